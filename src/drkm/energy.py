@@ -1,0 +1,176 @@
+"""The energy of a deep restricted kernel machine with the interconnection weights eliminated.
+
+J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), K_l = k_l(rows of H_{l-1}), H_0 = X: the objective of the constrained problem
+of the paper, without its terms λ_l/2 tr(H_lᵀH_l), which are constant on the Stiefel manifold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.eigen import Eigenpairs, leading_eigenpairs
+from drkm.gram import Centered, Gram, MovingGram, Strategy, SweptGram
+from drkm.kernels import Kernel, Pairwise
+
+
+#: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
+LEADING_TOL = 1e-3
+
+
+class Evaluation(NamedTuple):
+    """J, its Euclidean gradient, and what preconditioners use of the layers below others."""
+
+    value: float
+    gradient: Tensor
+    #: one vector a layer but the last: the weight of a sample's own code in the pull of the layer above, or None
+    curvature: tuple[Tensor | None, ...]
+
+
+class Energy:
+    """J for any stack of layers, with its gradient and Hessian products.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        Samples (the Gram matrix itself for a precomputed kernel).
+    kernels : sequence of Kernel
+        One a layer, with numbers for parameters.
+    sizes : sequence of int
+        Number of components s_l of each layer.
+    eta : sequence of float
+        η_l of each layer.
+    strategy : Strategy
+        How Gram matrices are formed.
+    center : bool
+        Centre every layer in its feature space.
+    """
+
+    def __init__(
+        self,
+        X: Tensor,
+        kernels: Sequence[Kernel],
+        sizes: Sequence[int],
+        eta: Sequence[float],
+        strategy: Strategy,
+        center: bool = False,
+    ):
+        self.sizes = tuple(sizes)
+        self.eta = tuple(eta)
+        self.kernels = tuple(kernels)
+        self.strategy = strategy
+        self.center = center
+        self.X = X
+        self.n = len(X)
+        self.dtype, self.device = X.dtype, X.device
+        stops = torch.tensor(self.sizes).cumsum(0).tolist()
+        self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
+        self.n_evaluations = 0
+        self.n_hessian_products = 0
+        self._form_first()
+
+    def _form_first(self) -> None:
+        first = self.strategy.fixed(self.kernels[0], self.X)
+        self.first: Gram = Centered(first) if self.center else first
+        self._leading: Eigenpairs | None = None
+
+    def set_kernels(self, kernels: Sequence[Kernel]) -> None:
+        """Replace the kernels, for example by ones with other bandwidths."""
+        changed = kernels[0] != self.kernels[0]
+        self.kernels = tuple(kernels)
+        if changed:
+            self._form_first()
+
+    def leading_of_first(self) -> Eigenpairs:
+        """Return twice as many leading eigenpairs of K_1 as there are components, to a loose tolerance, once."""
+        if self._leading is None:
+            count = min(2 * self.n_components, self.n)
+            like = torch.empty(0, dtype=self.dtype, device=self.device)
+            self._leading = leading_eigenpairs(self.first, count, like=like, tol=LEADING_TOL)
+        return self._leading
+
+    @property
+    def n_components(self) -> int:
+        """S, the number of components of all layers."""
+        return sum(self.sizes)
+
+    def split(self, H: Tensor) -> list[Tensor]:
+        """Return the codes of each layer."""
+        return [H[:, block] for block in self.slices]
+
+    def gram(self, layer: int, H: Tensor) -> Gram:
+        """Return the Gram operator of a layer (counted from 0) at H."""
+        return self.first if layer == 0 else self.moving(layer, H)
+
+    def moving(self, layer: int, H: Tensor) -> MovingGram:
+        """Return the Gram operator of a deep layer at H."""
+        operator = self.strategy.moving(self.kernels[layer], H[:, self.slices[layer - 1]].contiguous())
+        return Centered(operator) if self.center else operator
+
+    def layer_values(self, H: Tensor) -> list[float]:
+        """Return the energy of each layer; J is their sum."""
+        self.n_evaluations += 1
+        blocks = self.split(H)
+        return [
+            -0.5 / eta * _inner(A, self.gram(layer, H).matmul(A))
+            for layer, (A, eta) in enumerate(zip(blocks, self.eta, strict=True))
+        ]
+
+    def value(self, H: Tensor) -> float:
+        """Return J."""
+        return sum(self.layer_values(H))
+
+    def evaluate(self, H: Tensor) -> Evaluation:
+        """Return J and its Euclidean gradient."""
+        self.n_evaluations += 1
+        gradient = torch.empty_like(H)
+        curvature: list[Tensor | None] = []
+        value = 0.0
+        for layer, (block, eta) in enumerate(zip(self.slices, self.eta, strict=True)):
+            A = H[:, block]
+            if layer == 0:
+                product = self.first.matmul(A)
+            else:
+                product, pull, weight = self.moving(layer, H).sums(A)
+                gradient[:, self.slices[layer - 1]] -= pull / eta
+                curvature.append(None if weight is None else weight / eta)
+            gradient[:, block] = product / -eta
+            value -= 0.5 / eta * _inner(A, product)
+        return Evaluation(value, gradient, tuple(curvature))
+
+    def hessian(self, H: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the map Z ↦ D²J(H)[Z], exact, for any direction Z."""
+        operators = [self.moving(layer, H) for layer in range(1, len(self.sizes))]
+        blocks = self.split(H)
+
+        def product(Z: Tensor) -> Tensor:
+            self.n_hessian_products += 1
+            directions = self.split(Z)
+            out = torch.empty_like(Z)
+            out[:, self.slices[0]] = self.first.matmul(directions[0]) / -self.eta[0]
+            for layer, operator in enumerate(operators, start=1):
+                d_product, d_pull = operator.tangent(blocks[layer], directions[layer - 1], directions[layer])
+                out[:, self.slices[layer - 1]] -= d_pull / self.eta[layer]
+                out[:, self.slices[layer]] = d_product / -self.eta[layer]
+            return out
+
+        return product
+
+    def bandwidth_gradient(self, H: Tensor, layer: int) -> float:
+        """Return ∂J/∂log σ² of a layer (counted from 0)."""
+        if layer:
+            operator = self.moving(layer, H)
+        else:
+            kernel = self.kernels[0]
+            assert isinstance(kernel, Pairwise)
+            swept = SweptGram(kernel, self.X)
+            operator = Centered(swept) if self.center else swept
+        return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
+
+
+def _inner(A: Tensor, B: Tensor) -> float:
+    """Return ⟨A, B⟩, summed in float64: line searches compare values that agree in most digits."""
+    return float((A.double() * B.double()).sum())

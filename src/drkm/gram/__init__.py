@@ -1,0 +1,30 @@
+"""How a Gram matrix acts on a block of vectors."""
+
+from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
+from drkm.gram.dense import Dense, StoredGram
+from drkm.gram.features import FeatureGram
+from drkm.gram.sweep import SweptGram
+
+__all__ = [
+    "Centered",
+    "Dense",
+    "FeatureGram",
+    "Gram",
+    "MovingGram",
+    "StoredGram",
+    "Strategy",
+    "Sums",
+    "SweptGram",
+    "by_name",
+]
+
+NAMES: dict[str, type[Strategy]] = {"dense": Dense}
+
+
+def by_name(name: str) -> Strategy:
+    """Return the strategy of that name; "auto" is `Dense`."""
+    if name == "auto":
+        return Dense()
+    if name not in NAMES:
+        raise ValueError(f"gram: unknown name {name!r}, allowed are auto, {', '.join(NAMES)} or a drkm.gram object")
+    return NAMES[name]()

@@ -1,0 +1,120 @@
+"""What a Gram matrix can be asked for: products with a block of vectors and the sums of the energy's gradient."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.kernels import Kernel
+
+
+class Sums(NamedTuple):
+    """What one gradient of tr(AᵀK(U)A) needs.
+
+    product : KA, half the gradient with respect to A
+    pull : half the gradient with respect to U, row i is Σ_j ∂k(u_i, u_j)/∂u_i ⟨a_i, a_j⟩
+    curvature : for isotropic kernels, the weight of -u_i itself in row i of `pull`; else None
+    """
+
+    product: Tensor
+    pull: Tensor
+    curvature: Tensor | None
+
+
+class Gram(ABC):
+    """The Gram matrix K of n points as an operator; it need not be stored."""
+
+    n: int
+
+    @abstractmethod
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA for an n×t block."""
+
+    @abstractmethod
+    def diagonal(self) -> Tensor:
+        """Return the n diagonal entries."""
+
+    @abstractmethod
+    def rows(self, index: Tensor) -> Tensor:
+        """Return the chosen rows of K."""
+
+
+class MovingGram(Gram):
+    """A Gram matrix whose points U move during training: the layers above the first."""
+
+    @abstractmethod
+    def sums(self, A: Tensor) -> Sums:
+        """Return KA and the pull on the points in one sweep."""
+
+    @abstractmethod
+    def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the directional derivatives of `product` and `pull` when (U, A) moves along (dU, dA)."""
+
+    @abstractmethod
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ²."""
+
+
+class Strategy(ABC):
+    """How Gram matrices are formed: the object behind the estimator's parameter `gram`."""
+
+    @abstractmethod
+    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+        """Return the operator of the first layer, whose points are the samples."""
+
+    @abstractmethod
+    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
+        """Return the operator of a deep layer at its present points."""
+
+
+class Centered(MovingGram):
+    """CKC with C = I - 11ᵀ/n: the Gram matrix of points centred in feature space."""
+
+    def __init__(self, gram: Gram):
+        self.gram = gram
+        self.n = gram.n
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return CKCA."""
+        return center(self.gram.matmul(center(A)))
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal of CKC."""
+        mean = self._row_means()
+        return self.gram.diagonal() - 2 * mean + mean.mean()
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of CKC."""
+        mean = self._row_means()
+        return self.gram.rows(index) - mean[index, None] - mean + mean.mean()
+
+    def sums(self, A: Tensor) -> Sums:
+        """Return the sums of tr((CA)ᵀK(CA))."""
+        product, pull, curvature = self._moving.sums(center(A))
+        return Sums(center(product), pull, curvature)
+
+    def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the directional derivatives of `sums`."""
+        d_product, d_pull = self._moving.tangent(center(A), dU, center(dA))
+        return center(d_product), d_pull
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative with respect to log σ²."""
+        return self._moving.parameter_sum(center(A))
+
+    @property
+    def _moving(self) -> MovingGram:
+        assert isinstance(self.gram, MovingGram)
+        return self.gram
+
+    def _row_means(self) -> Tensor:
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / self.n)
+        return self.gram.matmul(ones[:, None])[:, 0]
+
+
+def center(A: Tensor) -> Tensor:
+    """Return CA, the block with the mean of every column removed."""
+    return A - A.mean(dim=0)

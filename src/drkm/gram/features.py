@@ -1,0 +1,54 @@
+"""Gram matrices ΦΦᵀ of explicit features, applied as two thin products."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drkm.gram.base import MovingGram, Sums
+from drkm.kernels import Explicit
+
+
+class FeatureGram(MovingGram):
+    """ΦΦᵀ with Φ = φ(points); nothing n×n is ever formed."""
+
+    def __init__(self, kernel: Explicit, points: Tensor):
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+        with torch.no_grad():
+            self.phi = kernel.features(points)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return Φ(ΦᵀA)."""
+        return self.phi @ (self.phi.T @ A)
+
+    def diagonal(self) -> Tensor:
+        """Return ‖φ‖² of every point."""
+        return self.phi.square().sum(dim=1)
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of ΦΦᵀ."""
+        return self.phi[index] @ self.phi.T
+
+    def sums(self, A: Tensor) -> Sums:
+        """Return KA and the pull, the pullback of A(AᵀΦ)."""
+        AtPhi = A.T @ self.phi
+        with torch.no_grad():
+            pull = self.kernel.pullback(self.points)(A @ AtPhi)
+        return Sums(self.phi @ AtPhi.T, pull, None)
+
+    def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the derivatives along (dU, dA), by forward over reverse differentiation."""
+
+        def both(U: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
+            phi, backward = torch.func.vjp(self.kernel.features, U)
+            AtPhi = A.T @ phi
+            return phi @ AtPhi.T, backward(A @ AtPhi)[0]
+
+        with torch.no_grad():
+            return torch.func.jvp(both, (self.points, A), (dU, dA))[1]
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return 0: explicit kernels have no bandwidth."""
+        return 0.0

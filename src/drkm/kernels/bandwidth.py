@@ -1,0 +1,63 @@
+"""Rules that turn data into a bandwidth σ²."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+RULES = ("auto", "median", "scale")
+MEDIAN_ROWS = 2000
+
+
+def check_bandwidth(sigma2: float | str) -> float | str:
+    """Return the bandwidth, or raise one sentence that says what is allowed."""
+    if isinstance(sigma2, str):
+        if sigma2 not in RULES:
+            raise ValueError(f"sigma2: unknown rule {sigma2!r}, allowed are {', '.join(RULES)} or a positive number")
+        return sigma2
+    if isinstance(sigma2, bool) or not isinstance(sigma2, int | float):
+        raise TypeError(f"sigma2: expected a positive number or one of {', '.join(RULES)}, got {sigma2!r}")
+    if not (math.isfinite(sigma2) and sigma2 > 0):
+        raise ValueError(f"sigma2: expected a positive finite number, got {sigma2}")
+    return float(sigma2)
+
+
+def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> float:
+    """Return σ² as a number.
+
+    "median" is half the median squared distance, on at most 2,000 evenly spaced rows. "scale" is the mean squared
+    distance of centred points, and 2s/n above the first layer, where the s columns are orthonormal whatever the
+    solver does, so that it is a constant. "auto" is "median" in layer 1 and "scale" above.
+    """
+    if not isinstance(sigma2, str):
+        return sigma2
+    rule = ("median" if layer == 1 else "scale") if sigma2 == "auto" else sigma2
+    n = len(points)
+    if rule == "median":
+        if layer > 1:
+            raise ValueError(
+                f'sigma2: "median" needs inputs that do not move, got it in layer {layer}; '
+                'deep layers take "scale" or a positive number'
+            )
+        return _positive(_half_median(points), points)
+    if layer > 1:
+        return 2.0 * points.shape[1] / n
+    centred = points - points.mean(dim=0)
+    return _positive(2.0 * centred.square().sum().item() / n, points)
+
+
+def _half_median(points: Tensor) -> float:
+    if len(points) > MEDIAN_ROWS:
+        index = torch.linspace(0, len(points) - 1, MEDIAN_ROWS, device=points.device).round().long()
+        points = points[index]
+    return 0.5 * torch.pdist(points).median().item() ** 2
+
+
+def _positive(value: float, points: Tensor) -> float:
+    """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
+    if value > 0:
+        return value
+    spread = (points - points.mean(dim=0)).square().sum().item() / len(points)
+    return spread if spread > 0 else 1.0

@@ -1,0 +1,187 @@
+"""What a kernel is: the families that the rest of the library relies on.
+
+A kernel says what k(x, y) is and nothing about how its Gram matrix is formed or stored (that is `drkm.gram`).
+Three families cover all kernels here; a new kernel is a subclass of one of them:
+
+* `Isotropic`: k(x, y) = f(e) with e = -‖x-y‖²/(2σ²) ≤ 0,
+* `DotProduct`: k(x, y) = f(e) with e = γ x·y + c,
+* `Explicit`: k(x, y) = φ(x)·φ(y) with a feature map φ that can be computed.
+
+The first two are `Pairwise`: their exponent e is one matrix product of augmented points, so that a tile of the Gram
+matrix, its gradient and its Hessian products need only f, f' and f'' of that tile.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Bandwidth = float | str
+
+
+class Kernel(ABC):
+    """A positive semi-definite function of two points."""
+
+    #: whether k(Rx, Ry) = k(x, y) for every rotation R; decides whether the axes below it are free
+    rotation_invariant: bool = True
+    #: names of the positive parameters that `learn_bandwidth` may adapt
+    learnable: tuple[str, ...] = ()
+
+    @abstractmethod
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of kernel values, one row a point of `x` (m×d), one column a point of `y` (n×d)."""
+
+    @abstractmethod
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return k(x_i, x_i) for every row."""
+
+    def resolve(self, points: Tensor, *, layer: int) -> Kernel:
+        """Return the kernel with every data-dependent parameter replaced by a number.
+
+        `points` are the samples for layer 1 and any n×s matrix with orthonormal columns above it.
+        """
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, as plain numbers and strings."""
+        return dict(vars(self))
+
+    def describe(self) -> str:
+        """One short line for people."""
+        inside = ", ".join(
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.parameters.items()
+        )
+        return f"{type(self).__name__}({inside})"
+
+    def with_parameters(self, **parameters: float) -> Kernel:
+        """Return a copy with some parameters replaced."""
+        return replace(self, **parameters)  # type: ignore[type-var]
+
+
+class Pairwise(Kernel):
+    """A kernel f(e) of an exponent e that is one matrix product of augmented points.
+
+    The gradient of e with respect to its first point is `pull_scale` · (y - `is_isotropic` · x).
+    """
+
+    is_isotropic: bool
+
+    @property
+    @abstractmethod
+    def pull_scale(self) -> float:
+        """1/σ² of an isotropic kernel, γ of a dot-product kernel."""
+
+    @abstractmethod
+    def factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return L and R (both n×(s+2) or less) such that e of points i and j is L_i·R_j."""
+
+    @abstractmethod
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+        """Return f, f', …, up to `order` at the exponents, whose memory may be overwritten.
+
+        Entries of the result may be one and the same tensor.
+        """
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of kernel values."""
+        # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
+        if self.is_isotropic:
+            mean = y.mean(dim=0)
+            x, y = x - mean, y - mean
+        left, right = self.factors(x)[0], self.factors(y)[1]
+        return self.values(left @ right.T)
+
+    def values(self, exponent: Tensor) -> Tensor:
+        """Return f(e); the exponents may be overwritten."""
+        return self.jet(exponent, 0)[0]
+
+
+class Isotropic(Pairwise):
+    """k(x, y) = f(e), e = -‖x-y‖²/(2σ²); f(0) = 1."""
+
+    is_isotropic = True
+    learnable = ("sigma2",)
+    sigma2: Bandwidth
+
+    def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
+        """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
+        from drkm.kernels.bandwidth import resolve_bandwidth
+
+        return self.with_parameters(sigma2=resolve_bandwidth(self.sigma2, points, layer=layer))  # type: ignore[return-value]
+
+    @property
+    def pull_scale(self) -> float:
+        """1/σ²."""
+        return 1.0 / float(self.sigma2)
+
+    def factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the augmented points whose products are -‖x-y‖²/(2σ²)."""
+        scaled = points * math.sqrt(self.pull_scale)
+        half = -0.5 * (scaled * scaled).sum(dim=1, keepdim=True)
+        one = torch.ones_like(half)
+        return torch.cat([scaled, half, one], dim=1), torch.cat([scaled, one, half], dim=1)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return ones: f(0) = 1."""
+        return x.new_ones(len(x))
+
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+        """Return f and its derivatives; rounding may have pushed an exponent above 0."""
+        return self.profile(exponent.clamp_(max=0), order)
+
+    @abstractmethod
+    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+        """Return f, f', … for exponents ≤ 0, whose memory may be overwritten."""
+
+
+class DotProduct(Pairwise):
+    """k(x, y) = f(e), e = γ x·y + c."""
+
+    is_isotropic = False
+    gamma: float | str
+    offset: float
+
+    @property
+    def pull_scale(self) -> float:
+        """γ."""
+        return float(self.gamma)
+
+    def factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the augmented points whose products are γ x·y + c."""
+        offset = torch.full_like(points[:, :1], self.offset)
+        one = torch.ones_like(offset)
+        return torch.cat([points * self.pull_scale, offset], dim=1), torch.cat([points, one], dim=1)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return f(γ ‖x‖² + c)."""
+        return self.values(self.pull_scale * (x * x).sum(dim=1) + self.offset)
+
+
+class Explicit(Kernel):
+    """k(x, y) = φ(x)·φ(y) for a feature map φ that can be computed and differentiated."""
+
+    @abstractmethod
+    def features(self, x: Tensor) -> Tensor:
+        """Return φ of every row."""
+
+    def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the map V ↦ ∂⟨φ(x), V⟩/∂x."""
+        backward = torch.func.vjp(self.features, x)[1]
+        return lambda v: backward(v)[0]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of kernel values."""
+        return self.features(x) @ self.features(y).T
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return ‖φ(x)‖²."""
+        return self.features(x).square().sum(dim=1)
+

@@ -1,0 +1,69 @@
+"""A kernel given by its feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.kernels.base import Explicit
+
+
+@dataclass(frozen=True)
+class FeatureMap(Explicit):
+    """k(x, y) = φ(x)·φ(y) for a function or a `torch.nn.Module` φ from m×d to m×D tensors.
+
+    Parameters
+    ----------
+    map : callable or torch.nn.Module
+        φ, applied to a batch of rows. It must treat rows independently.
+    normalize : bool
+        Scale every φ(x) to norm 1. A trainable map must be normalised: the energy rewards scale without bound.
+    trainable : bool
+        Adapt the module's parameters during `fit`, alternating with the codes.
+    """
+
+    map: Callable[[Tensor], Tensor] = field(repr=False)
+    normalize: bool = True
+    trainable: bool = False
+    rotation_invariant = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.map):
+            raise TypeError(f"map: expected a callable or a torch.nn.Module, got {type(self.map).__name__}")
+        if self.trainable and not self.module_parameters():
+            raise TypeError("trainable: the feature map has no parameters to train, pass a torch.nn.Module")
+        if self.trainable and not self.normalize:
+            raise ValueError("normalize: a trainable feature map must be normalised, got normalize=False")
+
+    def module_parameters(self) -> list[torch.nn.Parameter]:
+        """Return the parameters of the module, if it is one."""
+        return list(self.map.parameters()) if isinstance(self.map, torch.nn.Module) else []
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The settings by name, the map by the name of its type."""
+        name = getattr(self.map, "__name__", type(self.map).__name__)
+        return {"map": name, "normalize": self.normalize, "trainable": self.trainable}
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return φ of every row, normalised if asked."""
+        phi = self.map(x)
+        return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
+
+    def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
+        """Move a module to the data and check what the map returns on a few rows."""
+        if isinstance(self.map, torch.nn.Module):
+            self.map.to(device=points.device, dtype=points.dtype)
+        with torch.no_grad():
+            phi = self.map(points[: min(len(points), 8)])
+        rows = min(len(points), 8)
+        if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
+            got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
+            raise ValueError(f"kernel: the feature map of layer {layer} must return {rows}×D values for {rows} rows, got {got}")
+        if not torch.isfinite(phi).all():
+            raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")
+        return self

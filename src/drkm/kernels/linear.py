@@ -1,0 +1,33 @@
+"""The linear and the cosine kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm.kernels.base import Explicit
+
+
+@dataclass(frozen=True)
+class Linear(Explicit):
+    """k(x, y) = x·y.
+
+    Above the first layer H_lᵀH_{l-1} = 0 makes its energy exactly zero: use it in layer 1.
+    """
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return x itself."""
+        return x
+
+
+@dataclass(frozen=True)
+class Cosine(Explicit):
+    """k(x, y) = x·y / (‖x‖ ‖y‖); a zero vector has kernel value 0 with everything."""
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return x/‖x‖."""
+        norm2 = x.square().sum(dim=1, keepdim=True)
+        zero = norm2 == 0
+        return torch.where(zero, torch.zeros_like(x), x * torch.where(zero, 1.0, norm2).rsqrt())

@@ -1,0 +1,55 @@
+"""The polynomial kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from drkm.kernels.base import DotProduct
+
+
+@dataclass(frozen=True)
+class Polynomial(DotProduct):
+    """k(x, y) = (γ x·y + c)^p.
+
+    Parameters
+    ----------
+    degree : int
+        p ≥ 1.
+    gamma : float or "scale"
+        γ > 0; "scale" is 1 over the mean of ‖x‖², so that γ x·y is of order one (n/s above the first layer).
+    offset : float
+        c ≥ 0.
+    """
+
+    degree: int = 3
+    gamma: float | str = "scale"
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
+            raise ValueError(f"degree: expected an integer of at least 1, got {self.degree!r}")
+        if self.gamma != "scale" and not (
+            isinstance(self.gamma, int | float) and math.isfinite(self.gamma) and self.gamma > 0
+        ):
+            raise ValueError(f'gamma: expected a positive number or "scale", got {self.gamma!r}')
+        if not (math.isfinite(self.offset) and self.offset >= 0):
+            raise ValueError(f"offset: expected a number of at least 0, got {self.offset!r}")
+
+    def resolve(self, points: Tensor, *, layer: int) -> Polynomial:
+        """Return the kernel with γ as a number."""
+        if self.gamma != "scale":
+            return self
+        mean = points.square().sum().item() / len(points)
+        return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)  # type: ignore[return-value]
+
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+        """Return e^p and its derivatives."""
+        jet, factor = [], 1.0
+        for k in range(order + 1):
+            power = self.degree - k
+            jet.append(factor * exponent**power if power >= 0 else exponent * 0)
+            factor *= max(power, 0)
+        return tuple(jet)

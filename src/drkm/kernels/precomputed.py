@@ -1,0 +1,38 @@
+"""A Gram matrix that the caller has computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm.kernels.base import Kernel
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The kernel matrix itself is the input: n×n for `fit`, m×n (new points against training points) after it.
+
+    For the first layer only. Without input space there are no pre-images.
+    """
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return `x`, whose rows already are kernel values."""
+        return x
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        """Return the diagonal of the Gram matrix."""
+        return torch.diagonal(x)
+
+    def resolve(self, points: Tensor, *, layer: int) -> Precomputed:
+        """Check that the matrix is a Gram matrix."""
+        if layer > 1:
+            raise ValueError(f"kernel: a precomputed Gram matrix belongs in layer 1, got it in layer {layer}")
+        if points.shape[0] != points.shape[1]:
+            shape = "×".join(map(str, points.shape))
+            raise ValueError(f"X: a precomputed Gram matrix must be square, got {shape}")
+        asymmetry = (points - points.T).abs().max().item()
+        if asymmetry > 1e-6 * points.abs().max().item():
+            raise ValueError(f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g}")
+        return self

@@ -1,0 +1,31 @@
+"""The Gaussian kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from drkm.kernels.bandwidth import check_bandwidth
+from drkm.kernels.base import Isotropic
+
+
+@dataclass(frozen=True)
+class RBF(Isotropic):
+    """k(x, y) = exp(-‖x-y‖² / (2σ²)).
+
+    Parameters
+    ----------
+    sigma2 : float or {"auto", "median", "scale"}
+        σ² or a rule for it: "median" is half the median squared distance (layer 1), "scale" the mean squared
+        distance (2·s/n above layer 1), "auto" the first in layer 1 and the second above.
+    """
+
+    sigma2: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
+
+    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+        """Return exp(e), which is its own derivative."""
+        return (exponent.exp_(),) * (order + 1)

@@ -1,0 +1,205 @@
+"""What all solvers share: a state that can be stored, one step, one result, and the loop around them."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy
+
+#: Everything a solver carries from one iteration to the next: tensors, numbers and strings, so that it can be stored.
+#: Keys that every state has: H, objective, stationarity, status ("" while running).
+State = dict[str, Any]
+
+
+class Status(str, Enum):
+    """Why a solver stopped."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_SECONDS = "max_seconds"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+    SCHEDULE_ENDED = "schedule_ended"
+
+
+ADVICE = {
+    Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
+    Status.MAX_SECONDS: "raise max_seconds or loosen tol",
+    Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
+    Status.STALLED: "rounding ends the progress here: loosen tol or use dtype='float64'",
+    Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
+}
+
+
+@dataclass
+class Result:
+    """What every solver returns.
+
+    Attributes
+    ----------
+    H : Tensor of shape (n, S)
+        The best point.
+    objective, feasibility, stationarity : float
+        J, ‖HᵀH - I‖_F and the relative norm of the Riemannian gradient there.
+    n_iter, n_evaluations : int
+        Iterations; energies and gradients computed.
+    seconds : float
+        Time spent, over all parts of an interrupted run.
+    status : Status
+        Why it stopped.
+    history : list of dict
+        One entry an iteration: iteration, objective, stationarity, feasibility, seconds.
+    """
+
+    H: Tensor
+    objective: float
+    feasibility: float
+    stationarity: float
+    n_iter: int
+    n_evaluations: int
+    seconds: float
+    status: Status
+    history: list[dict[str, float]] = field(default_factory=list, repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def message(self) -> str:
+        """One sentence that says how it ended and what to change if it did not converge."""
+        numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
+        if self.converged:
+            return f"converged in {self.n_iter} iterations ({numbers})"
+        return (
+            f"did not converge ({self.status.value} after {self.n_iter} iterations, {numbers}): {ADVICE[self.status]}"
+        )
+
+
+class Solver(ABC):
+    """An algorithm as a function from state to state.
+
+    `start` and `step` must be deterministic functions of the energy and the state: this is what makes a run that was
+    killed and resumed end at the same point as one that was not.
+    """
+
+    name: str
+    #: whether iterates stay on the manifold, so that the start must lie there
+    on_manifold: bool = True
+
+    @abstractmethod
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Return the first state."""
+
+    @abstractmethod
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Return the next state; one that sets `status` ends the run."""
+
+
+class Journal(Protocol):
+    """Where a run keeps its state between interruptions."""
+
+    def read(self) -> State | None:
+        """Return the last state written, or None."""
+
+    def write(self, state: State) -> None:
+        """Store a state if it is time to."""
+
+
+Callback = Callable[[dict[str, float]], Any]
+
+
+def solve(
+    solver: Solver,
+    energy: Energy,
+    H: Tensor,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    max_seconds: float | None = None,
+    callbacks: Iterable[Callback] = (),
+    journal: Journal | None = None,
+) -> Result:
+    """Run a solver from H until it converges or a limit is met.
+
+    A callback gets one entry of the history an iteration and stops the run by returning True. Ctrl-C ends the run with
+    the best point so far.
+    """
+    clock = time.perf_counter()
+    resumed = journal.read() if journal else None
+    if resumed is None:
+        # A start off the manifold is a start all the same: solvers that stay on it begin at the nearest point.
+        point = stiefel.polar(H) if solver.on_manifold else H
+        state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
+    else:
+        state = resumed
+        energy.n_evaluations = int(state["evaluations"])
+    spent = state["seconds"]
+    status: Status | None = None
+    try:
+        while True:
+            state["seconds"] = spent + time.perf_counter() - clock
+            state["evaluations"] = energy.n_evaluations
+            entry = _record(state)
+            # Every callback is told, even when one before it asks to stop.
+            stop = any([callback(entry) for callback in callbacks])
+            status = _verdict(state, tol, max_iter, max_seconds, stop)
+            if status:
+                break
+            if journal:
+                journal.write(state)
+            state = {**state, **solver.step(energy, state, tol), "iteration": state["iteration"] + 1}
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return Result(
+        H=state["H"],
+        objective=state["objective"],
+        feasibility=stiefel.feasibility(state["H"]),
+        stationarity=state["stationarity"],
+        n_iter=state["iteration"],
+        n_evaluations=energy.n_evaluations,
+        seconds=spent + time.perf_counter() - clock,
+        status=status,
+        history=state["history"],
+    )
+
+
+def _record(state: State) -> dict[str, float]:
+    entry = {
+        "iteration": state["iteration"],
+        "objective": state["objective"],
+        "stationarity": state["stationarity"],
+        "feasibility": state.get("feasibility", 0.0),
+        "seconds": state["seconds"],
+    }
+    history = state["history"]
+    if not history or history[-1]["iteration"] != state["iteration"]:
+        history.append(entry)
+    return entry
+
+
+def _verdict(state: State, tol: float, max_iter: int, max_seconds: float | None, stop: bool) -> Status | None:
+    if not math.isfinite(state["objective"]):
+        raise FloatingPointError("the energy became NaN or inf: check the data, the kernels and eta")
+    feasible = state.get("feasibility", 0.0) <= tol
+    if state["stationarity"] <= tol and feasible:
+        return Status.CONVERGED
+    if state.get("status"):
+        return Status(state["status"])
+    if stop:
+        return Status.INTERRUPTED
+    if state["iteration"] >= max_iter:
+        return Status.MAX_ITER
+    if max_seconds is not None and state["seconds"] >= max_seconds:
+        return Status.MAX_SECONDS
+    return None

@@ -1,0 +1,124 @@
+"""Riemannian limited-memory BFGS, preconditioned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy, Evaluation
+from drkm.solvers.base import Solver, State, Status
+from drkm.solvers.coarse import coarse_step
+from drkm.solvers.line_search import backtrack
+from drkm.solvers.preconditioner import row_preconditioner
+
+#: A coarse step is worth repeating while it removes this fraction of the energy.
+COARSE_GAIN = 1e-8
+#: No single step moves the codes farther than this, √S being the norm of H.
+MAX_STEP = 3.0
+
+
+@dataclass
+class LBFGS(Solver):
+    """Limited-memory BFGS on the Stiefel manifold.
+
+    The inverse Hessian of the two-loop recursion starts from the row preconditioner. Stored pairs are differences in
+    the surrounding space and only the final direction is projected: transporting every pair changes neither the
+    number of iterations nor the optimum reached, and would cost more than the gradient at small n.
+
+    Parameters
+    ----------
+    memory : int
+        Number of pairs kept.
+    coarse : int
+        Largest number of coarse steps before the first iteration.
+    """
+
+    memory: int = 10
+    coarse: int = 4
+    name = "lbfgs"
+
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Evaluate the energy at the start."""
+        empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
+        coarse = self.coarse if len(energy.sizes) > 1 else 0
+        return {**point(energy, H, energy.evaluate(H)), "S": empty, "Y": empty, "coarse": coarse}
+
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Take a coarse step while these pay, then one quasi-Newton step."""
+        if state["coarse"]:
+            candidate = coarse_step(energy, state["H"], state["G"])
+            if candidate is not None:
+                evaluation = energy.evaluate(candidate)
+                gain = state["objective"] - evaluation.value
+                if gain > COARSE_GAIN * abs(state["objective"]):
+                    return {**point(energy, candidate, evaluation), "coarse": state["coarse"] - 1}
+            state = {**state, "coarse": 0}
+        H, R = state["H"], state["R"]
+        precondition = row_preconditioner(energy, _evaluation(state), state["multipliers"].clone())
+        S, Y = list(state["S"]), list(state["Y"])
+        direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
+        slope = float((direction * R).sum())
+        if slope > -1e-12 * float(direction.norm() * R.norm()):
+            S, Y = [], []
+            direction = -stiefel.projection(H, precondition(R))
+            slope = float((direction * R).sum())
+        length = min(1.0, MAX_STEP / max(float(direction.norm()), 1e-300))
+        found = backtrack(energy, H, direction, state["objective"], slope, length)
+        if found is None:
+            if not len(state["S"]):
+                return {"status": Status.STALLED.value}
+            return {"S": state["S"][:0], "Y": state["Y"][:0], "coarse": 0}
+        new = point(energy, *found)
+        s, y = new["H"] - H, new["R"] - R
+        if float((s * y).sum()) > 1e-10 * float(s.norm() * y.norm()):
+            S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
+        stacked = {"S": torch.stack(S), "Y": torch.stack(Y)} if S else {"S": state["S"][:0], "Y": state["Y"][:0]}
+        return {**new, **stacked, "coarse": 0}
+
+
+def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
+    """Return what a state knows of a point of the manifold."""
+    G = evaluation.gradient
+    multipliers = stiefel.multipliers(H, G)
+    R = G - H @ multipliers.to(H.dtype)
+    norm = float(G.norm())
+    state: State = {
+        "H": H,
+        "G": G,
+        "R": R,
+        "multipliers": multipliers,
+        "objective": evaluation.value,
+        "stationarity": float(R.norm()) / norm if norm > 0 else 0.0,
+    }
+    for layer, weight in enumerate(evaluation.curvature):
+        state[f"curvature{layer}"] = weight
+    return state
+
+
+def _evaluation(state: State) -> Evaluation:
+    curvature = []
+    while f"curvature{len(curvature)}" in state:
+        curvature.append(state[f"curvature{len(curvature)}"])
+    return Evaluation(state["objective"], state["G"], tuple(curvature))
+
+
+def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the inverse Hessian approximation applied to R: the two-loop recursion with a preconditioned middle."""
+    q = R.flatten().clone()
+    steps = []
+    for s, y in zip(reversed(S), reversed(Y), strict=True):
+        rho = 1.0 / float(torch.dot(s, y))
+        alpha = rho * float(torch.dot(s, q))
+        q.add_(y, alpha=-alpha)
+        steps.append((rho, alpha))
+    z = precondition(q.view_as(R)).flatten()
+    if S:
+        last = precondition(Y[-1].view_as(R)).flatten()
+        z = z * (float(torch.dot(S[-1], Y[-1])) / float(torch.dot(Y[-1], last)))
+    for (rho, alpha), s, y in zip(reversed(steps), S, Y, strict=True):
+        z.add_(s, alpha=alpha - rho * float(torch.dot(y, z)))
+    return z.view_as(R)

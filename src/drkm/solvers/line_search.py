@@ -1,0 +1,32 @@
+"""Backtracking along a retraction."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy, Evaluation
+
+SUFFICIENT = 1e-4
+MIN_LENGTH = 1e-10
+
+
+def backtrack(
+    energy: Energy, H: Tensor, direction: Tensor, value: float, slope: float, length: float
+) -> tuple[Tensor, Evaluation] | None:
+    """Return the first point along the direction that lowers the energy enough, or None.
+
+    The step shrinks to the minimum of the parabola through the value and slope at H and the value at the trial.
+    A rise of a few rounding errors is accepted: near the optimum differences of J are no larger.
+    """
+    slack = 4 * torch.finfo(H.dtype).eps * abs(value)
+    while length > MIN_LENGTH:
+        trial = stiefel.retraction(H, length * direction)
+        evaluation = energy.evaluate(trial)
+        rise = evaluation.value - value
+        if rise <= SUFFICIENT * length * slope + slack:
+            return trial, evaluation
+        parabola = -slope * length / (2 * (rise - slope * length))
+        length *= min(0.5, max(0.1, parabola))
+    return None

@@ -1,0 +1,43 @@
+"""An approximate inverse of the Hessian from what a gradient evaluation leaves behind.
+
+At a tangent vector Z the Hessian of the energy on the manifold is Z(-Λ) - [K_1Z_1, …, K_LZ_L] + …, where Λ holds the
+multipliers. Away from the leading eigenvectors of the K_l, which the codes already span, the kernel matrices add
+little, and what remains acts on each row alone: row i is multiplied by -Λ + d_i E, where d_i is the weight of the
+sample's own code in the pull of the layer above and E selects the columns of the layer pulled on. Its inverse costs a
+few thin products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from drkm.energy import Energy, Evaluation
+
+#: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
+FLOOR = 0.02
+
+
+def row_preconditioner(energy: Energy, evaluation: Evaluation, multipliers: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the map Z ↦ Z(-Λ + d_i E)⁻¹, made positive definite."""
+    M = -multipliers
+    # With more than one layer pulled on, only the lowest gets its own weight a row; the others get their mean.
+    rows = evaluation.curvature[0] if evaluation.curvature else None
+    for block, weight in zip(energy.slices[1:], evaluation.curvature[1:], strict=False):
+        if weight is not None:
+            M[block, block].diagonal().add_(weight.mean().clamp_min(0).double())
+    values, vectors = torch.linalg.eigh(M)
+    values = values.abs()
+    values = values.clamp_min(FLOOR * values.mean().item() + torch.finfo(values.dtype).tiny)
+    half = (vectors * values.rsqrt()) @ vectors.T
+    if rows is None:
+        inverse = (half @ half).to(evaluation.gradient.dtype)
+        return lambda Z: Z @ inverse
+    # -Λ = half⁻², and half E half = Q diag(θ) Qᵀ turns the inverse of every row into one diagonal scaling.
+    columns = half[:, energy.slices[0]]
+    theta, Q = torch.linalg.eigh(columns @ columns.T)
+    basis = (half @ Q).to(evaluation.gradient.dtype)
+    scale = 1.0 / (1.0 + rows.clamp_min(0)[:, None] * theta.clamp_min(0).to(basis.dtype))
+    return lambda Z: ((Z @ basis) * scale) @ basis.T

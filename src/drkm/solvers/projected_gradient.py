@@ -1,0 +1,44 @@
+"""Projected gradient: H ← polar(H - αG), with backtracking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy
+from drkm.solvers.base import Solver, State, Status
+from drkm.solvers.lbfgs import point
+
+SUFFICIENT = 1e-4
+MIN_LENGTH = 1e-12
+
+
+@dataclass
+class ProjectedGradient(Solver):
+    """The method of the authors' later code, with K_1 kept and the gradient in closed form.
+
+    Parameters
+    ----------
+    length : float
+        First step length; every iteration begins with twice the length that the last one accepted.
+    """
+
+    length: float = 1.0
+    name = "projected-gradient"
+
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Evaluate the energy at the start."""
+        return {**point(energy, H, energy.evaluate(H)), "length": self.length}
+
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Shorten the step until the energy falls in proportion to the squared distance moved."""
+        H, G, length = state["H"], state["G"], 2.0 * state["length"]
+        while length > MIN_LENGTH:
+            trial = stiefel.polar(H - length * G)
+            distance2 = float((trial - H).square().sum())
+            if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2:
+                return {**point(energy, trial, energy.evaluate(trial)), "length": length}
+            length *= 0.5
+        return {"status": Status.STALLED.value}

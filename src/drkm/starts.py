@@ -1,0 +1,54 @@
+"""Where training begins."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.eigen import leading_eigenpairs
+from drkm.energy import LEADING_TOL, Energy
+
+NAMES = ("kpca", "random", "orthogonal")
+
+
+def kernel_pca(energy: Energy) -> Tensor:
+    """Return layer-wise kernel PCA, each layer in the orthogonal complement of the ones below it.
+
+    The paper's layer-wise start solves each layer alone; where a deep kernel matrix is nearly constant its leading
+    eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement.
+    """
+    H = torch.zeros(energy.n, energy.n_components, dtype=energy.dtype, device=energy.device)
+    H[:, energy.slices[0]] = energy.leading_of_first().vectors[:, : energy.sizes[0]]
+    for layer, block in enumerate(energy.slices[1:], start=1):
+        below = H[:, : block.start]
+        pairs = leading_eigenpairs(energy.moving(layer, H), energy.sizes[layer], like=H, outside=below, tol=LEADING_TOL)
+        H[:, block] = pairs.vectors
+    return stiefel.polar(H)
+
+
+def random(energy: Energy, generator: torch.Generator) -> Tensor:
+    """Return standard normal numbers, off the manifold, as the paper's random start."""
+    draw = torch.randn(energy.n, energy.n_components, generator=generator, dtype=torch.float64)
+    return draw.to(dtype=energy.dtype, device=energy.device)
+
+
+def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
+    """Return a point of the manifold drawn uniformly."""
+    return stiefel.polar(random(energy, generator))
+
+
+def perturbed(H: Tensor, generator: torch.Generator, size: float = 0.5) -> Tensor:
+    """Return a random point near H, for further starts; `size` is the length of the step relative to ‖H‖."""
+    noise = torch.randn(H.shape, generator=generator, dtype=torch.float64).to(H)
+    return stiefel.polar(H + (size / len(H) ** 0.5) * noise)
+
+
+def given(energy: Energy, array: Tensor) -> Tensor:
+    """Return the caller's array in the precision and on the device of the energy."""
+    expected = (energy.n, energy.n_components)
+    if tuple(array.shape) != expected:
+        raise ValueError(f"init: expected an array of shape {expected}, got {tuple(array.shape)}")
+    if not torch.isfinite(array).all():
+        raise ValueError("init: the array contains NaN or inf")
+    return array.to(dtype=energy.dtype, device=energy.device)

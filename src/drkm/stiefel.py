@@ -1,0 +1,82 @@
+"""The Stiefel manifold St(n, S) of n×S matrices with orthonormal columns, with the metric of the surrounding space.
+
+Small S×S matrices are kept in float64 whatever the precision of the long ones: this is what keeps HᵀH = I to
+rounding in float32 as well.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+#: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
+ILL_CONDITIONED = 1e-6
+
+
+def gram(A: Tensor, B: Tensor) -> Tensor:
+    """Return AᵀB in float64."""
+    return (A.T @ B).double()
+
+
+def symmetric(M: Tensor) -> Tensor:
+    """Return (M + Mᵀ)/2."""
+    return 0.5 * (M + M.T)
+
+
+def multipliers(H: Tensor, G: Tensor) -> Tensor:
+    """Return Λ = sym(HᵀG), the Lagrange multipliers of HᵀH = I at a stationary point."""
+    return symmetric(gram(H, G))
+
+
+def projection(H: Tensor, Z: Tensor) -> Tensor:
+    """Return the tangent vector at H that is nearest to Z."""
+    return Z - H @ multipliers(H, Z).to(Z.dtype)
+
+
+def polar(Y: Tensor) -> Tensor:
+    """Return Y(YᵀY)^(-1/2), the nearest matrix with orthonormal columns.
+
+    It goes through the eigenvectors of the S×S Gram matrix, which squares the condition number of Y; columns that are
+    nearly dependent take the longer way through a QR factorisation and a small singular value decomposition.
+    """
+    values, vectors = torch.linalg.eigh(gram(Y, Y))
+    if values[0] <= ILL_CONDITIONED * values[-1]:
+        Q, R = torch.linalg.qr(Y.double())
+        left, _, right = torch.linalg.svd(R)
+        return (Q @ (left @ right)).to(Y.dtype)
+    return Y @ ((vectors * values.rsqrt()) @ vectors.T).to(Y.dtype)
+
+
+def retraction(H: Tensor, Z: Tensor) -> Tensor:
+    """Return the point reached from H along the tangent vector Z: polar(H + Z), correct to second order."""
+    return polar(H + Z)
+
+
+def transport(H_new: Tensor, Z: Tensor) -> Tensor:
+    """Return the tangent vector Z of another point carried to `H_new`, by projection."""
+    return projection(H_new, Z)
+
+
+def hessian(H: Tensor, G: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
+    """Return the Riemannian Hessian along the tangent Z from the Euclidean gradient G and D²J[Z].
+
+    The second term is the curvature of the manifold (its Weingarten map).
+    """
+    return projection(H, euclidean - Z @ multipliers(H, G).to(Z.dtype))
+
+
+def feasibility(H: Tensor) -> float:
+    """Return ‖HᵀH - I‖_F."""
+    M = gram(H, H)
+    return torch.linalg.norm(M - torch.eye(len(M), dtype=M.dtype, device=M.device)).item()
+
+
+def stationarity(H: Tensor, G: Tensor) -> float:
+    """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
+    norm = torch.linalg.norm(G).item()
+    return torch.linalg.norm(projection(H, G)).item() / norm if norm > 0 else 0.0
+
+
+def random_point(n: int, size: int, generator: torch.Generator, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return a point drawn uniformly."""
+    return polar(torch.randn(n, size, generator=generator, dtype=dtype).to(device))
