@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, Gram, MovingGram, Strategy, SweptGram
-from drkm.kernels import Kernel, Pairwise
+from drkm.kernels import Kernel, Pairwise, Precomputed
 
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
@@ -83,6 +83,18 @@ class Energy:
         self.kernels = tuple(kernels)
         if changed:
             self._form_first()
+
+    def restricted(self, index: Tensor) -> Energy | None:
+        """Return the energy of some of the samples, with the deep kernels stretched to the larger codes there.
+
+        Codes of m orthonormal rows are √(n/m) times larger than codes of n; None where a kernel cannot follow.
+        """
+        deep = [kernel.stretched(self.n / len(index)) for kernel in self.kernels[1:]]
+        if any(kernel is None for kernel in deep):
+            return None
+        X = self.X[index][:, index] if isinstance(self.kernels[0], Precomputed) else self.X[index]
+        kernels = [self.kernels[0], *(kernel for kernel in deep if kernel is not None)]
+        return Energy(X, kernels, self.sizes, self.eta, self.strategy, self.center)
 
     def leading_of_first(self) -> Eigenpairs:
         """Return twice as many leading eigenpairs of K_1 as there are components, to a loose tolerance, once."""

@@ -105,6 +105,9 @@ class Solver(ABC):
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Return the next state; one that sets `status` ends the run."""
 
+    def resume(self, energy: Energy, state: State) -> None:
+        """Bring the energy to a stored state; only solvers that change the energy need to."""
+
 
 class Journal(Protocol):
     """Where a run keeps its state between interruptions."""
@@ -143,6 +146,7 @@ def solve(
         state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
     else:
         state = resumed
+        solver.resume(energy, state)
         energy.n_evaluations = int(state["evaluations"])
     spent = state["seconds"]
     status: Status | None = None

@@ -13,10 +13,15 @@ from drkm.energy import Energy, Evaluation
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.coarse import coarse_step
 from drkm.solvers.line_search import backtrack
+from drkm.solvers.nested import nested_step
 from drkm.solvers.preconditioner import row_preconditioner
 
-#: A coarse step is worth repeating while it removes this fraction of the energy.
-COARSE_GAIN = 1e-8
+#: A warm-up step is kept if it removes this fraction of the energy.
+WARMUP_GAIN = 1e-8
+#: At a start this close to stationary, warming up would only cost.
+WARMUP_ABOVE = 5e-3
+#: How far a nested problem is solved.
+NESTED_TOL, NESTED_ITER = 1e-3, 100
 #: No single step moves the codes farther than this, √S being the norm of H.
 MAX_STEP = 3.0
 
@@ -33,30 +38,50 @@ class LBFGS(Solver):
     ----------
     memory : int
         Number of pairs kept.
-    coarse : int
-        Largest number of coarse steps before the first iteration.
+    warmup : bool
+        Begin with a nested step (a solution on part of the samples) and with coarse steps (the frozen problem in a
+        small subspace); each is kept only if it lowers the energy.
     """
 
     memory: int = 10
-    coarse: int = 4
+    warmup: bool = True
     name = "lbfgs"
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
         empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
-        coarse = self.coarse if len(energy.sizes) > 1 else 0
-        return {**point(energy, H, energy.evaluate(H)), "S": empty, "Y": empty, "coarse": coarse}
+        state = point(energy, H, energy.evaluate(H))
+        deep = len(energy.sizes) > 1
+        pending = ["nested", *["coarse"] * 4] if self.warmup and deep and state["stationarity"] > WARMUP_ABOVE else []
+        return {**state, "S": empty, "Y": empty, "pending": ",".join(pending)}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
-        """Take a coarse step while these pay, then one quasi-Newton step."""
-        if state["coarse"]:
-            candidate = coarse_step(energy, state["H"], state["G"])
+        """Take the warm-up steps that pay, then one quasi-Newton step."""
+        pending = state["pending"].split(",") if state["pending"] else []
+        while pending:
+            kind = pending.pop(0)
+            candidate = self._warmup(kind, energy, state)
             if candidate is not None:
                 evaluation = energy.evaluate(candidate)
-                gain = state["objective"] - evaluation.value
-                if gain > COARSE_GAIN * abs(state["objective"]):
-                    return {**point(energy, candidate, evaluation), "coarse": state["coarse"] - 1}
-            state = {**state, "coarse": 0}
+                if state["objective"] - evaluation.value > WARMUP_GAIN * abs(state["objective"]):
+                    return {**point(energy, candidate, evaluation), "pending": ",".join(pending)}
+            pending = [other for other in pending if other != kind]
+        return {**self._quasi_newton(energy, state), "pending": ""}
+
+    def _warmup(self, kind: str, energy: Energy, state: State) -> Tensor | None:
+        if kind == "coarse":
+            return coarse_step(energy, state["H"], state["G"])
+        return nested_step(energy, state["H"], self._solve_restricted)
+
+    def _solve_restricted(self, energy: Energy, H: Tensor) -> Tensor:
+        state = self.start(energy, H)
+        for _ in range(NESTED_ITER):
+            if state["stationarity"] <= NESTED_TOL or state.get("status"):
+                break
+            state = {**state, **self.step(energy, state, NESTED_TOL)}
+        return state["H"]
+
+    def _quasi_newton(self, energy: Energy, state: State) -> State:
         H, R = state["H"], state["R"]
         precondition = row_preconditioner(energy, _evaluation(state), state["multipliers"].clone())
         S, Y = list(state["S"]), list(state["Y"])
@@ -71,13 +96,13 @@ class LBFGS(Solver):
         if found is None:
             if not len(state["S"]):
                 return {"status": Status.STALLED.value}
-            return {"S": state["S"][:0], "Y": state["Y"][:0], "coarse": 0}
+            return {"S": state["S"][:0], "Y": state["Y"][:0]}
         new = point(energy, *found)
         s, y = new["H"] - H, new["R"] - R
         if float((s * y).sum()) > 1e-10 * float(s.norm() * y.norm()):
             S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
         stacked = {"S": torch.stack(S), "Y": torch.stack(Y)} if S else {"S": state["S"][:0], "Y": state["Y"][:0]}
-        return {**new, **stacked, "coarse": 0}
+        return {**new, **stacked}
 
 
 def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:

@@ -17,7 +17,7 @@ from torch import Tensor
 from drkm.energy import Energy, Evaluation
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
-FLOOR = 0.02
+FLOOR = 0.1
 
 
 def row_preconditioner(energy: Energy, evaluation: Evaluation, multipliers: Tensor) -> Callable[[Tensor], Tensor]:

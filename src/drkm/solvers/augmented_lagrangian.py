@@ -1,0 +1,120 @@
+"""Augmented Lagrangian: multipliers for HᵀH = I, subproblems by limited-memory BFGS off the manifold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy
+from drkm.solvers.base import Solver, State, Status
+from drkm.solvers.lbfgs import two_loop
+
+SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
+MAX_PENALTY = 10.0
+MAX_ROUNDS = 200
+
+
+@dataclass
+class AugmentedLagrangian(Solver):
+    """Minimise J + ½⟨Y, HᵀH - I⟩ + μ/4 ‖HᵀH - I‖² over H, updating the multipliers Y in between.
+
+    The constraint is met in the limit and not on the way: on this problem it is slower than the Riemannian solvers
+    and is offered for comparison.
+
+    Parameters
+    ----------
+    mu : float, optional
+        First penalty; by default the norm of the gradient at the start.
+    growth : float
+        Factor of μ when a round leaves more than a quarter of the infeasibility.
+    memory : int
+        Pairs kept by the inner BFGS.
+    inner : int
+        Largest number of steps a round.
+    """
+
+    mu: float | None = None
+    growth: float = 4.0
+    memory: int = 10
+    inner: int = 1000
+    name = "augmented-lagrangian"
+    on_manifold = False
+
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Begin with the multipliers that stationarity would have at the start."""
+        H = stiefel.polar(H)
+        G = energy.evaluate(H).gradient
+        Y = -stiefel.multipliers(H, G)
+        mu = self.mu if self.mu is not None else float(G.norm())
+        state = self._evaluate(energy, H, Y, mu)
+        return {**state, **self._empty(H), "Y": Y, "mu": mu, "last": 1.0, "inner_steps": 0, "rounds": 0}
+
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Take one BFGS step, or update the multipliers when the round is solved well enough."""
+        target = max(0.1 * min(state["last"], 1.0), 0.1 * tol) * float(state["G"].norm())
+        if float(state["L"].norm()) <= target or state["inner_steps"] >= self.inner:
+            return self._next_round(energy, state)
+        H, L = state["H"], state["L"]
+        S, D = list(state["pairs_s"]), list(state["pairs_y"])
+        direction = -two_loop(L, S, D, lambda Z: Z if S else Z / float(L.norm()))
+        slope = float((direction * L).sum())
+        if slope >= 0:
+            return {**self._empty(H), "inner_steps": state["inner_steps"] + 1}
+        length = 1.0
+        while length > MIN_LENGTH:
+            trial = self._evaluate(energy, H + length * direction, state["Y"], state["mu"])
+            if trial["lagrangian"] <= state["lagrangian"] + SUFFICIENT * length * slope:
+                break
+            length *= 0.5
+        else:
+            return self._next_round(energy, state)
+        s, y = (trial["H"] - H).flatten(), (trial["L"] - L).flatten()
+        if float(torch.dot(s, y)) > 1e-12 * float(s.norm() * y.norm()):
+            S, D = [*S, s][-self.memory :], [*D, y][-self.memory :]
+            trial |= {"pairs_s": torch.stack(S), "pairs_y": torch.stack(D)}
+        return {**trial, "inner_steps": state["inner_steps"] + 1}
+
+    def _next_round(self, energy: Energy, state: State) -> State:
+        if state["rounds"] >= MAX_ROUNDS:
+            return {"status": Status.STALLED.value}
+        H, feasibility = state["H"], state["feasibility"]
+        Y = state["Y"] + state["mu"] * self._defect(H)
+        # Beyond this a larger penalty only worsens the conditioning: the multipliers must do the rest.
+        limit = MAX_PENALTY * float(state["G"].norm())
+        grow = feasibility > 0.25 * state["last"] and state["mu"] < limit
+        mu = state["mu"] * (self.growth if grow else 1.0)
+        new = self._evaluate(energy, H, Y, mu)
+        return {
+            **new,
+            **self._empty(H),
+            "Y": Y,
+            "mu": mu,
+            "last": feasibility,
+            "inner_steps": 0,
+            "rounds": state["rounds"] + 1,
+        }
+
+    def _empty(self, H: Tensor) -> State:
+        empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
+        return {"pairs_s": empty, "pairs_y": empty}
+
+    def _defect(self, H: Tensor) -> Tensor:
+        defect = stiefel.gram(H, H)
+        defect.diagonal().sub_(1.0)
+        return defect
+
+    def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> State:
+        value, G, _ = energy.evaluate(H)
+        defect = self._defect(H)
+        return {
+            "H": H,
+            "G": G,
+            "L": G + H @ (Y + mu * defect).to(H.dtype),
+            "lagrangian": value + 0.5 * float((Y * defect).sum()) + 0.25 * mu * float(defect.square().sum()),
+            "objective": value,
+            "feasibility": float(defect.norm()),
+            "stationarity": stiefel.stationarity(H, G),
+        }

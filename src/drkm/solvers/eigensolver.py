@@ -1,0 +1,32 @@
+"""One layer: the energy is quadratic and its minimum is kernel PCA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.eigen import leading_eigenpairs
+from drkm.energy import Energy
+from drkm.solvers.base import Solver, State, Status
+from drkm.solvers.lbfgs import point
+
+
+@dataclass
+class Eigensolver(Solver):
+    """The leading eigenvectors of K_1, to the tolerance of the fit; they do not depend on the start."""
+
+    name = "eigensolver"
+
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Evaluate the energy at the start."""
+        return point(energy, H, energy.evaluate(H))
+
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Solve the eigenproblem."""
+        H = state["H"]
+        # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
+        vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
+        H = stiefel.polar(vectors)
+        return {**point(energy, H, energy.evaluate(H)), "status": Status.STALLED.value}

@@ -1,0 +1,128 @@
+"""Algorithm 1 of the paper: a quadratic penalty with warm start, its subproblems by Adam.
+
+It is here to reproduce what was published. It leaves the manifold, and from a random start it does not reach the
+optimum of the constrained problem (docs/solvers.md shows it); `solver="auto"` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm import stiefel
+from drkm.energy import Energy
+from drkm.solvers.base import Solver, State, Status
+
+#: Adam's own constants, as published
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+#: bounds of a learned log σ², relative to where it began: the energy alone would let it grow for ever
+LOG_RANGE = math.log(1e4)
+
+
+@dataclass
+class Penalty(Solver):
+    """Minimise J + Σ λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖² for a growing μ (Algorithm 1 of the paper).
+
+    Parameters
+    ----------
+    lam : float or sequence of float
+        λ_l of each layer.
+    learning_rate, mu, tau, growth : float
+        Step of Adam, first penalty μ_0, first tolerance τ_0 (halved in every round) and growth p of μ.
+    inner : int
+        Largest number of Adam steps a round.
+    outer : int, optional
+        Number of rounds; as published 2 up to n = 100, 4 up to 200 and 7 above.
+    learn_bandwidth : bool
+        Make log σ² of every layer a variable of the same optimisation.
+    """
+
+    lam: float | Sequence[float] = 1.0
+    learning_rate: float = 1e-3
+    mu: float = 1.0
+    tau: float = 0.1
+    growth: float = 8.0
+    inner: int = 500
+    outer: int | None = None
+    learn_bandwidth: bool = False
+    name = "penalty"
+    on_manifold = False
+
+    def rounds(self, n: int) -> int:
+        """Return the number of rounds for n samples."""
+        return self.outer if self.outer is not None else 2 if n <= 100 else 4 if n <= 200 else 7
+
+    def start(self, energy: Energy, H: Tensor) -> State:
+        """Begin the first round."""
+        state = {**self._evaluate(energy, H, self.mu), "mu": self.mu, "tau": self.tau, "round": 0}
+        if self.learn_bandwidth:
+            logs = torch.tensor([math.log(k.sigma2) for k in energy.kernels], dtype=torch.float64)  # type: ignore[attr-defined]
+            state |= {"log_sigma2": logs, "log_sigma2_start": logs.clone()}
+        return {**state, **self._fresh_moments(state)}
+
+    def step(self, energy: Energy, state: State, tol: float) -> State:
+        """Take one step of Adam, or begin the next round with a larger penalty."""
+        if state["gradient_norm"] <= state["tau"] or state["adam_steps"] >= self.inner:
+            if state["round"] + 1 >= self.rounds(energy.n):
+                return {"status": Status.SCHEDULE_ENDED.value}
+            mu = self.growth * state["mu"]
+            later = {**self._evaluate(energy, state["H"], mu), "mu": mu, "tau": state["tau"] / 2}
+            return {**later, "round": state["round"] + 1, **self._fresh_moments(state)}
+        t = state["adam_steps"] + 1
+        out: State = {"adam_steps": t}
+        H, out["m"], out["v"] = self._adam(state["H"], state["Q"], state["m"], state["v"], t)
+        if self.learn_bandwidth:
+            gradient = torch.tensor(
+                [energy.bandwidth_gradient(state["H"], layer) for layer in range(len(energy.sizes))], dtype=torch.float64
+            )
+            logs, out["m_log"], out["v_log"] = self._adam(
+                state["log_sigma2"], gradient, state["m_log"], state["v_log"], t
+            )
+            begin = state["log_sigma2_start"]
+            out["log_sigma2"] = torch.minimum(torch.maximum(logs, begin - LOG_RANGE), begin + LOG_RANGE)
+            self._set_bandwidths(energy, out["log_sigma2"])
+        return {**self._evaluate(energy, H, state["mu"]), **out}
+
+    def _adam(self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
+        m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
+        step = self.learning_rate * (m / (1 - BETA1**t)) / ((v / (1 - BETA2**t)).sqrt() + EPSILON)
+        return x - step, m, v
+
+    def _fresh_moments(self, state: State) -> State:
+        zero = torch.zeros_like(state["H"])
+        moments: State = {"m": zero, "v": zero, "adam_steps": 0}
+        if self.learn_bandwidth:
+            zeros = torch.zeros_like(state["log_sigma2"])
+            moments |= {"m_log": zeros, "v_log": zeros}
+        return moments
+
+    def _evaluate(self, energy: Energy, H: Tensor, mu: float) -> State:
+        """Return J and the gradient of the penalised objective."""
+        value, G, _ = energy.evaluate(H)
+        defect = stiefel.gram(H, H)
+        defect.diagonal().sub_(1.0)
+        lam = [self.lam] * len(energy.sizes) if isinstance(self.lam, int | float) else list(self.lam)
+        Q = G + 2 * mu * (H @ defect.to(H.dtype))
+        for block, weight in zip(energy.slices, lam, strict=True):
+            Q[:, block] += weight * H[:, block]
+        return {
+            "H": H,
+            "Q": Q,
+            "gradient_norm": float(Q.norm()),
+            "objective": value,
+            "feasibility": float(defect.norm()),
+            "stationarity": stiefel.stationarity(H, G),
+        }
+
+    def _set_bandwidths(self, energy: Energy, log_sigma2: Tensor) -> None:
+        pairs = zip(energy.kernels, log_sigma2.exp().tolist(), strict=True)
+        energy.set_kernels([kernel.with_parameters(sigma2=sigma2) for kernel, sigma2 in pairs])
+
+    def resume(self, energy: Energy, state: State) -> None:
+        """Give the energy the bandwidths of a stored state."""
+        if "log_sigma2" in state:
+            self._set_bandwidths(energy, state["log_sigma2"])
