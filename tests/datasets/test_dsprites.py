@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from originals import DSPRITES_SIZES, dsprites_npz
 
 import drkm
 from drkm import datasets
@@ -18,8 +19,6 @@ REAL = os.environ.get("DRKM_DATA") and os.path.join(os.environ["DRKM_DATA"], "ds
 real_data = pytest.mark.skipif(
     not (REAL and os.path.isfile(REAL)), reason="needs dsprites_grid46080.npz in DRKM_DATA"
 )
-
-SMALL = (3, 2, 3, 2, 2)
 
 
 def polygon(shape, scale, angle, x, y):
@@ -131,37 +130,19 @@ def test_compact_file_is_read_and_knows_its_gaps():
         data.images_at([[0, 0, 1, 0, 0]])
 
 
-def write_original(path, sizes=SMALL, images=None, classes=None):
-    """A small file in the shape of the original one, with its pickled dict among the arrays."""
-    n = int(np.prod(sizes))
-    grid = np.stack(np.unravel_index(np.arange(n), (1, *sizes)), axis=1)
-    if images is None:
-        images = RenderedDSprites().images_at(grid[:, 1:]) // 255
-    metadata = np.empty((), dtype=object)
-    metadata[()] = {"title": "dSprites"}
-    np.savez_compressed(
-        path,
-        metadata=metadata,
-        imgs=images,
-        latents_classes=grid if classes is None else classes,
-        latents_values=grid.astype(float),
-    )
-    return path
-
-
 def test_original_file_is_read_without_its_pickle(tmp_path, monkeypatch):
     import pickle
 
-    path = write_original(tmp_path / "original.npz")
+    path = dsprites_npz(tmp_path / "original.npz")
     monkeypatch.setattr(pickle, "load", lambda *a, **k: pytest.fail("unpickled"))
     monkeypatch.setattr(pickle, "loads", lambda *a, **k: pytest.fail("unpickled"))
-    data = read_original(path, SMALL)
+    data = read_original(path, DSPRITES_SIZES)
     images, factors = data.sample(len(data), random_state=0)
     np.testing.assert_array_equal(images, RenderedDSprites().images_at(factors))
 
 
 def test_headers_of_python_2_are_read(tmp_path):
-    path = write_original(tmp_path / "new.npz")
+    path = dsprites_npz(tmp_path / "new.npz")
     old = tmp_path / "old.npz"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(old, "w") as target:
         for name in source.namelist():
@@ -170,7 +151,7 @@ def test_headers_of_python_2_are_read(tmp_path):
             target.writestr(name, data.replace(b"(72, 64, 64), } ", b"(72L, 64, 64), }", 1))
     with zipfile.ZipFile(old) as file:
         assert b"72L" in file.read("imgs.npy")[:128]
-    assert len(read_original(old, SMALL)) == 72
+    assert len(read_original(old, DSPRITES_SIZES)) == 72
 
 
 @pytest.mark.parametrize(
@@ -183,20 +164,18 @@ def test_headers_of_python_2_are_read(tmp_path):
     ],
 )
 def test_foreign_arrays_get_one_sentence(tmp_path, change, sentence):
-    path = write_original(tmp_path / "original.npz", **change)
+    path = dsprites_npz(tmp_path / "original.npz", **change)
     with pytest.raises(DatasetError, match=sentence):
-        read_original(path, SMALL)
+        read_original(path, DSPRITES_SIZES)
 
 
 def test_auto_draws_without_a_file_and_reads_it_where_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
     assert isinstance(datasets.load_dsprites(), RenderedDSprites)
-    with pytest.raises(
-        DatasetError, match=r"dsprites: found no dsprites_ndarray.* or place it there by hand"
-    ):
+    with pytest.raises(DatasetError, match=r"dsprites: found no dsprites_nd.* or place it there"):
         datasets.load_dsprites(source="file")
     path = tmp_path / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
-    write_original(path)
+    dsprites_npz(path)
     # A file of the wrong size is an answer, not a reason to draw instead.
     with pytest.raises(DatasetError, match="latents_classes"):
         datasets.load_dsprites()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -165,6 +166,15 @@ class ArrayDataset(FactorDataset):
     def factors_at(self, rows: ArrayLike) -> Factors:
         """Return the factors of the images numbered ``rows``, shape (n, n_factors)."""
         return self._factors[self._check_rows(rows)]
+
+    def save_compact(self, path: str | os.PathLike[str]) -> None:
+        """Write a compact ``.npz`` that the loader reads: ``images``, ``factors``, ``factor_names``."""
+        names, sizes = np.array(self.factor_names), np.array(self.factor_sizes)
+        factors = self._factors.astype(np.int16)
+        with open(path, "wb") as stream:
+            np.savez_compressed(
+                stream, images=self._stored, factors=factors, factor_names=names, factor_sizes=sizes
+            )
 
     def _rows_of(self, factors: Factors) -> NDArray[np.int64]:
         rows = self._row_at[super()._rows_of(factors)]
