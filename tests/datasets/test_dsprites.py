@@ -159,8 +159,9 @@ def test_headers_of_python_2_are_read(tmp_path):
     [
         ({"images": np.zeros((72, 64, 64), np.float32)}, "'imgs' should be uint8"),
         ({"images": np.zeros((72, 64, 32), np.uint8)}, "'imgs' should be uint8 of shape"),
+        ({"images": np.asfortranarray(np.zeros((72, 64, 64), np.uint8))}, "in Fortran order"),
         ({"images": np.full((72, 64, 64), 7, np.uint8)}, "pixels should be 0 or 1, found 7"),
-        ({"classes": np.zeros((72, 6), np.int64)}, "order of the factor grid"),
+        ({"classes": np.zeros((72, 6), np.int64)}, "are not the rows of the factor grid"),
     ],
 )
 def test_foreign_arrays_get_one_sentence(tmp_path, change, sentence):

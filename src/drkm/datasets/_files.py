@@ -67,7 +67,7 @@ class NpzFile:
 
     def read(self, name: str, max_bytes: int = 1 << 30) -> NDArray:
         """Read one array whole."""
-        with self._open(name) as (stream, shape, dtype, size):
+        with self._open(name) as (stream, shape, fortran, dtype, size):
             if size > max_bytes:
                 raise DatasetError(f"{self.path}: array {name!r} of shape {shape} is larger than expected")
             array = np.empty(size, dtype=np.uint8)
@@ -75,15 +75,18 @@ class NpzFile:
                 data = stream.read(min(_CHUNK_BYTES, size - start))
                 array[start : start + len(data)] = np.frombuffer(data, dtype=np.uint8)
             self._expect_end(stream, name)
-        return array.view(dtype).reshape(shape) if size else np.empty(shape, dtype)
+        if not size:
+            return np.empty(shape, dtype)
+        return array.view(dtype).reshape(shape, order="F" if fortran else "C")
 
     def read_rows(self, name: str, shape: tuple[int, ...], dtype: str) -> Iterator[tuple[int, NDArray]]:
         """Yield (first row, rows) blocks of an array of exactly this shape and dtype, in order."""
-        with self._open(name) as (stream, found, found_dtype, size):
-            if found != shape or found_dtype != np.dtype(dtype):
+        with self._open(name) as (stream, found, fortran, found_dtype, size):
+            if found != shape or found_dtype != np.dtype(dtype) or fortran:
+                order = " in Fortran order" if fortran else ""
                 raise DatasetError(
                     f"{self.path}: array {name!r} should be {dtype} of shape {shape},"
-                    f" is {found_dtype} of {found}"
+                    f" is {found_dtype} of {found}{order}"
                 )
             row_bytes = size // shape[0]
             step = max(1, _CHUNK_BYTES // row_bytes)
@@ -94,18 +97,18 @@ class NpzFile:
             self._expect_end(stream, name)
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype, int]]:
+    def _open(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], bool, np.dtype, int]]:
         self.require(name)
         member = self._zip.getinfo(f"{name}.npy")
         with self._zip.open(member) as stream:
-            shape, dtype = _header(stream, f"{self.path}: array {name!r}")
+            shape, fortran, dtype = _header(stream, f"{self.path}: array {name!r}")
             # In Python integers: a damaged header can name more elements than int64 holds.
             size = math.prod(shape) * dtype.itemsize
             if member.file_size != stream.tell() + size:
                 raise DatasetError(
                     f"{self.path}: array {name!r} of shape {shape} does not fit its {member.file_size} bytes"
                 )
-            yield stream, shape, dtype, size
+            yield stream, shape, fortran, dtype, size
 
     def _expect_end(self, stream: IO[bytes], name: str) -> None:
         # Reading past the last byte is what makes zipfile compare the checksum.
@@ -113,7 +116,7 @@ class NpzFile:
             raise DatasetError(f"{self.path}: array {name!r} is longer than its header says")
 
 
-def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
+def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(stream)
     with warnings.catch_warnings():
         # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
@@ -126,9 +129,7 @@ def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
             raise DatasetError(f"{where} is in npy format {version}, versions 1 and 2 are read")
     if dtype.hasobject:
         raise DatasetError(f"{where} holds Python objects, which are never read")
-    if fortran and len(shape) > 1:
-        raise DatasetError(f"{where} is in Fortran order, C order is read")
-    return shape, dtype
+    return shape, bool(fortran) and len(shape) > 1, dtype
 
 
 def read_compact(

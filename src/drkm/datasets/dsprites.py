@@ -89,10 +89,11 @@ def read_original(path: Path, factor_sizes: tuple[int, ...] = FACTOR_SIZES) -> P
     with reading(path, "the original dSprites file"), NpzFile(path) as file:
         file.require("imgs", "latents_classes")
         grid = (1, *factor_sizes)
-        for start, classes in file.read_rows("latents_classes", (n, len(grid)), "int64"):
-            rows = np.arange(start, start + len(classes))
-            if not np.array_equal(classes, np.stack(np.unravel_index(rows, grid), axis=1)):
-                raise DatasetError(f"{path}: rows are not in the order of the factor grid {grid}")
+        classes = file.read("latents_classes", 1 << 28)
+        if not np.array_equal(classes, np.stack(np.unravel_index(np.arange(n), grid), axis=1)):
+            raise DatasetError(
+                f"{path}: 'latents_classes' are not the rows of the factor grid {grid} in order"
+            )
         for start, images in file.read_rows("imgs", (n, SIZE, SIZE), "uint8"):
             if images.max() > 1:
                 raise DatasetError(f"{path}: pixels should be 0 or 1, found {images.max()}")
