@@ -43,9 +43,8 @@ def main() -> None:
     with np.load(path, allow_pickle=False) as file:
         images, factors = file["images"], file["factors"]
     pixels = np.count_nonzero((sprites.images_at(factors) > 0) != (images > 0), axis=(1, 2))
-    print(
-        f"real images: {np.count_nonzero(pixels)} of {len(images):,} differ, by at most {pixels.max()} pixel(s)"
-    )
+    differing = np.count_nonzero(pixels)
+    print(f"real images: {differing} of {len(images):,} differ, by at most {pixels.max()} pixel(s)")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ import io
 import os
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -273,3 +274,26 @@ def test_header_is_not_trusted_about_its_size(tmp_path):
             file.writestr(f"{name}.npy", stream.getvalue())
     with pytest.raises(DatasetError, match=r"big.npz: array 'images' of shape .* does not fit"):
         datasets.load_dsprites(path)
+
+
+@pytest.mark.slow
+def test_a_file_of_the_original_size_is_read_in_little_memory(tmp_path):
+    path = tmp_path / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+    drawn = RenderedDSprites()
+    n = len(drawn)
+    classes = np.column_stack([np.zeros(n, np.int64), drawn.factors_at(np.arange(n))])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        with file.open("latents_classes.npy", "w") as stream:
+            np.save(stream, classes)
+        with file.open("imgs.npy", "w", force_zip64=True) as stream:
+            header = {"descr": "|u1", "fortran_order": False, "shape": (n, 64, 64)}
+            np.lib.format.write_array_header_1_0(stream, header)
+            for start in range(0, n, 8192):
+                stream.write((drawn.images_at(classes[start : start + 8192, 1:]) // 255).tobytes())
+    tracemalloc.start()
+    data = datasets.load_dsprites(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 600e6
+    images, factors = data.sample(1000, random_state=0)
+    np.testing.assert_array_equal(images, drawn.images_at(factors))
