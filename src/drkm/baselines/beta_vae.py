@@ -83,7 +83,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         batch_size: int = 32,
         max_steps: int = 10_000,
         validation_fraction: float = 0.1,
-        check_every: int = 100,
+        check_every: int = 50,
         patience: int = 1_000,
         max_seconds: float | None = None,
         device: str = "auto",
