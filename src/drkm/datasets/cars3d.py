@@ -23,7 +23,8 @@ ELEVATIONS, AZIMUTHS, OBJECTS = 4, 24, 183
 IMAGE_SHAPE = (64, 64, 3)
 COMPACT = "cars3d_64.npz"
 
-_MEMBER = re.compile(r"(?:^|/)data/cars/([^/]+)\.mat$")
+# Names that begin with a dot are a file system's own notes, not cars.
+_MEMBER = re.compile(r"(?:^|/)cars/([^/.][^/]*)\.mat$")
 _MAX_MEMBER = 1 << 26
 
 
