@@ -22,6 +22,7 @@ def cars(tmp_path, monkeypatch):
     members = {f"data/cars/{name}.mat": originals.mat_bytes({"im": im}) for name, im in views.items()}
     members |= {
         "data/cars/list.txt": b"car",
+        "data/cars/._car_001_mesh.mat": b"a note",
         "data/sprites/a.mat": b"another set",
         "../data/cars/readme": b"",
     }
