@@ -1,0 +1,295 @@
+"""The β-VAE with the architecture of the paper, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from drkm.baselines import _vae_io
+from drkm.baselines._images import as_unit_floats, check_image_shape, check_images, from_logits, to_device
+from drkm.baselines._vae_network import VAENetwork
+from drkm.baselines._vae_training import Schedule, evaluate, train
+
+_CHUNK = 256
+
+
+class BetaVAE(TransformerMixin, BaseEstimator):
+    """β-VAE for 64×64 images: Gaussian posterior, Bernoulli likelihood, KL term weighted by β.
+
+    Minimises ``E[-log p(x|z)] + β·KL(q(z|x) ‖ N(0, I))`` with Adam. A part of the images is held out;
+    training stops when their loss has not improved for ``patience`` steps, and the best weights are kept.
+
+    Parameters
+    ----------
+    n_latents : int, default=10
+    beta : float, default=4.0
+        Weight of the KL term; 1 is the plain VAE.
+    image_shape : (64, 64), (64, 64, 3) or None
+        Shape of an image. None takes it from X, also where X has one row an image.
+    learning_rate : float
+        Adam's step size.
+    batch_size : int
+        Images a step, at most those there are.
+    max_steps : int
+        Most steps.
+    validation_fraction : float in [0, 1)
+        Part of the images held out, at least one. With 0, all images train, for ``max_steps`` steps.
+    check_every : int
+        Steps between two looks at the held-out images.
+    patience : int
+        Steps without improvement on the held-out images before training stops.
+    max_seconds : float or None
+        Training stops after this time and keeps the best weights so far.
+    device : "auto", "cpu", "cuda", ...
+        "auto" is the first GPU where there is one.
+    random_state : int, RandomState or None
+        The same integer gives the same model on the same machine; no global seed is read or set.
+    verbose : int
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Steps taken; ``best_step_`` is the one whose weights were kept.
+    converged_ : bool
+        Whether the held-out loss stopped improving before steps or time ran out.
+    seconds_ : float
+        Training time.
+    history_ : list of dict
+        At each check: step, seconds, training loss, and of the held-out images loss, reconstruction, KL
+        divergence and ELBO (with β = 1), means per image in nats.
+    image_shape_ : tuple of int
+    n_features_in_ : int
+    device_ : str
+    network_ : torch.nn.Module
+    """
+
+    def __init__(
+        self,
+        n_latents: int = 10,
+        beta: float = 4.0,
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_steps: int = 10_000,
+        validation_fraction: float = 0.1,
+        check_every: int = 50,
+        patience: int = 1_000,
+        max_seconds: float | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_latents = n_latents
+        self.beta = beta
+        self.image_shape = image_shape
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.validation_fraction = validation_fraction
+        self.check_every = check_every
+        self.patience = patience
+        self.max_seconds = max_seconds
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: None = None) -> BetaVAE:
+        """Train on images.
+
+        Parameters
+        ----------
+        X : array of shape (n, 64, 64), (n, 64, 64, 3), (n, 4096) or (n, 12288)
+            uint8, or floats in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        schedule = self._check_parameters()
+        device = _device(self.device)
+        images, shape, flat = check_images(X, check_image_shape(self.image_shape))
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=2)
+        held = self._held_out(len(images), np.random.default_rng(seeds[0]))
+        generator = torch.Generator().manual_seed(int(seeds[1]))
+
+        network = VAENetwork(1 if len(shape) == 2 else 3, int(self.n_latents))
+        network.initialise(generator)
+        network.to(device)
+        data = to_device(images[~held], device), to_device(images[held], device)
+        trace = train(network, *data, schedule, generator)
+        if trace.stopped == "diverged":
+            raise ValueError(
+                f"learning_rate: training diverged by step {trace.n_steps} with {self.learning_rate},"
+                " take a smaller one"
+            )
+
+        self.network_ = network.eval()
+        self.device_ = str(device)
+        self.image_shape_ = shape
+        self.flat_ = flat
+        self.n_features_in_ = math.prod(shape)
+        self.n_iter_ = trace.n_steps
+        self.best_step_ = trace.best_step
+        self.converged_ = trace.stopped == "patience"
+        self.seconds_ = trace.seconds
+        self.history_ = trace.history
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return posterior means, shape (n, n_latents)."""
+        data = self._data(X)
+        with torch.no_grad():
+            means = [self.network_.encode(as_unit_floats(part))[0] for part in data.split(_CHUNK)]
+        return torch.cat(means).cpu().numpy()
+
+    def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float32]:
+        """Return decoded images: pixel means in [0, 1], in the layout of the training images."""
+        check_is_fitted(self)
+        n_latents = self.network_.n_latents
+        codes = np.asarray(Z, dtype=np.float32)
+        if codes.ndim != 2 or codes.shape[1] != n_latents or not np.all(np.isfinite(codes)):
+            raise ValueError(f"Z: takes finite codes of shape (n, {n_latents}), got shape {codes.shape}")
+        parts = torch.tensor(codes, device=self.device_).split(_CHUNK)
+        with torch.no_grad():
+            images = [from_logits(self.network_.decoder(p), self.image_shape_, self.flat_) for p in parts]
+        return np.concatenate(images)
+
+    def traverse(self, index: int, values: ArrayLike, base: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return one image per value of one latent, the others held at ``base``.
+
+        Parameters
+        ----------
+        index : int
+            Which latent, from 0.
+        values : array of shape (m,)
+        base : codes of shape (n_latents,), one image, or None
+            None is the mean of the prior, all zeros.
+
+        Returns
+        -------
+        array of m images, in the layout of the training images
+        """
+        check_is_fitted(self)
+        n_latents = self.network_.n_latents
+        if not isinstance(index, numbers.Integral) or not 0 <= index < n_latents:
+            raise ValueError(f"index: takes an integer from 0 to {n_latents - 1}, got {index!r}")
+        settings = np.asarray(values, dtype=np.float32)
+        if settings.ndim != 1 or len(settings) == 0:
+            raise ValueError(
+                f"values: takes a 1-d array with at least one number, got shape {settings.shape}"
+            )
+        start = np.zeros(n_latents, dtype=np.float32) if base is None else np.asarray(base)
+        if start.shape != (n_latents,):
+            start = self.transform(start[None])[0]
+        codes = np.repeat(start[None].astype(np.float32), len(settings), axis=0)
+        codes[:, index] = settings
+        return self.inverse_transform(codes)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.float32]:
+        """Return the decoded images of ``n`` draws from the prior N(0, I)."""
+        check_is_fitted(self)
+        _check_integer("n", n, 1)
+        n_latents = self.network_.n_latents
+        return self.inverse_transform(check_random_state(random_state).standard_normal((int(n), n_latents)))
+
+    def elbo(self, X: ArrayLike, random_state: Any = 0) -> float:
+        """Return the mean evidence lower bound (β = 1) per image, in nats, with one noise draw an image."""
+        data = self._data(X)
+        noise = check_random_state(random_state).standard_normal((1, len(data), self.network_.n_latents))
+        draws = torch.tensor(noise, dtype=torch.float32, device=self.device_)
+        return evaluate(self.network_, data, draws, 1.0)["elbo"]
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Return minus the mean squared error of reconstructing X from posterior means, pixels in [0, 1]."""
+        images, _, _ = check_images(X, getattr(self, "image_shape_", None))
+        target = images.reshape(len(images), -1) / (255.0 if images.dtype == np.uint8 else 1.0)
+        error = self.inverse_transform(self.transform(X)).reshape(len(images), -1) - target
+        return -float(np.mean(np.sum(error**2, axis=1)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file: weights, and everything else as JSON metadata."""
+        check_is_fitted(self)
+        _vae_io.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> BetaVAE:
+        """Read a model that :meth:`save` wrote; ``device`` is where it shall run."""
+        model: BetaVAE = _vae_io.load(cls, path, _device(device))
+        model.device = device
+        return model
+
+    def _data(self, X: ArrayLike) -> torch.Tensor:
+        check_is_fitted(self)
+        images, _, _ = check_images(X, self.image_shape_)
+        return to_device(images, torch.device(self.device_))
+
+    def _held_out(self, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        held = np.zeros(n, dtype=bool)
+        if self.validation_fraction:
+            count = max(1, round(n * self.validation_fraction))
+            if count >= n:
+                raise ValueError(
+                    f"validation_fraction: {self.validation_fraction} of {n} images leaves none to train on"
+                )
+            held[rng.choice(n, count, replace=False)] = True
+        return held
+
+    def _check_parameters(self) -> Schedule:
+        for name, least in {
+            "n_latents": 1,
+            "batch_size": 1,
+            "max_steps": 1,
+            "check_every": 1,
+            "patience": 1,
+        }.items():
+            _check_integer(name, getattr(self, name), least)
+        _check_number("beta", self.beta, "a finite number >= 0", lambda v: 0 <= v < math.inf)
+        _check_number("learning_rate", self.learning_rate, "a finite number > 0", lambda v: 0 < v < math.inf)
+        _check_number(
+            "validation_fraction", self.validation_fraction, "a number in [0, 1)", lambda v: 0 <= v < 1
+        )
+        if self.max_seconds is not None:
+            _check_number("max_seconds", self.max_seconds, "None or a number > 0", lambda v: v > 0)
+        return Schedule(
+            float(self.beta),
+            float(self.learning_rate),
+            int(self.batch_size),
+            int(self.max_steps),
+            int(self.check_every),
+            int(self.patience),
+            self.max_seconds,
+            int(self.verbose),
+        )
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}: takes an integer >= {least}, got {value!r}")
+
+
+def _check_number(name: str, value: Any, takes: str, holds: Any) -> None:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not holds(value):
+        raise ValueError(f"{name}: takes {takes}, got {value!r}")
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except Exception as error:
+        raise ValueError(f"device: takes 'auto' or a device that is there, got {name!r}") from error
+    return device

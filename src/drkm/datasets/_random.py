@@ -1,0 +1,38 @@
+"""Random state and size parameters, checked one way for every dataset."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn a seed, a generator or ``None`` into a :class:`numpy.random.Generator`.
+
+    A generator that the caller passes is advanced, as in numpy; nothing global is read or written.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.Generator(random_state._bit_generator)
+    if random_state is None:
+        return np.random.default_rng()
+    if (
+        isinstance(random_state, numbers.Integral)
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
+        return np.random.default_rng(int(random_state))
+    raise ValueError(
+        f"random_state: takes None, an integer >= 0 or a numpy random generator, got {random_state!r}"
+    )
+
+
+def check_count(value: object, name: str, minimum: int = 1) -> int:
+    """Return ``value`` as an int, or say in one sentence that ``name`` needs an integer >= ``minimum``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name}: takes an integer >= {minimum}, got {value!r}")
+    return int(value)

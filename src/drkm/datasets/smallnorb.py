@@ -1,0 +1,132 @@
+"""SmallNORB: toys of five categories from 9 elevations and 18 azimuths under 6 lights."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drkm.datasets._download import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, data_dir, find, missing
+from drkm.datasets._factors import ArrayDataset, FactorDataset
+from drkm.datasets._files import DatasetError, read_compact, reading
+from drkm.datasets._resize import shrink
+
+FACTOR_NAMES: tuple[str, ...] = ("category", "instance", "elevation", "azimuth", "lighting")
+FACTOR_SIZES: tuple[int, ...] = (5, 10, 9, 18, 6)
+IMAGE_SHAPE = (64, 64)
+COMPACT = "smallnorb_inst0_left_64.npz"
+INSTANCES = {"testing": (0, 1, 2, 3, 5), "training": (4, 6, 7, 8, 9)}
+
+_FILES = {"testing": SMALLNORB_TESTING, "training": SMALLNORB_TRAINING}
+_DTYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype("<u1"), 0x1E3D4C54: np.dtype("<i4")}
+_BLOCK = 256
+
+
+def read_matrix(path: Path, shape: tuple[int, ...], dtype: str) -> Iterator[NDArray]:
+    """Yield blocks of rows of one ``.mat.gz`` file of exactly this shape and type.
+
+    Little-endian: int32 magic number (the type), int32 number of dimensions, three or more int32 sizes, data.
+    """
+    with reading(path, "an original SmallNORB file"), gzip.open(path) as stream:
+        magic, ndim = struct.unpack("<ii", stream.read(8))
+        found = _DTYPES.get(magic)
+        if found is None or not 1 <= ndim <= 8:
+            raise DatasetError(
+                f"{path}: is not a SmallNORB matrix (magic number {magic:#x}, {ndim} dimensions)"
+            )
+        stored = max(3, ndim)
+        sizes = struct.unpack(f"<{stored}i", stream.read(4 * stored))[:ndim]
+        if sizes != shape or found != np.dtype(dtype):
+            raise DatasetError(f"{path}: should hold {dtype} of shape {shape}, holds {found} of {sizes}")
+        row_bytes = int(np.prod(shape[1:])) * found.itemsize
+        for start in range(0, shape[0], _BLOCK):
+            rows = min(_BLOCK, shape[0] - start)
+            yield np.frombuffer(stream.read(rows * row_bytes), dtype=found).reshape(rows, *shape[1:])
+        if stream.read(1):
+            raise DatasetError(f"{path}: is longer than its header says")
+
+
+def _read_split(folder: Path, files: tuple[RemoteFile, ...], instance: int | None) -> tuple[NDArray, NDArray]:
+    """Return images and five factors of one split, all instances or one."""
+    n = int(np.prod(FACTOR_SIZES)) // len(INSTANCES)
+    dat, cat, info = (folder / file.name for file in files)
+    for file in (dat, cat, info):
+        if not file.is_file():
+            raise missing("smallnorb", folder, file.name)
+    category = np.concatenate(list(read_matrix(cat, (n,), "int32")))
+    details = np.concatenate(list(read_matrix(info, (n, 4), "int32")))
+    factors = np.column_stack([category, details]).astype(np.int64)
+    # Azimuths are stored in steps of 20 degrees as 0, 2, …, 34.
+    factors[:, 3] //= 2
+    wanted = np.ones(n, dtype=bool) if instance is None else factors[:, 1] == instance
+    images, start = [], 0
+    for block in read_matrix(dat, (n, 2, 96, 96), "uint8"):
+        images.append(shrink(block[wanted[start : start + len(block)], 0]))
+        start += len(block)
+    return np.concatenate(images), factors[wanted]
+
+
+def read_original(folder: Path, instance: int | None = 0) -> ArrayDataset:
+    """Read the original files of a folder: left camera, shrunk from 96×96 to 64×64 (Lanczos).
+
+    One instance (of the split that holds it) gives the four other factors; None gives all five.
+    """
+    splits = [split for split, held in INSTANCES.items() if instance is None or instance in held]
+    parts = [_read_split(folder, _FILES[split], instance) for split in splits]
+    images = np.concatenate([part[0] for part in parts])
+    factors = np.concatenate([part[1] for part in parts])
+    names, sizes = FACTOR_NAMES, FACTOR_SIZES
+    if instance is not None:
+        names, sizes = (names[0], *names[2:]), (sizes[0], *sizes[2:])
+        factors = np.delete(factors, 1, axis=1)
+    with reading(folder, "a folder of original SmallNORB files"):
+        order = np.lexsort(factors.T[::-1])
+        data = ArrayDataset("smallnorb", names, sizes, images[order], factors[order])
+        if len(data) != np.prod(sizes):
+            raise DatasetError(f"{folder}: should hold {np.prod(sizes)} images, holds {len(data)}")
+    return data
+
+
+def _read_compact(path: Path, instance: int | None) -> ArrayDataset:
+    if instance != 0:
+        raise DatasetError(
+            f"{path}: holds instance 0 alone, got instance={'all' if instance is None else instance!r}"
+        )
+    names, sizes = (FACTOR_NAMES[0], *FACTOR_NAMES[2:]), (FACTOR_SIZES[0], *FACTOR_SIZES[2:])
+    images, factors, _ = read_compact(path, "smallnorb", names, IMAGE_SHAPE)
+    with reading(path, "a compact SmallNORB file"):
+        return ArrayDataset("smallnorb", names, sizes, images, factors)
+
+
+def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int | str = 0) -> FactorDataset:
+    """Load SmallNORB, left camera, 64×64.
+
+    Parameters
+    ----------
+    path : path or None
+        A folder with the original ``.mat.gz`` files, or a compact ``.npz`` (``images``, ``factors``,
+        ``factor_names``) or a folder with it; the original first. None means the data folder.
+    instance : int from 0 to 9, or "all"
+        One toy of each category: 5 categories × 9 elevations × 18 azimuths × 6 lights. ``"all"`` adds the ten
+        instances as a factor after the category, and needs the files of both splits.
+
+    Returns
+    -------
+    FactorDataset
+    """
+    if instance != "all" and (isinstance(instance, str | bool) or instance not in range(FACTOR_SIZES[1])):
+        raise ValueError(f"instance: takes 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
+    chosen = None if isinstance(instance, str) else int(instance)
+    folder = data_dir() if path is None else Path(path).expanduser()
+    split = "training" if chosen in INSTANCES["training"] else "testing"
+    file = find(path, _FILES[split][0].name, COMPACT)
+    if file is None:
+        raise missing("smallnorb", path, _FILES[split][0].name, COMPACT)
+    if file.name.endswith(".mat.gz"):
+        return read_original(folder if folder.is_dir() else folder.parent, chosen)
+    return _read_compact(file, chosen)
