@@ -13,7 +13,7 @@ from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import two_loop
 
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
-MAX_PENALTY = 10.0
+MAX_PENALTY = 100.0
 MAX_ROUNDS = 200
 
 
@@ -38,8 +38,8 @@ class AugmentedLagrangian(Solver):
 
     mu: float | None = None
     growth: float = 4.0
-    memory: int = 10
-    inner: int = 1000
+    memory: int = 30
+    inner: int = 50
     name = "augmented-lagrangian"
     on_manifold = False
 
