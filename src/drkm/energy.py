@@ -70,9 +70,10 @@ class Energy:
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
         self.n_evaluations = 0
         self.n_hessian_products = 0
-        self._form_first()
+        self.form_first()
 
-    def _form_first(self) -> None:
+    def form_first(self) -> None:
+        """Form the Gram operator of the first layer anew, after its kernel changed."""
         first = self.strategy.fixed(self.kernels[0], self.X)
         self.first: Gram = Centered(first) if self.center else first
         self._leading: Eigenpairs | None = None
@@ -82,7 +83,7 @@ class Energy:
         changed = kernels[0] != self.kernels[0]
         self.kernels = tuple(kernels)
         if changed:
-            self._form_first()
+            self.form_first()
 
     def restricted(self, index: Tensor) -> Energy | None:
         """Return the energy of some of the samples, with the deep kernels stretched to the larger codes there.

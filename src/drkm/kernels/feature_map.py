@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -55,15 +56,17 @@ class FeatureMap(Explicit):
         return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
-        """Move a module to the data and check what the map returns on a few rows."""
-        if isinstance(self.map, torch.nn.Module):
-            self.map.to(device=points.device, dtype=points.dtype)
-        with torch.no_grad():
-            phi = self.map(points[: min(len(points), 8)])
+        """Return the kernel with a copy of its module beside the data, after a look at what it returns for a few rows."""
         rows = min(len(points), 8)
+        kernel = self
+        if isinstance(self.map, torch.nn.Module):
+            # A copy, because fitting must leave the caller's parameters as they are.
+            kernel = replace(self, map=copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype))
+        with torch.no_grad():
+            phi = kernel.map(points[:rows])
         if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
             raise ValueError(f"kernel: the feature map of layer {layer} must return {rows}×D values for {rows} rows, got {got}")
         if not torch.isfinite(phi).all():
             raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")
-        return self
+        return kernel

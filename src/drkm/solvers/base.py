@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from drkm import stiefel
@@ -119,6 +120,13 @@ class Journal(Protocol):
         """Store a state if it is time to."""
 
 
+#: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
+ROUNDING = 50
+#: the encoder's own Hessian is smaller than the multipliers alone, hence a margin
+CONSISTENCY = 0.2
+#: multipliers below this fraction of the largest say nothing about the codes
+UNDETERMINED = 1e-7
+
 Callback = Callable[[dict[str, float]], Any]
 
 
@@ -130,12 +138,14 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 1000,
     max_seconds: float | None = None,
+    consistent: bool = False,
     callbacks: Iterable[Callback] = (),
     journal: Journal | None = None,
 ) -> Result:
     """Run a solver from H until it converges or a limit is met.
 
-    A callback gets one entry of the history an iteration and stops the run by returning True. Ctrl-C ends the run with
+    With `consistent` the run goes on, past the tolerance, until the codes themselves are stationary to it: the encoder
+    then returns the codes of the training points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True. Ctrl-C ends the run with
     the best point so far.
     """
     clock = time.perf_counter()
@@ -157,7 +167,7 @@ def solve(
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
             stop = any([callback(entry) for callback in callbacks])
-            status = _verdict(state, tol, max_iter, max_seconds, stop)
+            status = _verdict(state, tol, max_iter, max_seconds, consistent, stop)
             if status:
                 break
             if journal:
@@ -192,18 +202,35 @@ def _record(state: State) -> dict[str, float]:
     return entry
 
 
-def _verdict(state: State, tol: float, max_iter: int, max_seconds: float | None, stop: bool) -> Status | None:
+def _verdict(
+    state: State, tol: float, max_iter: int, max_seconds: float | None, consistent: bool, stop: bool
+) -> Status | None:
     if not math.isfinite(state["objective"]):
         raise FloatingPointError("the energy became NaN or inf: check the data, the kernels and eta")
-    feasible = state.get("feasibility", 0.0) <= tol
-    if state["stationarity"] <= tol and feasible:
-        return Status.CONVERGED
+    limit: Status | None = None
     if state.get("status"):
-        return Status(state["status"])
-    if stop:
-        return Status.INTERRUPTED
-    if state["iteration"] >= max_iter:
-        return Status.MAX_ITER
-    if max_seconds is not None and state["seconds"] >= max_seconds:
-        return Status.MAX_SECONDS
-    return None
+        limit = Status(state["status"])
+    elif stop:
+        limit = Status.INTERRUPTED
+    elif state["iteration"] >= max_iter:
+        limit = Status.MAX_ITER
+    elif max_seconds is not None and state["seconds"] >= max_seconds:
+        limit = Status.MAX_SECONDS
+    tol = max(tol, ROUNDING * torch.finfo(state["H"].dtype).eps)
+    if state["stationarity"] <= tol and state.get("feasibility", 0.0) <= tol:
+        refine = consistent and "R" in state and code_error(state) > CONSISTENCY * tol
+        if limit or not refine:
+            return Status.CONVERGED
+    return limit
+
+
+def code_error(state: State) -> float:
+    """Return the first-order difference between the codes and what the encoder makes of them, relative to the codes.
+
+    Directions that the multipliers do not determine are left out.
+    """
+    values, vectors = torch.linalg.eigh(-state["multipliers"])
+    size = values.abs()
+    inverse = torch.where(size > UNDETERMINED * size.max(), 1.0 / size, torch.zeros_like(size))
+    error = state["R"].double() @ (vectors * inverse)
+    return float(error.norm() / state["H"].double().norm())

@@ -1,0 +1,170 @@
+"""A long fit that survives being killed: the state of the solver, on disk, every few seconds.
+
+Solvers are deterministic functions of their state, so a fit that is killed and started again with the same data and
+parameters ends at the same result as one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm import storage
+from drkm.kernels import Kernel
+from drkm.solvers import Result, State, Status
+
+KIND, VERSION = "checkpoint", 1
+
+
+@dataclass(frozen=True)
+class FinishedStart:
+    """The result of one of several starts."""
+
+    result: Result
+    sigma2: list[float | None]
+
+    def kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+        """Return the kernels with the bandwidths that this start ended with."""
+        return _with_sigma2(kernels, self.sigma2)
+
+
+class Checkpoint:
+    """The file behind one fit.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to write. The file is removed when the fit ends.
+    every : float
+        Least seconds between two writes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 5.0):
+        self.path = Path(path)
+        self.every = every
+        self.fingerprint = ""
+        self._last_write = -float("inf")
+        self._finished: list[FinishedStart] = []
+        self._stage: tuple[int, int] | None = None
+        self._state: State | None = None
+        self._sigma2: list[float | None] = []
+
+    def bind(self, fingerprint: str, device: torch.device) -> None:
+        """Read the file, if there is one, and make sure that it belongs to this fit."""
+        self.fingerprint = fingerprint
+        self._finished, self._stage, self._state = [], None, None
+        if not self.path.exists():
+            if not self.path.parent.is_dir():
+                raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+            return
+        tensors, header = storage.read(self.path, KIND, VERSION, device)
+        if header["fingerprint"] != fingerprint:
+            raise ValueError(
+                f"checkpoint: {self.path} belongs to a fit with other data or parameters: remove it or choose another path"
+            )
+        for number, entry in enumerate(header["finished"]):
+            result = Result(H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])})
+            self._finished.append(FinishedStart(result, entry["sigma2"]))
+        self._stage = tuple(header["stage"]) if header["stage"] else None
+        self._sigma2 = header["sigma2"]
+        state = {name.removeprefix("state."): tensor for name, tensor in tensors.items() if name.startswith("state.")}
+        self._state = {**header["scalars"], **state} if self._stage else None
+
+    def finished_starts(self) -> list[FinishedStart]:
+        """Return the starts that had ended before the interruption."""
+        return list(self._finished)
+
+    def finish_start(self, number: int, result: Result, kernels: Sequence[Kernel]) -> None:
+        """Store the result of a start."""
+        self._finished.append(FinishedStart(result, _sigma2_of(kernels)))
+        self._stage, self._state = None, None
+        self._write()
+
+    def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
+        """Return the stage at which this start was interrupted, with the bandwidths it had then."""
+        if self._stage is None or self._stage[0] != number:
+            return None
+        return self._stage[1], self._sigma2
+
+    def journal(self, stage: tuple[int, int], kernels: Sequence[Kernel]) -> _StageJournal:
+        """Return the journal of one run of a solver."""
+        return _StageJournal(self, stage, _sigma2_of(kernels))
+
+    def remove(self) -> None:
+        """Delete the file: the fit has ended."""
+        self.path.unlink(missing_ok=True)
+
+    def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State) -> None:
+        """Write the state of a run, if the last write is long enough ago."""
+        if time.monotonic() - self._last_write < self.every:
+            return
+        self._stage, self._sigma2, self._state = stage, sigma2, state
+        self._write()
+        self._last_write = time.monotonic()
+
+    def recall(self, stage: tuple[int, int]) -> State | None:
+        """Return the stored state of this stage, once."""
+        if self._stage != stage:
+            return None
+        state, self._state, self._stage = self._state, None, None
+        return state
+
+    def _write(self) -> None:
+        state = self._state or {}
+        tensors = {f"state.{key}": value for key, value in state.items() if isinstance(value, Tensor)}
+        tensors |= {f"finished{number}": start.result.H for number, start in enumerate(self._finished)}
+        scalars = {key: value for key, value in state.items() if not isinstance(value, Tensor)}
+        header = {
+            "kind": KIND,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "stage": self._stage,
+            "sigma2": self._sigma2,
+            "scalars": scalars,
+            "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
+        }
+        storage.write(self.path, tensors, header)
+
+
+@dataclass
+class _StageJournal:
+    checkpoint: Checkpoint
+    stage: tuple[int, int]
+    sigma2: list[float | None]
+
+    def read(self) -> State | None:
+        return self.checkpoint.recall(self.stage)
+
+    def write(self, state: State) -> None:
+        self.checkpoint.store(self.stage, self.sigma2, state)
+
+
+def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:
+    """Return a hash of the samples and of every parameter that the result depends on."""
+    digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
+    digest.update(str(tuple(X.shape)).encode())
+    digest.update(X.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    entry = {name: value for name, value in vars(result).items() if name != "H"}
+    return {**entry, "status": result.status.value}
+
+
+def _sigma2_of(kernels: Sequence[Kernel]) -> list[float | None]:
+    return [getattr(kernel, "sigma2", None) for kernel in kernels]
+
+
+def _with_sigma2(kernels: Sequence[Kernel], sigma2: Sequence[float | None]) -> tuple[Kernel, ...]:
+    pairs = zip(kernels, sigma2, strict=True)
+    return tuple(kernel if value is None else kernel.with_parameters(sigma2=value) for kernel, value in pairs)

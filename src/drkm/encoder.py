@@ -1,0 +1,220 @@
+"""Codes of new points.
+
+At a stationary point of the energy G = HΛ, row by row. A new point x enters this condition with its own codes
+z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
+
+    ψ(z) = -h¹·t/η_1 - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz,    t = H_1ᵀk_1(X, x).
+
+`StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample.
+`ProjectionEncoder` evaluates the paper's formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.coupling import Coupling, couplings
+from drkm.energy import Energy
+
+#: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
+SINGULAR = 1e-9
+MAX_NEWTON = 100
+SUFFICIENT = 1e-4
+#: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
+NEWTON_FLOOR = 1e-6
+
+
+class Encoding(NamedTuple):
+    """Codes with what is known of their quality.
+
+    Attributes
+    ----------
+    codes : Tensor of shape (m, S)
+    residual : Tensor of shape (m,)
+        Norm of the gradient of ψ, relative to that of its parts.
+    ambiguous : Tensor of bool, shape (m,), or None
+        Whether the codes of the second nearest training sample lead to another minimum of ψ.
+    """
+
+    codes: Tensor
+    residual: Tensor
+    ambiguous: Tensor | None
+
+
+class FirstLayer:
+    """Kernel vectors of new points in the first layer, centred like the training Gram matrix."""
+
+    def __init__(self, energy: Energy, H: Tensor):
+        self.kernel = energy.kernels[0]
+        self.X = energy.X
+        self.center = energy.center
+        self.H1 = H[:, energy.slices[0]]
+        gram = energy.first.gram if energy.center else energy.first  # type: ignore[attr-defined]
+        self.diagonal = gram.diagonal()
+        if energy.center:
+            ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=H.dtype, device=H.device)
+            self.row_means = gram.matmul(ones)[:, 0]
+            self.H1 = self.H1 - self.H1.mean(dim=0)
+
+    def scores(self, k: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x) for every row of kernel values k (m×n)."""
+        if self.center:
+            return (k - self.row_means) @ self.H1
+        return k @ self.H1
+
+    def nearest(self, k: Tensor, count: int) -> Tensor:
+        """Return the indices of the training samples nearest in feature space, m×count."""
+        return (self.diagonal - 2 * k).topk(min(count, k.shape[1]), dim=1, largest=False).indices
+
+
+class StationaryEncoder:
+    """Codes that satisfy the stationarity condition of the fit.
+
+    Parameters
+    ----------
+    energy : Energy
+        The trained problem.
+    H : Tensor of shape (n, S)
+        Its stationary point.
+    multipliers : Tensor of shape (S, S)
+        Λ.
+    """
+
+    def __init__(self, energy: Energy, H: Tensor, multipliers: Tensor):
+        self.H = H
+        self.eta = energy.eta
+        self.slices = energy.slices
+        self.first = FirstLayer(energy, H)
+        self.deep: Sequence[Coupling] = couplings(energy, H)
+        values, vectors = torch.linalg.eigh(-multipliers)
+        scale = values.abs().max().clamp_min(torch.finfo(values.dtype).tiny)
+        determined = values.abs() > SINGULAR * scale
+        #: directions of z that stationarity does not determine, as columns
+        self.undetermined = vectors[:, ~determined].to(H.dtype)
+        kept = vectors * torch.where(determined, values, torch.zeros_like(values))
+        self.M = (kept @ vectors.T).to(H.dtype)
+        self.scale = scale.item()
+
+    def encode(self, k: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
+        """Return the codes of points given by their kernel values with the training samples, m×n."""
+        t = self.first.scores(k)
+        nearest = self.first.nearest(k, 2)
+        codes, residual = self._minimise(t, self.H[nearest[:, 0]], tol)
+        if not ambiguity:
+            return Encoding(codes, residual, None)
+        other, _ = self._minimise(t, self.H[nearest[:, -1]], tol)
+        apart = (other - codes).norm(dim=1) > 1e-4 * codes.norm(dim=1).clamp_min(1e-300)
+        return Encoding(codes, residual, apart)
+
+    def scores_of(self, codes: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x) of points with these codes, by stationarity in the first layer."""
+        gradient, _ = self._gradient(torch.zeros_like(codes[:, self.slices[0]]), codes)
+        return self.eta[0] * gradient[:, self.slices[0]]
+
+    def _minimise(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+        """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
+        null = self.undetermined
+        z = z - (z @ null) @ null.T
+        residual = torch.full_like(z[:, 0], torch.inf)
+        active = torch.arange(len(z), device=z.device)
+        tol = max(tol, 20 * torch.finfo(z.dtype).eps)
+        for _ in range(MAX_NEWTON):
+            value, gradient, hessian, size = self._expand(t[active], z[active])
+            relative = gradient.norm(dim=1) / size
+            residual[active] = relative
+            busy = relative > tol
+            if not busy.any():
+                break
+            active, value, gradient, hessian = active[busy], value[busy], gradient[busy], hessian[busy]
+            step = self._newton_step(gradient, hessian)
+            moved = self._line_search(t[active], z[active], step, value, gradient)
+            stuck = (moved == z[active]).all(dim=1)
+            z[active] = moved
+            active = active[~stuck]
+            if not len(active):
+                break
+        return z, residual
+
+    def _newton_step(self, gradient: Tensor, hessian: Tensor) -> Tensor:
+        values, vectors = torch.linalg.eigh(hessian)
+        size = values.abs().clamp_min(NEWTON_FLOOR * self.scale)
+        coefficients = (vectors.mT @ gradient[:, :, None])[:, :, 0] / size
+        step = -(vectors @ coefficients[:, :, None])[:, :, 0]
+        null = self.undetermined
+        return step - (step @ null) @ null.T
+
+    def _line_search(self, t: Tensor, z: Tensor, step: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        slope = (step * gradient).sum(dim=1)
+        slack = 8 * torch.finfo(z.dtype).eps * (value.abs() + slope.abs())
+        length = torch.ones_like(value)
+        moved = z.clone()
+        trying = torch.arange(len(z), device=z.device)
+        for _ in range(40):
+            trial = z[trying] + length[trying, None] * step[trying]
+            good = self._value(t[trying], trial) <= (
+                value[trying] + SUFFICIENT * length[trying] * slope[trying] + slack[trying]
+            )
+            moved[trying[good]] = trial[good]
+            trying = trying[~good]
+            if not len(trying):
+                break
+            length[trying] *= 0.5
+        return moved
+
+    def _value(self, t: Tensor, z: Tensor) -> Tensor:
+        first = self.slices[0]
+        value = 0.5 * ((z @ self.M) * z).sum(dim=1) - (z[:, first] * t).sum(dim=1) / self.eta[0]
+        for layer, coupling in enumerate(self.deep, start=1):
+            below, own = z[:, self.slices[layer - 1]], z[:, self.slices[layer]]
+            value = value - coupling.value(below, own) / self.eta[layer]
+        return value
+
+    def _gradient(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ∇ψ and the size of its parts, against which its norm is small or not."""
+        quadratic = z @ self.M
+        linear = torch.zeros_like(z)
+        linear[:, self.slices[0]] -= t / self.eta[0]
+        for layer, coupling in enumerate(self.deep, start=1):
+            below, own = self.slices[layer - 1], self.slices[layer]
+            d_below, d_own = coupling.gradient(z[:, below], z[:, own])
+            linear[:, below] -= d_below / self.eta[layer]
+            linear[:, own] -= d_own / self.eta[layer]
+        size = quadratic.norm(dim=1) + linear.norm(dim=1)
+        return quadratic + linear, size.clamp_min(torch.finfo(z.dtype).tiny)
+
+    def _expand(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        gradient, size = self._gradient(t, z)
+        hessian = self.M.expand(len(z), -1, -1).clone()
+        for layer, coupling in enumerate(self.deep, start=1):
+            below, own = self.slices[layer - 1], self.slices[layer]
+            second, mixed = coupling.hessian(z[:, below], z[:, own])
+            hessian[:, below, below] -= second / self.eta[layer]
+            hessian[:, below, own] -= mixed / self.eta[layer]
+            hessian[:, own, below] -= mixed.mT / self.eta[layer]
+        null = self.undetermined
+        gradient = gradient - (gradient @ null) @ null.T
+        return self._value(t, z), gradient, hessian, size
+
+
+class ProjectionEncoder:
+    """The paper's formulas: h^l = 1/(λ_l η_l) Σ_i h_i^l k_l(h_i^{l-1}, h^{l-1}), one layer after the other.
+
+    They do not return the codes of the training points and are here for reproduction.
+    """
+
+    def __init__(self, energy: Energy, H: Tensor, lam: Sequence[float]):
+        self.weights = [1.0 / (weight * eta) for weight, eta in zip(lam, energy.eta, strict=True)]
+        self.first = FirstLayer(energy, H)
+        self.deep = couplings(energy, H)
+
+    def encode(self, k: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
+        """Return the codes of points given by their kernel values with the training samples, m×n."""
+        codes = [self.weights[0] * self.first.scores(k)]
+        for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
+            codes.append(weight * coupling.gradient_own(codes[-1]))
+        z = torch.cat(codes, dim=1)
+        return Encoding(z, torch.full_like(z[:, 0], torch.nan), None)

@@ -1,0 +1,158 @@
+"""From samples to a trained model: resolve kernels, start, solve, choose the best of several starts, fix the axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from drkm import axes as axes_of
+from drkm import learning, starts, stiefel
+from drkm.checkpoint import Checkpoint
+from drkm.energy import Energy
+from drkm.gram import Strategy
+from drkm.kernels import Kernel
+from drkm.solvers import Penalty, Result, Solver, Status, solve
+from drkm.solvers.base import Callback
+
+#: rounds of learning kernels between solves, the change of log σ² that ends them, and how far each round is solved
+MAX_LEARNING_ROUNDS, LEARNING_TOL, LEARNING_SOLVE_TOL = 30, 1e-3, 1e-3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a fit has been asked for, checked, with one entry a layer where there is one a layer."""
+
+    sizes: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+    eta: tuple[float, ...]
+    lam: tuple[float, ...]
+    strategy: Strategy
+    solver: Solver
+    center: bool = False
+    init: str | Tensor = "kpca"
+    n_init: int = 1
+    axes: str | None = "ritz"
+    learn_bandwidth: bool = False
+    consistent: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    max_seconds: float | None = None
+    seed: int = 0
+    callbacks: Iterable[Callback] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model, in the solver's own basis, with the rotations to the reported axes."""
+
+    energy: Energy
+    result: Result
+    multipliers: Tensor
+    rotation: list[Tensor]
+    eigenvalues: list[Tensor]
+    #: energies of all starts
+    objectives: list[float]
+
+
+def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
+    """Train a model on the rows of X."""
+    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+    best: Result | None = None
+    kernels = energy.kernels
+    best_kernels = kernels
+    objectives: list[float] = []
+    finished = checkpoint.finished_starts() if checkpoint else []
+    for number in range(plan.n_init):
+        if number < len(finished):
+            result, found = finished[number].result, finished[number].kernels(kernels)
+        else:
+            energy.set_kernels(kernels)
+            result = _run(energy, plan, number, checkpoint)
+            found = energy.kernels
+            if checkpoint:
+                checkpoint.finish_start(number, result, found)
+        objectives.append(result.objective)
+        if best is None or result.objective < best.objective:
+            best, best_kernels = result, found
+        if result.status is Status.INTERRUPTED:
+            break
+    assert best is not None
+    energy.set_kernels(best_kernels)
+    if checkpoint:
+        checkpoint.remove()
+    return describe(energy, best, plan.axes, objectives)
+
+
+def describe(energy: Energy, result: Result, axes: str | None, objectives: Sequence[float]) -> Trained:
+    """Return the trained model with its multipliers and axes."""
+    H = result.H
+    G = energy.evaluate(H).gradient
+    rotation = axes_of.rotations(energy, H, axes)
+    eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
+    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives))
+
+
+def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
+    """Return the kernels with numbers for parameters."""
+    kernels = []
+    points = X
+    for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
+        kernels.append(kernel.resolve(points, layer=layer))
+        # Any matrix with orthonormal columns: deep rules depend on nothing else.
+        points = torch.eye(len(X), size, dtype=X.dtype, device=X.device)
+    return kernels
+
+
+def first_point(energy: Energy, plan: Plan, number: int) -> Tensor:
+    """Return where a start begins: the one asked for, then random points near it or anew."""
+    generator = torch.Generator().manual_seed(plan.seed + number)
+    if isinstance(plan.init, Tensor):
+        H = starts.given(energy, plan.init)
+        return H if number == 0 else starts.perturbed(H, generator)
+    if plan.init == "random":
+        return starts.random(energy, generator)
+    if plan.init == "orthogonal":
+        return starts.orthogonal(energy, generator)
+    H = starts.kernel_pca(energy)
+    return H if number == 0 else starts.perturbed(H, generator)
+
+
+def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None) -> Result:
+    learns = plan.learn_bandwidth and not isinstance(plan.solver, Penalty)
+    if not learns and not learning.trainable_layers(energy):
+        return _solve(energy, plan, first_point(energy, plan, number), plan.tol, (number, 0), checkpoint)
+    layers = learning.learnable_layers(energy) if learns else []
+    begin = {layer: float(energy.kernels[layer].sigma2) for layer in layers}  # type: ignore[attr-defined]
+    H = first_point(energy, plan, number)
+    interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
+    first = 0
+    if interrupted and not learning.trainable_layers(energy):
+        first, sigma2 = interrupted
+        learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
+    for stage in range(first, MAX_LEARNING_ROUNDS):
+        H = _solve(energy, plan, H, max(plan.tol, LEARNING_SOLVE_TOL), (number, stage), checkpoint).H
+        change = learning.improve_bandwidths(energy, H, begin) if layers else 0.0
+        if learning.trainable_layers(energy):
+            change = max(change, learning.improve_feature_maps(energy, H))
+        if change <= LEARNING_TOL:
+            break
+    return _solve(energy, plan, H, plan.tol, (number, MAX_LEARNING_ROUNDS), checkpoint)
+
+
+def _solve(
+    energy: Energy, plan: Plan, H: Tensor, tol: float, stage: tuple[int, int], checkpoint: Checkpoint | None
+) -> Result:
+    return solve(
+        plan.solver,
+        energy,
+        H,
+        tol=tol,
+        max_iter=plan.max_iter,
+        max_seconds=plan.max_seconds,
+        consistent=plan.consistent and tol == plan.tol,
+        callbacks=plan.callbacks,
+        journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,
+    )
