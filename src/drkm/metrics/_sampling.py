@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._validation import check_codes, check_factors, check_number, require_varied
+from drkm.metrics._validation import check_codes, check_factors, check_number, require_integer, require_varied
 
 
 class RowSampler:
@@ -114,6 +114,7 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
     z = check_codes(codes)
     if factor_sizes is None:
         y = check_factors(factors, z.shape[0])
+        require_integer(y, metric)
         require_varied(y, metric)
         return RowSampler(z, y.labels, y.names)
     sizes = tuple(check_number(size, "factor_sizes", 2) for size in factor_sizes)
