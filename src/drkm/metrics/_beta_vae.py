@@ -45,8 +45,9 @@ def beta_vae(
 ) -> BetaVAE:
     """BetaVAE score: can a linear classifier tell which factor two batches share?
 
-    A sample fixes one factor and draws ``batch`` pairs of rows that share its value; the features are the mean |z - z'| of each
-    code. The score is the accuracy of logistic regression (C = 1) that names the factor.
+    A sample fixes one factor and draws ``batch`` pairs of rows that share its value; the features are the
+    mean |z - z'| of each code. The score is the accuracy of logistic regression (C = 1) that names the
+    factor.
 
     Parameters
     ----------
@@ -54,8 +55,9 @@ def beta_vae(
     factors : array-like of shape (n, k), k at least 2
         Labels. None is allowed with ``factor_sizes``, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
-        Says that the rows are a full grid of that many values a factor, in any order: the other factors are then
-        drawn uniformly and independently, as in the reference. By default pairs are drawn from the given rows.
+        Says that the rows are a full grid of that many values a factor, in any order: the other factors
+        are then drawn uniformly and independently, as in the reference. By default pairs are drawn from
+        the given rows.
     batch : int, default=64
     n_train, n_eval : int, default=10000 and 5000
         Samples for the classifier and for the score.

@@ -1,21 +1,22 @@
 """Gradient boosting of shallow trees on binned codes, all classes of a factor grown side by side.
 
-The model is that of scikit-learn's GradientBoostingClassifier (log-loss, trees of depth 3 on the residuals of each
-class, one Newton step a leaf, importances by the decrease of squared error). Two things are coarser, and make it fast:
-splits are sought between at most `BINS` quantile bins of a code, so that one sparse product gives the residual sums of
-all codes, bins and classes; and fewer, larger steps are taken along the same path.
+The model is that of scikit-learn's GradientBoostingClassifier (log-loss, trees of depth 3 on the residuals of
+each class, one Newton step a leaf, importances by the decrease of squared error). Two things are coarser, and
+make it fast: splits are sought between a few dozen bins of a code, so that one sparse product gives the
+residual sums of all codes, bins and classes; and later rounds take fewer, longer steps along the same path.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 MIN_BINS, MAX_BINS = 64, 256
-# Rounds and the share of each tree's step they take. The reference takes 100 rounds of 0.1: the first ones decide most of
-# the importances and are kept, later ones are few and long, and count for as many short ones as they replace.
+# Rounds and the share of each tree's step they take. The reference takes 100 rounds of 0.1: the first
+# ones decide most of the importances and are kept, later ones are few and long, and count for as many
+# short ones as they replace.
 SCHEDULE = ((10, 0.1), (10, 0.2), (15, 0.4), (2, 0.5))
 _REFERENCE_RATE = 0.1
 _CONVERGED = 1e-3
@@ -53,7 +54,7 @@ class Binned:
 
     train: np.ndarray
     test: np.ndarray
-    members: csr_array
+    members: Any
     bins: int
 
 
@@ -73,6 +74,7 @@ def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, siz
     -------
     Binned
     """
+    from scipy.sparse import csr_array
     from sklearn.tree import DecisionTreeClassifier
 
     n, m = codes.shape
@@ -92,7 +94,11 @@ def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, siz
         test[:, code] = np.searchsorted(edges, test_codes[:, code])
     bins = int(train.max()) + 1
     cell = (train + np.arange(m) * bins).ravel()
-    order = np.argsort(cell.astype(np.int16), kind="stable") if m * bins < 2**15 else np.argsort(cell, kind="stable")
+    order = (
+        np.argsort(cell.astype(np.int16), kind="stable")
+        if m * bins < 2**15
+        else np.argsort(cell, kind="stable")
+    )
     start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=m * bins))])
     members = csr_array((np.ones(n * m, dtype=np.float32), order // m, start), shape=(m * bins, n))
     return Binned(train, test, members, bins)
@@ -159,7 +165,8 @@ def _predict(raw: np.ndarray) -> np.ndarray:
 def _grow(binned: Binned, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One tree of depth 3 for each column of ``residual``.
 
-    Returns the leaf (0 .. 7) of every train and every test row in every tree, and what each code gained in all of them.
+    Returns the leaf (0 .. 7) of every train and every test row in every tree, and what each code gained
+    in all of them.
     """
     n, trees = residual.shape
     m, bins = binned.train.shape[1], binned.bins
@@ -192,7 +199,12 @@ def _goes_right(binned: np.ndarray, leaf: np.ndarray, code: np.ndarray, border: 
 
 
 def _split_sums(
-    binned: Binned, residual: np.ndarray, leaf: np.ndarray, goes: np.ndarray, sums: np.ndarray, counts: np.ndarray
+    binned: Binned,
+    residual: np.ndarray,
+    leaf: np.ndarray,
+    goes: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Histograms of the children: left ones by a product, right ones by subtraction from the parents."""
     nodes, m, bins, trees = sums.shape
@@ -208,7 +220,7 @@ def _split_sums(
 
 
 def _best_splits(sums: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Code and last bin on the left of the best split of each node of each tree; what each code gained in all."""
+    """Code and last left bin of the best split of each node of each tree; what each code gained in all."""
     nodes, m, bins, trees = sums.shape
     left, n_left = np.cumsum(sums, axis=2), np.cumsum(counts, axis=2)
     total, n_total = left[:, :1, -1:], n_left[:, :1, -1:]
@@ -234,14 +246,15 @@ def _values(step: np.ndarray, leaf: np.ndarray) -> np.ndarray:
 
 
 def _newton_step(residual: np.ndarray, leaf: np.ndarray, size: int) -> np.ndarray:
-    """(K - 1)/K Σ r / Σ |r| (1 - |r|) in each of the 8 leaves of each tree; without the factor for two classes."""
+    """(K - 1)/K Σ r / Σ |r| (1 - |r|) in each leaf of each tree; without the factor for two classes."""
     trees = residual.shape[1]
     place = (leaf * trees + np.arange(trees, dtype=np.int32)).ravel()
     magnitude = np.abs(residual)
     numerator = np.bincount(place, residual.ravel(), minlength=8 * trees)
     denominator = np.bincount(place, (magnitude * (1 - magnitude)).ravel(), minlength=8 * trees)
     step = np.divide(numerator, denominator, out=np.zeros(8 * trees), where=denominator > 1e-150)
-    # A row that is wrong with certainty asks for a step without bound. No step need be longer than the first one of a
-    # pure leaf, and with longer ones such rows flip back and forth for ever in steps larger than the reference's.
+    # A row that is wrong with certainty asks for a step without bound. No step need be longer than the
+    # first one of a pure leaf, and with longer ones such rows flip back and forth for ever in steps
+    # larger than the reference's.
     np.clip(step, -size, size, out=step)
     return (1.0 if trees == 1 else (size - 1) / size) * step.reshape(8, trees)

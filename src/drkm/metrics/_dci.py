@@ -71,8 +71,9 @@ def dci(
     test_codes, test_factors : array-like of shape (t, m) and (t, k), optional
         Test rows, for the informativeness. By default a third of the rows, at random, are set aside.
     learner : {"fast", "reference"}, default="fast"
-        "reference" is scikit-learn's GradientBoostingClassifier with its defaults; "fast" boosts the same trees on binned
-        codes in fewer, larger steps. Give the learner with the number: they agree closely, not exactly.
+        "reference" is scikit-learn's GradientBoostingClassifier with its defaults; "fast" boosts the same
+        trees on binned codes in fewer, larger steps. Give the learner with the number: they agree
+        closely, not exactly.
     random_state : int, default=0
         Seed of the split, and of the order of ties in "reference"; "fast" draws nothing else.
 
@@ -98,7 +99,11 @@ def dci(
         labels, test_labels = y.labels[:, j], match_labels(y, test_y, j)
         if learner == "fast":
             fitted = boost(bin_codes(z, test_z, labels, y.sizes[j]), labels, test_labels, y.sizes[j])
-            importances[:, j], train[j], test[j] = fitted.importances, fitted.train_accuracy, fitted.test_accuracy
+            importances[:, j], train[j], test[j] = (
+                fitted.importances,
+                fitted.train_accuracy,
+                fitted.test_accuracy,
+            )
         else:
             model = _reference_classifier(z, labels, random_state)
             importances[:, j] = np.abs(model.feature_importances_)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from drkm.metrics._result import Result
 from drkm.metrics._validation import match_labels, require_integer, require_varied, split, standardized
@@ -41,8 +40,8 @@ def explicitness(
 ) -> Explicitness:
     """Explicitness: can a linear classifier read each factor from all the codes?
 
-    For each factor, multinomial logistic regression (C = 1) on standardised codes; the score is the area under the ROC
-    curve of each class against the rest, averaged over classes, then over factors.
+    For each factor, multinomial logistic regression (C = 1) on standardised codes; the score is the area
+    under the ROC curve of each class against the rest, averaged over classes, then over factors.
 
     Parameters
     ----------
@@ -60,8 +59,8 @@ def explicitness(
 
     Notes
     -----
-    Two repairs of the reference, which raises in both cases: a constant code is standardised to 0, and a class that is
-    missing from the test rows is left out of the average there.
+    Two repairs of the reference, which raises in both cases: a constant code is standardised to 0, and a
+    class that is missing from the test rows is left out of the average there.
     """
     z, y, test_z, test_y = split(codes, factors, test_codes, test_factors, random_state)
     for rows in (y, test_y):
@@ -97,6 +96,8 @@ def logistic_regression(z: np.ndarray, labels: np.ndarray, random_state: int | N
 
 def _mean_auc(probability: np.ndarray, labels: np.ndarray) -> float:
     """Area under the ROC curve of each column for its class, averaged over the classes that occur."""
+    from scipy.stats import rankdata
+
     n, size = probability.shape
     positive = labels[:, None] == np.arange(size)
     count = positive.sum(axis=0)

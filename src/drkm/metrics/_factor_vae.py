@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
@@ -52,9 +51,9 @@ def factor_vae(
 ) -> FactorVAE:
     """FactorVAE score: does the code that moves least tell which factor was held fixed?
 
-    A vote fixes one factor, draws a batch, and names the code whose variance in the batch is smallest relative to
-    its overall variance. Each code stands for the factor for which it was named most often; the score is how often
-    that is right on fresh votes.
+    A vote fixes one factor, draws a batch, and names the code whose variance in the batch is smallest
+    relative to its overall variance. Each code stands for the factor for which it was named most often;
+    the score is how often that is right on fresh votes.
 
     Parameters
     ----------
@@ -62,9 +61,9 @@ def factor_vae(
     factors : array-like of shape (n, k)
         Labels. None is allowed with ``factor_sizes``, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
-        Says that the rows are a full grid of that many values a factor, in any order: the other factors are then
-        drawn uniformly and independently, as in the reference. By default batches are drawn, with replacement, from
-        the given rows that share a value.
+        Says that the rows are a full grid of that many values a factor, in any order: the other factors
+        are then drawn uniformly and independently, as in the reference. By default batches are drawn,
+        with replacement, from the given rows that share a value.
     batch : int, default=64
     n_train, n_eval : int, default=10000 and 5000
         Votes for the classifier and for the score.
@@ -81,9 +80,10 @@ def factor_vae(
 
     Notes
     -----
-    The threshold is absolute: codes of a kernel model (entries about n^-1/2) are all below it and score 0; pass
-    ``standardize=True`` for them. Two repairs of the reference: constant codes never take part (with threshold 0 they win
-    every vote there, as nan), and overall variances are those of all rows rather than of 10,000 random ones.
+    The threshold is absolute: codes of a kernel model (entries about n^-1/2) are all below it and score
+    0; pass ``standardize=True`` for them. Two repairs of the reference: constant codes never take part
+    (with threshold 0 they win every vote there, as nan), and overall variances are those of all rows
+    rather than of 10,000 random ones.
     """
     check_number(batch, "batch", 2)
     check_number(n_train, "n_train", 1)
@@ -120,6 +120,8 @@ def _vote(
     sampler: RowSampler | GridSampler, moments: np.ndarray, batch: int, n_votes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The factor held fixed and the code that varied least, for each vote."""
+    from scipy.sparse import csr_array
+
     factor = rng.integers(sampler.n_factors, size=n_votes)
     code = np.empty(n_votes, dtype=np.intp)
     m = moments.shape[1] // 2

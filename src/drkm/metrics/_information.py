@@ -10,7 +10,7 @@ from drkm.metrics._validation import _as_array, check_number
 
 
 def bin_columns(values: np.ndarray, bins: int) -> np.ndarray:
-    """Equal-width bins of every column, numbered from 0; bins are closed on the left, a constant falls in bin 0.
+    """Equal-width bins of every column, from 0; they are closed on the left, a constant falls in bin 0.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def mutual_information(binned: np.ndarray, labels: np.ndarray, sizes: tuple[int,
         ratio = np.ones(counts.shape)
         np.divide(counts * n, expected, out=ratio, where=observed)
         information = (counts * np.log(ratio)).sum(axis=(1, 2)) / n
-        # Exactly independent tables, such as those of a constant, must give exactly 0: modularity divides by it.
+        # Exactly independent tables, such as those of a constant, must give exactly 0: modularity divides
+        # by it.
         information[(rows > 0).sum(axis=1) == 1] = 0.0
         result[:, j] = np.maximum(information, 0.0)
     return result

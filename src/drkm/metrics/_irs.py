@@ -55,8 +55,8 @@ def irs(
 ) -> IRS:
     """Interventional robustness: how little a code moves while one factor is held fixed.
 
-    With M_l the largest |z_l - mean z_l|, and D_li the mean over the values of factor i of the ``quantile`` of
-    |z_l - group mean| inside the group,
+    With M_l the largest |z_l - mean z_l|, and D_li the mean over the values of factor i of the
+    ``quantile`` of |z_l - group mean| inside the group,
 
         IRS_li = 1 - D_li / M_l,    IRS = Σ_l M_l max_i IRS_li / Σ_l M_l.
 
@@ -83,9 +83,9 @@ def irs(
     The score of codes that know nothing is far from 0 and depends on n and on tails: report it beside
     :func:`drkm.metrics.chance`.
 
-    Differs from the reference in two repairs: constant codes are found by their range (their rounded variance made
-    the reference return nan or -inf), and ``active`` lists the active codes (the reference returns a sum of values
-    under that name).
+    Differs from the reference in two repairs: constant codes are found by their range (their rounded
+    variance made the reference return nan or -inf), and ``active`` lists the active codes (the reference
+    returns a sum of values under that name).
     """
     z = check_codes(codes)
     y = check_factors(factors, z.shape[0])
@@ -122,24 +122,24 @@ def irs(
 
 def _mean_deviation(z: np.ndarray, labels: np.ndarray, size: int, quantile: float) -> np.ndarray:
     """Mean over groups of the quantile of the distances to the group's mean, for every code at once."""
-    order = np.argsort(labels, kind="stable")
     counts = np.bincount(labels, minlength=size)
     counts = counts[counts > 0]
-    stops = np.cumsum(counts)
-    grouped = z[order]
+    starts = np.cumsum(counts) - counts
+    # One row a code: sums and partitions then run over neighbours in memory.
+    grouped = z.T[:, np.argsort(labels, kind="stable")]
+    means = np.add.reduceat(grouped, starts, axis=1) / counts
+    distance = np.abs(grouped - np.repeat(means, counts, axis=1))
     total = np.zeros(z.shape[1])
-    for start, stop in zip(stops - counts, stops, strict=True):
-        group = grouped[start:stop]
-        distance = np.abs(group - group.sum(axis=0) / (stop - start))
-        total += _column_quantile(distance, quantile)
+    for start, count in zip(starts, counts, strict=True):
+        total += _row_quantile(distance[:, start : start + count], quantile)
     return total / len(counts)
 
 
-def _column_quantile(values: np.ndarray, quantile: float) -> np.ndarray:
-    """Linearly interpolated quantile of every column; np.quantile would cost more than all the rest."""
-    place = quantile * (values.shape[0] - 1)
+def _row_quantile(values: np.ndarray, quantile: float) -> np.ndarray:
+    """Linearly interpolated quantile of every row; np.quantile would cost more than all the rest."""
+    place = quantile * (values.shape[1] - 1)
     low = int(place)
-    if low == values.shape[0] - 1:
-        return values.max(axis=0)
-    ordered = np.partition(values, (low, low + 1), axis=0)
-    return ordered[low] + (place - low) * (ordered[low + 1] - ordered[low])
+    if low == values.shape[1] - 1:
+        return values.max(axis=1)
+    ordered = np.partition(values, (low, low + 1), axis=1)
+    return ordered[:, low] + (place - low) * (ordered[:, low + 1] - ordered[:, low])

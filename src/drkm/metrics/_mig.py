@@ -54,8 +54,8 @@ def mig(codes: Any, factors: Any, *, bins: int = 20) -> MIG:
 
     Notes
     -----
-    The plug-in estimate is biased upwards by few rows and many bins. A factor with one value, for which the reference
-    returns nan, and a single code, for which it raises an IndexError, are refused by name.
+    The plug-in estimate is biased upwards by few rows and many bins. A factor with one value, for which
+    the reference returns nan, and a single code, for which it raises an IndexError, are refused by name.
     """
     z = check_codes(codes, at_least=2)
     y = check_factors(factors, z.shape[0])

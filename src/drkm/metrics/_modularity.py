@@ -33,8 +33,8 @@ class Modularity(Result):
 def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
     """Modularity: does each code know about one factor at most?
 
-    The mean over codes l of 1 - (Σ_j I_lj² - max_j I_lj²) / ((k - 1) max_j I_lj²), where I_lj is the plug-in mutual
-    information of binned code l and factor j.
+    The mean over codes l of 1 - (Σ_j I_lj² - max_j I_lj²) / ((k - 1) max_j I_lj²), where I_lj is the
+    plug-in mutual information of binned code l and factor j.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
 
     Notes
     -----
-    All codes count alike, whether or not they know anything: pure noise scores high, a constant code scores exactly 0
-    (in the reference that depends on the version of scikit-learn). A factor with one value is allowed, as in the
-    reference, but raises the score: leave it out.
+    All codes count alike, whether or not they know anything: pure noise scores high, a constant code
+    scores exactly 0 (in the reference that depends on the version of scikit-learn). A factor with one
+    value is allowed, as in the reference, but raises the score: leave it out.
     """
     z = check_codes(codes)
     y = check_factors(factors, z.shape[0])

@@ -1,4 +1,4 @@
-"""Drawing batches in which one factor is held fixed: from given rows, or from a full grid of factor values."""
+"""Batches in which one factor is held fixed: from given rows, or from a full grid of factor values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from drkm.metrics._validation import check_codes, check_factors, check_number, r
 class RowSampler:
     """Batches of the given rows that share the value of one factor, drawn with replacement.
 
-    Rows whose value occurs only once are not used as the first of a batch: 64 copies of one row have no variance in any code.
+    Rows whose value occurs only once are not used as the first of a batch: 64 copies of one row have no
+    variance in any code.
 
     Parameters
     ----------
@@ -35,7 +36,9 @@ class RowSampler:
             order.append(np.argsort(rows, kind="stable"))
             shared = np.flatnonzero(size[rows] > 1)
             if shared.size == 0:
-                raise ValueError(f"factors: no value of {names[j]} (column {j}) occurs in two rows, none can be held fixed")
+                raise ValueError(
+                    f"factors: no value of {names[j]} (column {j}) occurs in two rows, none can be held fixed"
+                )
             starts.append(start[rows] + j * n)
             counts.append(size[rows])
             firsts.append(shared)
@@ -96,7 +99,9 @@ class GridSampler:
         return np.stack([first, fixed]) if pairs else fixed
 
 
-def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str) -> RowSampler | GridSampler:
+def make_sampler(
+    codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str
+) -> RowSampler | GridSampler:
     """The sampler for given rows (``factor_sizes`` None) or for a full grid, after checking either.
 
     Parameters

@@ -56,9 +56,10 @@ def sap(
 ) -> SAP:
     """Separated attribute predictability: does one code alone predict a factor, and no second one?
 
-    SAP = mean over j of S_(1)j - S_(2)j, the two largest over codes. For discrete factors S_lj is the accuracy on test rows
-    of a balanced one-against-rest linear support vector machine (squared hinge, C = 0.01, penalised intercept) of
-    code l alone; for continuous factors it is the squared correlation of code and factor.
+    SAP = mean over j of S_(1)j - S_(2)j, the two largest over codes. For discrete factors S_lj is the
+    accuracy on test rows of a balanced one-against-rest linear support vector machine (squared hinge, C =
+    0.01, penalised intercept) of code l alone; for continuous factors it is the squared correlation of
+    code and factor.
 
     Parameters
     ----------
@@ -80,12 +81,12 @@ def sap(
 
     Notes
     -----
-    Discrete SAP depends on scale and offset of the codes, since the machine is regularised: on codes of a kernel model
-    (entries about n^-1/2) pass ``standardize=True``. Continuous SAP counts a code with variance at most 1e-12 as
-    constant, by the reference's rule; ``standardize=True`` avoids that too.
+    Discrete SAP depends on scale and offset of the codes, since the machine is regularised: on codes of a
+    kernel model (entries about n^-1/2) pass ``standardize=True``. Continuous SAP counts a code with
+    variance at most 1e-12 as constant, by the reference's rule; ``standardize=True`` avoids that too.
 
-    The machines are solved to rounding error, where LIBLINEAR stops earlier: single accuracies differ from scikit-learn's
-    ``LinearSVC(C=0.01, class_weight="balanced")`` by a test row or two.
+    The machines are solved to rounding error, where LIBLINEAR stops earlier: single accuracies differ
+    from scikit-learn's ``LinearSVC(C=0.01, class_weight="balanced")`` by a test row or two.
     """
     if continuous:
         z = check_codes(codes, at_least=2)
@@ -125,7 +126,9 @@ def _accuracies(z: np.ndarray, y: Factors, test_z: np.ndarray, test_y: Factors) 
         first = machines.stop
         truth = match_labels(y, test_y, j)
         for code in range(z.shape[1]):
-            decision = np.multiply.outer(test_z[:, code], weights[code, machines]) + intercepts[code, machines]
+            decision = (
+                np.multiply.outer(test_z[:, code], weights[code, machines]) + intercepts[code, machines]
+            )
             predicted = (decision[:, 0] > 0).astype(np.intp) if size == 2 else decision.argmax(axis=1)
             matrix[code, j] = np.mean(predicted == truth)
     return matrix

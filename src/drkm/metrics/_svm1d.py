@@ -4,9 +4,9 @@ For code x and class c against the rest (labels s = ±1) the problem is the prim
 
     min over w, b of  ½ w² + ½ b² + Σ_i C_i max(0, 1 - s_i (w x_i + b))²,
 
-where the intercept is penalised like the weight. On one feature the rows inside the margin are a prefix or a suffix of
-the sorted rows, so that after sorting once, value, gradient and Hessian come from cumulative sums: a Newton step costs
-O(log n) a problem, whatever the number of rows.
+where the intercept is penalised like the weight. On one feature the rows inside the margin are a prefix
+or a suffix of the sorted rows, so that after sorting once, value, gradient and Hessian come from
+cumulative sums: a Newton step costs O(log n) a problem, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ def fit_one_against_rest(
     labels : ndarray of shape (n, k)
         Column j numbers the classes of factor j, all present, from 0.
     sizes : tuple of int
-        Number of classes of each factor, at least 2. A factor with two classes has one machine, that of class 1.
+        Number of classes of each factor, at least 2. A factor with two classes has one machine, that of
+        class 1.
     penalty : float, default=0.01
-        C of the problem; rows of the positive class have C n / (K n_c), the others C, as LIBLINEAR weighs them.
+        C of the problem; rows of the positive class have C n / (K n_c), the others C, as LIBLINEAR weighs
+        them.
 
     Returns
     -------
@@ -111,7 +113,9 @@ def _prepare(codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], pena
     )
 
 
-def _stretch(problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float) -> tuple[np.ndarray, np.ndarray]:
+def _stretch(
+    problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float
+) -> tuple[np.ndarray, np.ndarray]:
     """First and last sorted row with sign·(w x + beta) < 1, for every problem."""
     m, n = problems.sorted_codes.shape
     flat = w == 0

@@ -23,9 +23,11 @@ class Unsupervised(Result):
     score : float
         Same as ``total_correlation``.
     total_correlation : float
-        Of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear function of the others.
+        Of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear function of the
+        others.
     wasserstein_correlation : float
-        Squared 2-Wasserstein distance of that Gaussian from the one with the same variances and no correlation.
+        Squared 2-Wasserstein distance of that Gaussian from the one with the same variances and no
+        correlation.
     wasserstein_correlation_norm : float
         That, divided by the total variance.
     mutual_information : float
@@ -55,14 +57,14 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     Returns
     -------
     Unsupervised
-        ``float(result)`` is the total correlation: 0 for uncorrelated codes, without upper bound. All four are small for
-        independent codes.
+        ``float(result)`` is the total correlation: 0 for uncorrelated codes, without upper bound. All
+        four are small for independent codes.
 
     Notes
     -----
-    Constant codes are left out of the total correlation (the reference gives nan); they contribute 0 to the Wasserstein
-    correlation and to the mean mutual information, as in the reference. A duplicated code gives an infinite total
-    correlation and always a real Wasserstein correlation.
+    Constant codes are left out of the total correlation (the reference gives nan); they contribute 0 to
+    the Wasserstein correlation and to the mean mutual information, as in the reference. A duplicated code
+    gives an infinite total correlation and always a real Wasserstein correlation.
     """
     z = check_codes(codes, at_least=2)
     if z.shape[0] < 2:
@@ -77,8 +79,8 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
         return Unsupervised(0.0, 0.0, 0.0, 0.0, mutual)
     z = (z - z.mean(axis=0)) / np.sqrt(z.shape[0] - 1)
     scale = np.sqrt((z * z).sum(axis=0))
-    # The eigenvalues of (D C)^½ are those of (D^½ C D^½)^½: real, and the singular values of z D^½. Through the
-    # eigenvalues of D C, codes of small variance would lose half their digits.
+    # The eigenvalues of (D C)^½ are those of (D^½ C D^½)^½: real, and the singular values of z D^½.
+    # Through the eigenvalues of D C, codes of small variance would lose half their digits.
     trace = (scale**2).sum()
     wasserstein = float(max(2 * trace - 2 * _singular_values(z * scale).sum(), 0.0))
     total = _total_correlation(z / scale)

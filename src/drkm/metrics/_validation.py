@@ -9,19 +9,22 @@ import numpy as np
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
-    # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not needed to help it.
+    # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not
+    # needed to help it.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
     array = np.asarray(values)
-    if array.dtype == object or array.dtype.kind not in "biuf":
+    if array.dtype == object:
         try:
-            array = array.astype(np.float64) if array.dtype == object else None
+            array = array.astype(np.float64)
         except (TypeError, ValueError):
-            array = None
-        if array is None:
-            raise TypeError(f"{name}: expected real numbers, got dtype {np.asarray(values).dtype}")
+            raise TypeError(f"{name}: expected real numbers, got an array of objects") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}")
     if array.ndim != 2:
-        raise ValueError(f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}")
+        raise ValueError(
+            f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}"
+        )
     if array.shape[0] == 0:
         raise ValueError(f"{name}: expected at least one row, got none")
     if array.shape[1] == 0:
@@ -101,7 +104,9 @@ def _encode(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return levels, labels.reshape(-1)
 
 
-def check_factors(factors: Any, rows: int | None = None, name: str = "factors", codes: str = "codes") -> Factors:
+def check_factors(
+    factors: Any, rows: int | None = None, name: str = "factors", codes: str = "codes"
+) -> Factors:
     """Factors with their labels.
 
     Parameters
@@ -172,8 +177,8 @@ def require_labels(factors: Factors, metric: str) -> None:
         column = factors.values[:, j]
         if 2 * size > len(factors) and not np.array_equal(column, np.floor(column)):
             raise ValueError(
-                f"factors: {metric} needs labels that repeat, {factors.names[j]} (column {j}) has {size} distinct "
-                f"values in {len(factors)} rows; bin continuous factors with drkm.metrics.discretize"
+                f"factors: {metric} needs labels that repeat, {factors.names[j]} (column {j}) has {size} "
+                f"distinct values in {len(factors)} rows; bin continuous factors with drkm.metrics.discretize"
             )
 
 
