@@ -10,6 +10,7 @@ import numpy as np
 from drkm.metrics._information import bin_columns
 from drkm.metrics._result import Result
 from drkm.metrics._validation import (
+    Factors,
     check_codes,
     check_factors,
     check_number,
@@ -94,8 +95,7 @@ def irs(
     if bins is None:
         labels, sizes = y.labels, y.sizes
     else:
-        labels = bin_columns(y.values.astype(np.float64), check_number(bins, "bins", 2))
-        sizes = (bins,) * y.count
+        labels, sizes = _binned_labels(y, check_number(bins, "bins", 2)), (bins,) * y.count
 
     active = np.flatnonzero(~constant_columns(z))
     if active.size == 0:
@@ -120,13 +120,21 @@ def irs(
     )
 
 
+def _binned_labels(y: Factors, bins: int) -> np.ndarray:
+    """The factors in equal-width bins; binning their few distinct values is enough."""
+    labels = np.empty(y.labels.shape, dtype=np.intp)
+    for j, levels in enumerate(y.levels):
+        labels[:, j] = bin_columns(levels[:, None].astype(np.float64), bins)[y.labels[:, j], 0]
+    return labels
+
+
 def _mean_deviation(z: np.ndarray, labels: np.ndarray, size: int, quantile: float) -> np.ndarray:
     """Mean over groups of the quantile of the distances to the group's mean, for every code at once."""
     counts = np.bincount(labels, minlength=size)
     counts = counts[counts > 0]
     starts = np.cumsum(counts) - counts
     # One row a code: sums and partitions then run over neighbours in memory.
-    grouped = z.T[:, np.argsort(labels, kind="stable")]
+    grouped = np.take(z.T, _stable_order(labels, size), axis=1)
     means = np.add.reduceat(grouped, starts, axis=1) / counts
     distance = np.abs(grouped - np.repeat(means, counts, axis=1))
     total = np.zeros(z.shape[1])
@@ -135,11 +143,17 @@ def _mean_deviation(z: np.ndarray, labels: np.ndarray, size: int, quantile: floa
     return total / len(counts)
 
 
+def _stable_order(labels: np.ndarray, size: int) -> np.ndarray:
+    # numpy sorts 16-bit integers by radix, ten times faster than wider ones.
+    return np.argsort(labels.astype(np.int16) if size < 2**15 else labels, kind="stable")
+
+
 def _row_quantile(values: np.ndarray, quantile: float) -> np.ndarray:
     """Linearly interpolated quantile of every row; np.quantile would cost more than all the rest."""
     place = quantile * (values.shape[1] - 1)
     low = int(place)
     if low == values.shape[1] - 1:
         return values.max(axis=1)
-    ordered = np.partition(values, (low, low + 1), axis=1)
-    return ordered[:, low] + (place - low) * (ordered[:, low + 1] - ordered[:, low])
+    ordered = np.partition(values, low, axis=1)
+    above = ordered[:, low + 1 :].min(axis=1)
+    return ordered[:, low] + (place - low) * (above - ordered[:, low])
