@@ -12,6 +12,7 @@ cumulative sums: a Newton step costs O(log n) a problem, whatever the number of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,29 +151,41 @@ def _sums(problems: _Problems, start: np.ndarray, stop: np.ndarray) -> tuple[np.
     return everyone, members
 
 
-def _evaluate(
-    problems: _Problems, w: np.ndarray, beta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Value, gradient (2) and Hessian (3) in w and beta = b + w·shift, the intercept of the centred code."""
+class _Local(NamedTuple):
+    """Value, gradient and Hessian in w and beta = b + w·shift, the intercept of the centred code."""
+
+    value: np.ndarray
+    gradient_w: np.ndarray
+    gradient_beta: np.ndarray
+    hessian_ww: np.ndarray
+    hessian_wb: np.ndarray
+    hessian_bb: np.ndarray
+    determinant: np.ndarray
+
+
+def _evaluate(problems: _Problems, w: np.ndarray, beta: np.ndarray) -> _Local:
     _, positive = _sums(problems, *_stretch(problems, w, beta, 1.0))
     everyone, members = _sums(problems, *_stretch(problems, w, beta, -1.0))
     negative = everyone - members
     weighted = problems.cost_positive[:, None] * positive, problems.cost_negative[:, None] * negative
     s0, s1, s2 = (weighted[0] + weighted[1]).T
     d0, d1, _ = (weighted[0] - weighted[1]).T
-    b = beta - w * problems.shift
+    shift = problems.shift
+    b = beta - w * shift
     fit_w = w * s2 + beta * s1
     fit_beta = w * s1 + beta * s0
-    value = 0.5 * (w * w + b * b) + s0 - 2 * (w * d1 + beta * d0) + w * fit_w + beta * fit_beta
-    gradient_w = w - problems.shift * b + 2 * (fit_w - d1)
-    gradient_beta = b + 2 * (fit_beta - d0)
-    return (
-        value,
-        gradient_w,
-        gradient_beta,
-        1 + problems.shift**2 + 2 * s2,
-        2 * s1 - problems.shift,
-        1 + 2 * s0,
+    return _Local(
+        value=0.5 * (w * w + b * b) + s0 - 2 * (w * d1 + beta * d0) + w * fit_w + beta * fit_beta,
+        gradient_w=w - shift * b + 2 * (fit_w - d1),
+        gradient_beta=b + 2 * (fit_beta - d0),
+        hessian_ww=1 + shift**2 + 2 * s2,
+        hessian_wb=2 * s1 - shift,
+        hessian_bb=1 + 2 * s0,
+        # Multiplied out, so that shift² cancels on paper: every term is positive, at any offset of the codes.
+        determinant=1
+        + 2 * s0
+        + 2 * np.maximum(shift * (shift * s0 + 2 * s1) + s2, 0.0)
+        + 4 * np.maximum(s0 * s2 - s1 * s1, 0.0),
     )
 
 
@@ -185,8 +198,7 @@ def _newton(problems: _Problems) -> tuple[np.ndarray, np.ndarray]:
     beta = np.zeros_like(w)
     state = _evaluate(problems, w, beta)
     for _ in range(_MAX_ITERATIONS):
-        value, gw, gb, hww, hwb, hbb = state
-        determinant = hww * hbb - hwb * hwb
+        value, gw, gb, hww, hwb, hbb, determinant = state
         step_w = -(hbb * gw - hwb * gb) / determinant
         step_beta = -(hww * gb - hwb * gw) / determinant
         slope = gw * step_w + gb * step_beta
@@ -196,9 +208,12 @@ def _newton(problems: _Problems) -> tuple[np.ndarray, np.ndarray]:
         length = np.where(moving, 1.0, 0.0)
         for _ in range(_MAX_HALVINGS):
             trial = _evaluate(problems, w + length * step_w, beta + length * step_beta)
-            worse = trial[0] > value + 1e-4 * length * slope + 1e-14 * np.abs(value)
+            worse = trial.value > value + 1e-4 * length * slope + 1e-14 * np.abs(value)
             if not worse.any():
                 break
             length = np.where(worse, length / 2, length)
+        else:
+            length = np.where(worse, 0.0, length)
+            trial = _evaluate(problems, w + length * step_w, beta + length * step_beta)
         w, beta, state = w + length * step_w, beta + length * step_beta, trial
     return w, beta
