@@ -202,9 +202,9 @@ def evaluate(
 
     rows: list[Row] = []
     results: dict[str, Result] = {}
-    notes = [
-        "chance: the same metric on codes whose rows were shuffled; for the last group, each code on its own"
-    ]
+    notes = ["chance: the same metric on codes whose rows were shuffled"]
+    if "unsupervised" in chosen:
+        notes.append("(for dependence between codes, marked ↓, each code was shuffled on its own)")
     for name in chosen:
         if y.count == 1 and name in _NEED_TWO_FACTORS:
             notes.append(f"{name}: left out, it compares factors and there is one")

@@ -85,8 +85,9 @@ def sap(
     kernel model (entries about n^-1/2) pass ``standardize=True``. Continuous SAP counts a code with
     variance at most 1e-12 as constant, by the reference's rule; ``standardize=True`` avoids that too.
 
-    The machines are solved to rounding error, where LIBLINEAR stops earlier: single accuracies differ
-    from scikit-learn's ``LinearSVC(C=0.01, class_weight="balanced")`` by a test row or two.
+    The machines are solved to rounding error, where LIBLINEAR stops earlier: on codes of ordinary scale
+    single accuracies differ from scikit-learn's ``LinearSVC(C=0.01, class_weight="balanced")`` by a test row
+    or two, on codes far from 0 relative to their spread by more, since LIBLINEAR does not converge there.
     """
     if continuous:
         z = check_codes(codes, at_least=2)
