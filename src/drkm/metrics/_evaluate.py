@@ -1,0 +1,230 @@
+"""All metrics, each beside its chance level, as one table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from drkm.metrics._chance import METRICS, shuffled_results, summarize
+from drkm.metrics._information import discretize
+from drkm.metrics._result import Result
+from drkm.metrics._validation import check_codes, check_factors, check_number, require_integer, require_varied
+
+# Attribute of the result, how the table calls it, and whether more or less of it is better.
+_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "irs": (("score", "IRS", "high"),),
+    "mig": (("score", "MIG", "high"),),
+    "sap": (("score", "SAP", "high"),),
+    "dci": (
+        ("disentanglement", "DCI disentanglement", "high"),
+        ("completeness", "DCI completeness", "high"),
+        ("informativeness_test", "DCI informativeness", "high"),
+    ),
+    "factor_vae": (("score", "FactorVAE", "high"),),
+    "beta_vae": (("score", "BetaVAE", "high"),),
+    "modularity": (("score", "modularity", "high"),),
+    "explicitness": (("score", "explicitness", "high"),),
+    "unsupervised": (
+        ("total_correlation", "total correlation", "low"),
+        ("wasserstein_correlation_norm", "Wasserstein corr. (norm.)", "low"),
+        ("mutual_information", "pairwise mutual information", "low"),
+    ),
+}
+# Shuffles for the chance level: as many as keep the whole table within seconds.
+_REPEATS = {"dci": 3, "explicitness": 5, "beta_vae": 5, "factor_vae": 10}
+_SCALED = ("irs", "sap", "factor_vae", "beta_vae")
+_NEED_TWO_FACTORS = ("factor_vae", "beta_vae", "modularity")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes
+    ----------
+    metric : str
+        Function that gave it.
+    name : str
+        What it is.
+    score : float
+    chance, chance_sd : float
+        Mean and standard deviation of the scores of shuffled codes.
+    repeats : int
+        Number of shuffles.
+    better : {"high", "low"}
+    """
+
+    metric: str
+    name: str
+    score: float
+    chance: float
+    chance_sd: float
+    repeats: int
+    better: str
+
+    @property
+    def above_chance(self) -> float:
+        """Score minus chance level."""
+        return self.score - self.chance if math.isfinite(self.score) else math.nan
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All metrics beside their chance levels; ``str()`` prints them as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    results : mapping of str to Result
+        The full result of each metric on the codes as given.
+    notes : tuple of str
+        How to read the table.
+    """
+
+    rows: tuple[Row, ...]
+    results: Mapping[str, Result]
+    notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Row:
+        """The row of that name, or the first of that metric."""
+        for row in self.rows:
+            if name in (row.name, row.metric):
+                return row
+        raise KeyError(f"{name}: expected one of {', '.join(row.name for row in self.rows)}")
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row, with ``above_chance``."""
+        return [{**asdict(row), "above_chance": row.above_chance} for row in self.rows]
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The rows as CSV; also written to ``path``, if given."""
+        text = io.StringIO()
+        names = ["metric", "name", "score", "chance", "chance_sd", "above_chance", "repeats", "better"]
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.to_dicts())
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The rows as a Markdown table."""
+        lines = ["| " + " | ".join(cells) + " |" for cells in self._cells()]
+        lines.insert(1, "|---|" + "---:|" * 5)
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+        lines = [
+            line[0].ljust(widths[0])
+            + "".join("  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+            for line in cells
+        ]
+        lines.insert(1, "-" * len(lines[0]))
+        return "\n".join([*lines, *self.notes])
+
+    __repr__ = __str__
+
+    def _cells(self) -> list[list[str]]:
+        table = [["metric", "score", "chance", "± sd", "above", "shuffles"]]
+        for row in self.rows:
+            arrow = "↑" if row.better == "high" else "↓"
+            numbers = [_number(value) for value in (row.score, row.chance, row.chance_sd, row.above_chance)]
+            table.append([f"{row.name} {arrow}", *numbers, str(row.repeats)])
+        return table
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def evaluate(
+    codes: Any,
+    factors: Any,
+    *,
+    metrics: Sequence[str] | None = None,
+    repeats: int | None = None,
+    standardize: bool = False,
+    continuous: bool = False,
+    random_state: int = 0,
+) -> Evaluation:
+    """All metrics, each beside the score of row-shuffled codes.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, m), m at least 2
+    factors : array-like of shape (n, k)
+        Integer labels, or any numbers if ``continuous``.
+    metrics : sequence of str, optional
+        Names of functions of this module; by default all of them.
+    repeats : int, optional
+        Shuffles for each chance level. By default 20, and fewer for metrics that train classifiers (3 for
+        DCI); the table says how many.
+    standardize : bool, default=False
+        Scale codes to unit variance for the metrics that depend on scale (IRS, SAP, FactorVAE, BetaVAE).
+        Codes of a kernel model, with entries about n^-1/2, need it; the table says so if they do.
+    continuous : bool, default=False
+        Factors are numbers: SAP takes them as they are, the others in 20 equal-width bins.
+    random_state : int, default=0
+        Seed of shuffles, splits and samples.
+
+    Returns
+    -------
+    Evaluation
+        Train/test metrics (SAP, DCI, explicitness) hold a random third of the rows back. DCI uses its
+        fast learner.
+    """
+    z = check_codes(codes, at_least=2)
+    y = check_factors(factors, z.shape[0])
+    require_varied(y, "evaluate")
+    if not continuous:
+        require_integer(y, "evaluate with continuous=False")
+    chosen = list(METRICS) if metrics is None else list(metrics)
+    for name in chosen:
+        if name not in METRICS:
+            raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
+    if repeats is not None:
+        check_number(repeats, "repeats", 1)
+    labels = discretize(y.values) if continuous else factors
+
+    rows: list[Row] = []
+    results: dict[str, Result] = {}
+    notes = ["chance: the same metric on codes whose rows were shuffled"]
+    if "unsupervised" in chosen:
+        notes.append("(for dependence between codes, marked ↓, each code was shuffled on its own)")
+    for name in chosen:
+        if y.count == 1 and name in _NEED_TWO_FACTORS:
+            notes.append(f"{name}: left out, it compares factors and there is one")
+            continue
+        options: dict[str, Any] = {"standardize": True} if standardize and name in _SCALED else {}
+        if name == "sap" and continuous:
+            options["continuous"] = True
+        given = factors if options.get("continuous") else labels
+        results[name] = (
+            METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
+        )
+        count = repeats or _REPEATS.get(name, 20)
+        shuffled = list(shuffled_results(METRICS[name], z, given, count, random_state, options))
+        for attribute, label, better in _ROWS[name]:
+            level = summarize([float(getattr(result, attribute)) for result in shuffled])
+            score = float(getattr(results[name], attribute))
+            rows.append(Row(name, label, score, level.score, level.sd, count, better))
+    pruned = results.get("factor_vae")
+    if pruned is not None and pruned.active.size == 0:  # type: ignore[attr-defined]
+        notes.append(
+            "FactorVAE: every code has a standard deviation below 0.05 and was pruned; pass standardize=True"
+        )
+    return Evaluation(tuple(rows), results, tuple(notes))
