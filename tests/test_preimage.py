@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from drkm.gram import Centered, Dense
+from drkm.kernels import RBF, Cosine, FeatureMap, Kernel, Laplacian, Linear, Matern, Polynomial, Precomputed
+from drkm.preimage import Components, preimage
+
+KERNELS = [RBF(0.5), Matern(2.5, 0.5), Matern(1.5, 0.5), Laplacian(0.5), Polynomial(3, 0.5), Linear()]
+SMOOTH = KERNELS[:2] + KERNELS[4:]
+SETTINGS = [(False, True), (True, True), (False, False), (True, False)]
+
+
+def ids(value: object) -> str:
+    return type(value).__name__ if isinstance(value, Kernel) else str(value)
+
+
+def points(n: int = 60, d: int = 2, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((n, d)))
+
+
+def codes(n: int, c: int, seed: int = 1) -> torch.Tensor:
+    return torch.linalg.qr(points(n, c, seed))[0]
+
+
+def leading(kernel: Kernel, X: torch.Tensor, c: int, center: bool = False) -> torch.Tensor:
+    K = kernel(X, X)
+    if center:
+        C = torch.eye(len(X), dtype=X.dtype) - 1 / len(X)
+        K = C @ K @ C
+    return torch.linalg.eigh(K)[1][:, -c:].flip(1)
+
+
+def make(
+    kernel: Kernel, *, c: int = 4, center: bool = False, normalized: bool = True, n: int = 60, d: int = 2
+) -> tuple[Components, torch.Tensor, torch.Tensor]:
+    X = points(n, d)
+    components = Components(kernel, X, leading(kernel, X, c, center), center=center, normalized=normalized)
+    new = points(25, d, seed=7) * 0.8
+    return components, new, components.coordinates(kernel(new, X))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+@pytest.mark.parametrize(("center", "normalized"), SETTINGS)
+def test_residual_is_the_squared_distance_in_feature_space(kernel, center, normalized):
+    components, new, a = make(kernel, center=center, normalized=normalized)
+    X, beta = components.X, components.weights(a)
+    K = kernel(X, X)
+    dense = kernel.diagonal(new) - 2 * (beta * kernel(new, X)).sum(1) + ((beta @ K) * beta).sum(1)
+    torch.testing.assert_close(components.residual(new, a), dense.clamp(min=0), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_projection_leaves_an_error_orthogonal_to_every_component(center):
+    kernel = RBF(0.5)
+    X = points()
+    H = codes(60, 5)
+    components = Components(kernel, X, H, center=center)
+    new = points(9, seed=3)
+    k = kernel(new, X)
+    beta = components.weights(components.coordinates(k))
+    K = kernel(X, X)
+    directions = H - H.mean(0) if center else H
+    torch.testing.assert_close((k - beta @ K) @ directions, torch.zeros(9, 5).double(), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_projection_is_idempotent(center):
+    components, _, a = make(RBF(0.5), center=center)
+    again = components.coordinates(components.weights(a) @ components.kernel(components.X, components.X))
+    torch.testing.assert_close(again, a, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_projection_ignores_order_length_and_linear_dependence_of_components(center):
+    kernel, X, H = RBF(0.5), points(), codes(60, 5)
+    k = kernel(points(9, seed=3), X)
+
+    def beta(H: torch.Tensor) -> torch.Tensor:
+        components = Components(kernel, X, H, center=center)
+        return components.weights(components.coordinates(k))
+
+    expected = beta(H)
+    mixed = torch.cat([H, H[:, :2] @ points(2, 3, 5), torch.zeros(60, 1)], dim=1)
+    for other in (H[:, [3, 0, 4, 2, 1]], H * torch.tensor([1e-3, 1, 1e3, 5, 1]), mixed):
+        torch.testing.assert_close(beta(other), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_paper_coefficients_have_no_middle_factor():
+    components, new, a = make(RBF(0.5), normalized=False)
+    H = components.H
+    torch.testing.assert_close(components.weights(a), components.kernel(new, components.X) @ H @ H.T)
+
+
+def test_scores_and_kernel_rows_give_the_same_coordinates():
+    components, new, a = make(RBF(0.5), center=True)
+    X = components.X
+    K, k = components.kernel(X, X), components.kernel(new, X)
+    centred = k - k.mean(1, keepdim=True) - K.mean(0) + K.mean()
+    torch.testing.assert_close(components.coordinates_from_scores(centred @ components.H), a)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_every_way_to_give_the_gram_matrix_agrees(center):
+    kernel, X, H = RBF(0.5), points(), codes(60, 4)
+    k = kernel(points(9, seed=3), X)
+    operator = Dense().fixed(kernel, X)
+    first, *others = (
+        Components(kernel, X, H, center=center, gram=gram).coordinates(k)
+        for gram in (None, operator, Centered(operator), Dense())
+    )
+    for other in others:
+        torch.testing.assert_close(other, first)
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "gradient"])
+@pytest.mark.parametrize("kernel", SMOOTH, ids=ids)
+@pytest.mark.parametrize("center", [False, True])
+def test_preimage_of_an_exactly_representable_point_is_that_point(kernel, method, center):
+    if method == "fixed-point" and not hasattr(kernel, "sigma2"):
+        pytest.skip("fixed point is for kernels of distances")
+    X = points(30)
+    components = Components(kernel, X, torch.eye(30).double(), center=center)
+    result = preimage(components, components.coordinates(kernel(X, X)), method=method)
+    torch.testing.assert_close(result.points, X, atol=1e-5, rtol=0)
+    assert result.residual.max() < 1e-9
+    assert result.converged.all()
+    # From somewhere else, too: the start must not give the answer away.
+    moved = preimage(components, components.coordinates(kernel(X, X)), method=method, start=X + 0.02)
+    torch.testing.assert_close(moved.points, X, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=ids)
+@pytest.mark.parametrize(("center", "normalized"), SETTINGS)
+def test_gradient_fixed_point_and_plain_iteration_agree(kernel, center, normalized):
+    components, _, a = make(kernel, center=center, normalized=normalized)
+    fixed = preimage(components, a, tol=1e-10)
+    for other in (
+        preimage(components, a, method="gradient", tol=1e-10),
+        preimage(components, a, memory=0, tol=1e-10, max_iter=20000),
+    ):
+        assert other.converged.all()
+        torch.testing.assert_close(other.points, fixed.points, atol=1e-6, rtol=0)
+        torch.testing.assert_close(other.residual, fixed.residual, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", SMOOTH, ids=ids)
+def test_gradient_reaches_what_scipy_reaches_from_the_same_start(kernel):
+    components, new, a = make(kernel)
+    ours = preimage(components, a, method="gradient", start=new)
+    for i in range(0, len(new), 5):
+
+        def residual(x: np.ndarray, i: int = i) -> float:
+            return float(components.residual(torch.from_numpy(x)[None], a[i : i + 1]))
+
+        theirs = minimize(residual, new[i].numpy(), tol=1e-12)
+        assert float(ours.residual[i]) <= theirs.fun + 1e-6
+
+
+def test_fixed_point_satisfies_the_published_iteration():
+    components, _, a = make(RBF(0.5))
+    x = preimage(components, a).points
+    weight = components.weights(a) * components.kernel(x, components.X)
+    torch.testing.assert_close(weight @ components.X / weight.sum(1, keepdim=True), x, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "gradient", "ridge"])
+@pytest.mark.parametrize("kernel", [RBF(0.05), Laplacian(0.5), Matern(1.5, 0.2)], ids=ids)
+def test_residual_never_rises_above_that_of_the_start(kernel, method):
+    components, new, a = make(kernel, c=3)
+    start = torch.cat([new[:15], 50 + new[15:]])
+    result = preimage(components, a, method=method, start=start)
+    assert (result.residual <= components.residual(start, a)).all()
+    default = preimage(components, a, method=method)
+    assert method == "ridge" or (default.residual <= components.nearest_training_point(a)[1]).all()
+    torch.testing.assert_close(default.residual, components.residual(default.points, a), atol=1e-12, rtol=0)
+
+
+def test_a_start_beyond_the_reach_of_the_kernel_restarts_at_a_training_point():
+    components, _, a = make(RBF(0.5))
+    far = preimage(components, a, start=torch.full((25, 2), 1e3).double())
+    torch.testing.assert_close(far.points, preimage(components, a).points)
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "gradient", "ridge"])
+def test_batch_splits_do_not_matter(method):
+    components, _, a = make(RBF(0.3), center=True)
+    whole = preimage(components, a, method=method)
+    for size in (1, 7, 25):
+        split = preimage(components, a, method=method, batch_size=size)
+        torch.testing.assert_close(split.points, whole.points, atol=1e-9, rtol=0)
+
+
+def test_many_and_few_components_take_the_same_road():
+    # One uses sums with every component, the other forms β: the same numbers.
+    X, kernel = points(40), RBF(0.5)
+    few = Components(kernel, X, codes(40, 3))
+    many = Components(kernel, X, torch.cat([codes(40, 3)] * 8, dim=1))
+    k = kernel(points(10, seed=3), X)
+    one, two = (preimage(c, c.coordinates(k)) for c in (few, many))
+    torch.testing.assert_close(one.points, two.points, atol=1e-6, rtol=0)
+
+
+def test_ridge_maps_projections_back_on_a_smooth_curve():
+    angle = torch.linspace(0, 3, 150).double()
+    X = torch.stack([angle.cos(), angle.sin()], dim=1)
+    kernel = RBF(0.5)
+    components = Components(kernel, X[::2], leading(kernel, X[::2], 6))
+    result = preimage(components, components.coordinates(kernel(X[1::2], X[::2])), method="ridge")
+    assert (result.points - X[1::2]).norm(dim=1).max() < 0.02
+
+
+def test_feature_maps_and_cosine_have_gradients():
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh()).double()
+    for kernel in (FeatureMap(network, normalize=False), Cosine()):
+        X = points(30)
+        components = Components(kernel, X, torch.eye(30).double())
+        result = preimage(
+            components, components.coordinates(kernel(X, X).detach()), method="gradient", start=X * 1.1
+        )
+        assert result.residual.max() < 1e-8
+
+
+def test_float32_converges_to_its_own_precision():
+    X = points().float()
+    kernel = RBF(0.5)
+    components = Components(kernel, X, leading(kernel, X.double(), 4).float())
+    a = components.coordinates(kernel(X, X))
+    exact = Components(kernel, X.double(), components.H.double())
+    expected = preimage(exact, exact.coordinates(kernel(X.double(), X.double())))
+    result = preimage(components, a)
+    assert result.points.dtype == torch.float32
+    assert (result.points - expected.points).norm(dim=1).median() < 1e-3
+
+
+def test_no_points_give_no_points():
+    components, _, a = make(RBF(0.5))
+    empty = preimage(components, a[:0])
+    assert empty.points.shape == (0, 2)
+    assert empty.converged.shape == empty.residual.shape == empty.iterations.shape == (0,)
+
+
+class Opaque(Kernel):
+    def __call__(self, x, y):
+        return torch.minimum(x[:, None], y[None]).clamp(min=0).sum(-1)
+
+    def diagonal(self, x):
+        return x.clamp(min=0).sum(1)
+
+
+def test_bad_input_gets_one_clear_sentence():
+    components, new, a = make(RBF(0.5))
+    X = components.X
+    with pytest.raises(ValueError, match="method: unknown name 'magic', allowed are fixed-point"):
+        preimage(components, a, method="magic")
+    with pytest.raises(ValueError, match="start: expected one point a projection"):
+        preimage(components, a, start=new[:3])
+    with pytest.raises(ValueError, match="coordinates: expected 4 columns"):
+        preimage(components, a[:, :2])
+    with pytest.raises(ValueError, match="scores: expected 4 columns"):
+        components.coordinates_from_scores(a[:, :2])
+    with pytest.raises(ValueError, match="k_rows: expected 60 columns"):
+        components.coordinates(a)
+    with pytest.raises(ValueError, match="batch_size: expected at least 1, got 0"):
+        preimage(components, a, batch_size=0)
+    with pytest.raises(ValueError, match="tol: expected a positive number"):
+        preimage(components, a, tol=0)
+    with pytest.raises(ValueError, match="H: expected one row of coefficients for each of 60"):
+        Components(RBF(0.5), X, codes(10, 2))
+    with pytest.raises(ValueError, match="components: expected at least one"):
+        Components(RBF(0.5), X, X[:, :0])
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2, 1.0), Linear()], ids=ids)
+def test_fixed_point_names_what_it_needs(kernel):
+    components, _, a = make(kernel)
+    with pytest.raises(
+        TypeError, match=r'"fixed-point" needs a kernel of distances .* use method="gradient"'
+    ):
+        preimage(components, a)
+
+
+def test_kernels_without_gradient_or_input_space_are_refused():
+    X = points()
+    for kernel in (Opaque(), FeatureMap(lambda x: x.detach(), normalize=False)):
+        components = Components(kernel, X, codes(60, 3))
+        a = components.coordinates(kernel(X, X))
+        with pytest.raises(TypeError, match='"gradient" needs a kernel that can be differentiated'):
+            preimage(components, a, method="gradient")
+        assert preimage(components, a, method="ridge").points.shape == X.shape
+    K = RBF(0.5)(X, X)
+    components = Components(Precomputed(), K, codes(60, 3))
+    with pytest.raises(TypeError, match="a precomputed Gram matrix has no input space"):
+        preimage(components, components.coordinates(K))
