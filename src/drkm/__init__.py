@@ -1,3 +1,30 @@
 """Deep restricted kernel machines with orthogonality constraints."""
 
-from drkm._version import __version__ as __version__
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from drkm._version import __version__
+
+if TYPE_CHECKING:
+    from drkm.estimator import ConstrDRKM
+    from drkm.io import load
+
+__all__ = ["ConstrDRKM", "__version__", "load"]
+
+#: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
+_HOMES = {"ConstrDRKM": "drkm.estimator", "load": "drkm.io"}
+_PACKAGES = ("baselines", "datasets", "gram", "kernels", "metrics", "solvers")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"drkm.{name}")
+    raise AttributeError(f"module 'drkm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_PACKAGES])

@@ -218,3 +218,7 @@ class ProjectionEncoder:
             codes.append(weight * coupling.gradient_own(codes[-1]))
         z = torch.cat(codes, dim=1)
         return Encoding(z, torch.full_like(z[:, 0], torch.nan), None)
+
+    def scores_of(self, codes: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x) of points with these codes."""
+        return codes[:, : self.first.H1.shape[1]] / self.weights[0]

@@ -97,6 +97,8 @@ class Solver(ABC):
     name: str
     #: whether iterates stay on the manifold, so that the start must lie there
     on_manifold: bool = True
+    #: whether the algorithm ends by itself, so that no limit on iterations applies
+    has_schedule: bool = False
 
     @abstractmethod
     def start(self, energy: Energy, H: Tensor) -> State:
@@ -167,7 +169,8 @@ def solve(
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
             stop = any([callback(entry) for callback in callbacks])
-            status = _verdict(state, tol, max_iter, max_seconds, consistent, stop)
+            limit = math.inf if solver.has_schedule else max_iter
+            status = _verdict(state, tol, limit, max_seconds, consistent, stop)
             if status:
                 break
             if journal:
@@ -203,7 +206,7 @@ def _record(state: State) -> dict[str, float]:
 
 
 def _verdict(
-    state: State, tol: float, max_iter: int, max_seconds: float | None, consistent: bool, stop: bool
+    state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
 ) -> Status | None:
     if not math.isfinite(state["objective"]):
         raise FloatingPointError("the energy became NaN or inf: check the data, the kernels and eta")

@@ -51,6 +51,7 @@ class Penalty(Solver):
     learn_bandwidth: bool = False
     name = "penalty"
     on_manifold = False
+    has_schedule = True
 
     def rounds(self, n: int) -> int:
         """Return the number of rounds for n samples."""

@@ -1,0 +1,463 @@
+"""The estimator: parameters in, fitted attributes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from drkm import inputs, io, parameters
+from drkm.checkpoint import fingerprint
+from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
+from drkm.kernels import RBF, Isotropic, Kernel, Precomputed
+from drkm.preimage import Components, PreImage, preimage
+from drkm.progress import ProgressBar
+from drkm.summary import summary as summarise
+from drkm.training import Trained, train
+
+#: rows encoded or reconstructed at once
+BATCH_ROWS = 1024
+#: parameters that do not change the result of a fit, only how it is reached or shown
+INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
+
+
+class ConstrDRKM(TransformerMixin, BaseEstimator):
+    """Deep restricted kernel machine with orthogonality constraints.
+
+    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from the codes of
+    the layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
+    J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
+
+    Parameters
+    ----------
+    n_components : int or sequence of int, default=(10, 5)
+        Components of each layer; an integer means one layer, which is kernel PCA.
+    kernel : str, Kernel or sequence of these, default="rbf"
+        A name, a `drkm.kernels` object, or one of those a layer. "rbf" takes the median bandwidth in layer 1 and the
+        scale of the codes above.
+    center : bool, default=False
+        Centre every layer in its feature space.
+    eta : float or sequence of float, default=1.0
+        Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
+    lam : float or sequence of float, default=1.0
+        λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
+    init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
+        Where training begins.
+    n_init : int, default=1
+        Number of starts, of which the one of lowest energy is kept.
+    solver : str or Solver, default="auto"
+        "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
+        "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.
+    axes : {"ritz", "varimax", "ica", None}, default="ritz"
+        Which basis of each layer is reported; the energy does not depend on it.
+    encoder : {"stationary", "projection"}, default="stationary"
+        How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
+    learn_bandwidth : bool, default=False
+        Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
+    tol : float, default=1e-6
+        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖.
+    max_iter : int, default=1000
+        Largest number of iterations a start.
+    max_seconds : float, optional
+        Largest time a start.
+    gram : str or Strategy, default="auto"
+        How kernel matrices are formed.
+    device : str or torch.device, default="auto"
+        "auto" is the device of a torch tensor, else a GPU for 2,000 samples and more where there is one, else the CPU.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of the training; "auto" is float64 on a CPU and float32 on a GPU.
+    checkpoint : path or Checkpoint, optional
+        File that keeps the state of a long fit, so that a killed fit goes on where it was.
+    callbacks : callable or sequence of callables, default=()
+        Called with every entry of the history; one that returns True stops the fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of random starts. The default start is deterministic, and so is the whole fit with it.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    codes_ : array of shape (n_samples, S)
+        Codes of the training samples, all layers side by side.
+    layer_slices_ : tuple of slice
+        Columns of each layer.
+    objective_, feasibility_, stationarity_ : float
+        J, ‖HᵀH - I‖_F and ‖G - H sym(HᵀG)‖_F/‖G‖_F.
+    converged_ : bool
+        Whether the tolerance was reached.
+    n_iter_ : int
+        Iterations of the start that was kept.
+    history_ : list of dict
+        Objective, stationarity, feasibility and seconds of every iteration.
+    kernels_ : tuple of Kernel
+        Kernels with their bandwidths as numbers.
+    multipliers_ : array of shape (S, S)
+        Lagrange multipliers Λ of HᵀH = I.
+    eigenvalues_ : list of arrays
+        For each layer the diagonal of H_lᵀK_lH_l: the eigenvalues of kernel PCA for one layer.
+    n_features_in_, feature_names_in_
+        Number and names of the features seen by `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from drkm import ConstrDRKM
+    >>> X = load_digits().data[:300] / 16
+    >>> model = ConstrDRKM(n_components=(10, 5)).fit(X)
+    >>> model.transform(X[:2]).shape
+    (2, 15)
+    """
+
+    def __init__(
+        self,
+        n_components: int | Sequence[int] = (10, 5),
+        *,
+        kernel: str | Kernel | Sequence[str | Kernel] = "rbf",
+        center: bool = False,
+        eta: float | Sequence[float] = 1.0,
+        lam: float | Sequence[float] = 1.0,
+        init: Any = "kpca",
+        n_init: int = 1,
+        solver: Any = "auto",
+        axes: str | None = "ritz",
+        encoder: str = "stationary",
+        learn_bandwidth: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        max_seconds: float | None = None,
+        gram: Any = "auto",
+        device: Any = "auto",
+        dtype: Any = "auto",
+        checkpoint: Any = None,
+        callbacks: Any = (),
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.center = center
+        self.eta = eta
+        self.lam = lam
+        self.init = init
+        self.n_init = n_init
+        self.solver = solver
+        self.axes = axes
+        self.encoder = encoder
+        self.learn_bandwidth = learn_bandwidth
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.gram = gram
+        self.device = device
+        self.dtype = dtype
+        self.checkpoint = checkpoint
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(
+        cls,
+        n_components: int | Sequence[int],
+        sigma2: float | Sequence[float],
+        *,
+        gamma: float = 1.0,
+        init: str = "random",
+        learn_bandwidth: bool = True,
+        random_state: Any = None,
+        **more: Any,
+    ) -> ConstrDRKM:
+        """Return an estimator with every choice as published, for reproduction.
+
+        Algorithm 1 (quadratic penalty and Adam), RBF kernels, bandwidths learned with the codes, the paper's formulas
+        for new points, no choice of axes.
+
+        Parameters
+        ----------
+        n_components : int or sequence of int
+        sigma2 : float or sequence of float
+            σ² of every layer, where learning begins.
+        gamma : float
+            γ = η/λ, as η = γ and λ = 1.
+        init : {"random", "kpca"}
+            The two starts of the paper; "kpca" here solves a layer in the complement of those below.
+        learn_bandwidth : bool
+            As in the disentanglement experiments; the denoising experiments select bandwidths instead.
+        random_state : int, RandomState instance or None
+        **more
+            Further parameters of the estimator.
+        """
+        layers = 1 if isinstance(n_components, int | np.integer) else len(n_components)
+        widths = [sigma2] * layers if isinstance(sigma2, int | float) else list(sigma2)
+        published = {
+            "kernel": [RBF(width) for width in widths],
+            "eta": gamma,
+            "lam": 1.0,
+            "init": init,
+            "solver": "penalty",
+            "axes": None,
+            "encoder": "projection",
+            "learn_bandwidth": learn_bandwidth,
+            "random_state": random_state,
+        }
+        return cls(n_components, **{**published, **more})
+
+    def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
+        """Train the model on the rows of X."""
+        samples = inputs.read(self, X, reset=True, least=2)
+        plan = parameters.plan_of(self.get_params(deep=False), len(samples))
+        device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
+        samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
+        checkpoint = parameters.checkpoint(self.checkpoint)
+        # A seed is drawn only where it matters, so that an unused random state stays as it was.
+        random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
+        seed = int(check_random_state(self.random_state).randint(2**31)) if random or plan.n_init > 1 else 0
+        if checkpoint:
+            named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
+            checkpoint.bind(fingerprint(samples, named), device)
+        bar = ProgressBar(plan.tol) if self.verbose else None
+        plan = parameters.replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
+        try:
+            trained = train(samples, plan, checkpoint)
+        finally:
+            if bar:
+                bar.close()
+        self._set_fitted(trained, plan.lam, plan.axes, X)
+        if not self.converged_:
+            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Train the model on the rows of X and return their codes."""
+        return inputs.write(self.fit(X)._codes, X, self.get_feature_names_out())
+
+    def transform(self, X: Any) -> Any:
+        """Return the codes of the rows of X, all layers side by side."""
+        check_is_fitted(self)
+        return inputs.write(self._encode(self._read(X)).codes, X, self.get_feature_names_out())
+
+    def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
+        """Return the codes of the rows of X with the residual and the ambiguity of each point.
+
+        Returns
+        -------
+        Encoding
+            `codes` (m×S), `residual` (the norm of ψ's gradient relative to its parts), `ambiguous` (whether the second
+            nearest training sample leads to other codes).
+        """
+        check_is_fitted(self)
+        encoding = self._encode(self._read(X), ambiguity=ambiguity)
+        return Encoding(*(None if part is None else inputs.write(part, X) for part in encoding))
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """Return data with the codes Z, as pre-images of their projections on the first layer."""
+        check_is_fitted(self)
+        codes = self._read_codes(Z)
+        found = self._preimages_of_codes(codes)
+        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", None))
+
+    def denoise(self, X: Any, components: Any = None, method: str | None = None) -> Any:
+        """Return the rows of X reconstructed from their projections on a set of components.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        components : None, "layer l" or list of (layer, index)
+            Layers count from 1, indices from 0; None means all components of all layers.
+        method : {"fixed-point", "gradient", "ridge"}, optional
+            How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
+        """
+        found = self.reconstruct(X, components, method)
+        return inputs.write(found.points, X, getattr(self, "feature_names_in_", None))
+
+    def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
+        """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
+
+        Options go to `drkm.preimage`: `normalized=False` is the paper's projection, `start="point"` its start.
+        """
+        check_is_fitted(self)
+        points = self._read(X)
+        basis = self._components(self._component_columns(components), options.pop("normalized", True))
+        coordinates = torch.cat([basis.coordinates(self._kernel_rows(rows)) for rows in points.split(BATCH_ROWS)])
+        if options.pop("start", None) == "point":
+            options["start"] = points
+        return preimage(basis, coordinates, method=self._preimage_method(method), **options)
+
+    def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
+        """Return data along one component: one point for each value of that code.
+
+        Parameters
+        ----------
+        layer, index : int
+            The component; layers count from 1, indices from 0.
+        values : sequence of float
+            Values of its code.
+        base : int or array of shape (d,), optional
+            The point whose other codes are kept: a training sample by its row, or a new point; by default the training
+            sample whose codes are nearest to their mean.
+        """
+        check_is_fitted(self)
+        column = self._component_columns([(layer, index)])[0]
+        grid = torch.as_tensor(np.asarray(values, dtype=np.float64).reshape(-1)).to(self._codes)
+        if base is None:
+            base = int((self._codes - self._codes.mean(dim=0)).norm(dim=1).argmin())
+        if isinstance(base, int | np.integer):
+            if not -len(self._codes) <= base < len(self._codes):
+                raise ValueError(f"base: expected a training sample from 0 to {len(self._codes) - 1}, got {base}")
+            codes = self._codes[int(base)]
+        else:
+            row = base[None] if isinstance(base, Tensor) else np.asarray(base)[None]
+            codes = self._encode(self._read(row)).codes[0]
+        moved = codes.repeat(len(grid), 1)
+        moved[:, column] = grid
+        like = base if isinstance(base, Tensor) else self.codes_
+        return inputs.write(self._preimages_of_codes(moved).points, like)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
+
+        The number of mixture components is chosen by the Bayesian information criterion.
+        """
+        from drkm.sampling import draw_codes
+
+        check_is_fitted(self)
+        parameters.integer("n", n, 1)
+        drawn = draw_codes(self._codes, n, check_random_state(random_state))
+        return inputs.write(self._preimages_of_codes(drawn).points, self.codes_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean over rows of the squared distance between a point and its reconstruction."""
+        check_is_fitted(self)
+        points = self._read(X)
+        return -float((self.reconstruct(X).points - points).square().sum(dim=1).mean())
+
+    def summary(self) -> str:
+        """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""
+        check_is_fitted(self)
+        undetermined = getattr(self._encoder, "undetermined", self._codes[:, :0]).shape[1]
+        return summarise(self._trained, self.n_features_in_, self._axes, undetermined)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file; `drkm.load` reads it."""
+        check_is_fitted(self)
+        io.save(self, path)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the codes: layer1_0, layer1_1, …"""
+        check_is_fitted(self)
+        names = [f"layer{layer}_{i}" for layer, size in enumerate(self._trained.energy.sizes, 1) for i in range(size)]
+        return np.asarray(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: a precomputed kernel makes the input pairwise."""
+        tags = super().__sklearn_tags__()
+        first = self.kernel if isinstance(self.kernel, str | Kernel) else next(iter(self.kernel), None)
+        tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
+        return tags
+
+    def _set_fitted(self, trained: Trained, lam: Sequence[float], axes: str | None, like: Any) -> None:
+        """Set what a fit learns; `like` is the kind of array that the attributes are given as."""
+        energy, result = trained.energy, trained.result
+        rotation = torch.block_diag(*trained.rotation)
+        self._trained = trained
+        self._axes = axes
+        self._lam = tuple(lam)
+        self._rotation = rotation.to(result.H)
+        self._codes = result.H @ self._rotation
+        self._encoder: StationaryEncoder | ProjectionEncoder
+        if self.encoder == "stationary":
+            self._encoder = StationaryEncoder(energy, result.H, trained.multipliers)
+        else:
+            self._encoder = ProjectionEncoder(energy, result.H, lam)
+        # Frames have no place for attributes; these are arrays.
+        kind = like if isinstance(like, Tensor) else None
+        self.codes_ = inputs.write(self._codes, kind)
+        self.layer_slices_ = energy.slices
+        self.objective_ = result.objective
+        self.feasibility_ = result.feasibility
+        self.stationarity_ = result.stationarity
+        self.converged_ = result.converged
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.kernels_ = energy.kernels
+        self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
+        self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
+
+    def _read(self, X: Any) -> Tensor:
+        """Return new samples in the precision and on the device of the model."""
+        return inputs.read(self, X, reset=False).to(self._codes)
+
+    def _read_codes(self, Z: Any) -> Tensor:
+        codes = Z.detach() if isinstance(Z, Tensor) else torch.from_numpy(np.array(Z, dtype=np.float64))
+        if codes.ndim != 2 or codes.shape[1] != self._codes.shape[1]:
+            shape = "×".join(map(str, codes.shape))
+            raise ValueError(f"Z: expected m×{self._codes.shape[1]} codes, got {shape}")
+        if not torch.isfinite(codes).all():
+            raise ValueError("Z: contains NaN or infinity")
+        return codes.to(self._codes)
+
+    def _kernel_rows(self, points: Tensor) -> Tensor:
+        energy = self._trained.energy
+        with torch.no_grad():
+            return energy.kernels[0](points, energy.X)
+
+    def _encode(self, points: Tensor, ambiguity: bool = False) -> Encoding:
+        parts = [self._encoder.encode(self._kernel_rows(rows), ambiguity=ambiguity) for rows in points.split(BATCH_ROWS)]
+        codes, residual, ambiguous = (
+            None if part[0] is None else torch.cat(part) for part in zip(*parts, strict=True)
+        )
+        return Encoding(codes @ self._rotation, residual, ambiguous)
+
+    def _component_columns(self, components: Any) -> list[int]:
+        """Return the columns of the codes that a description of components names."""
+        slices = self.layer_slices_
+        if components is None:
+            return list(range(self._codes.shape[1]))
+        if isinstance(components, str):
+            names = {f"layer {number}": block for number, block in enumerate(slices, 1)}
+            if components not in names:
+                raise ValueError(f"components: got {components!r}, allowed are {', '.join(names)}")
+            return list(range(self._codes.shape[1])[names[components]])
+        columns = []
+        for entry in components:
+            try:
+                layer, index = (int(part) for part in entry)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"components: expected pairs of layer and index, got {entry!r}") from error
+            if not 1 <= layer <= len(slices):
+                raise ValueError(f"components: layers are 1 to {len(slices)}, got {layer}")
+            block = slices[layer - 1]
+            if not 0 <= index < block.stop - block.start:
+                raise ValueError(f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}")
+            columns.append(block.start + index)
+        if not columns:
+            raise ValueError("components: expected at least one component, got none")
+        return columns
+
+    def _components(self, columns: list[int], normalized: bool = True) -> Components:
+        energy = self._trained.energy
+        gram = energy.first.gram if energy.center else energy.first  # type: ignore[attr-defined]
+        H = self._codes[:, columns]
+        return Components(energy.kernels[0], energy.X, H, center=energy.center, normalized=normalized, gram=gram)
+
+    def _preimage_method(self, method: str | None = None) -> str:
+        if method is not None:
+            return method
+        return "fixed-point" if isinstance(self.kernels_[0], Isotropic) else "gradient"
+
+    def _preimages_of_codes(self, codes: Tensor) -> PreImage:
+        scores = self._encoder.scores_of(codes @ self._rotation.T)
+        first = self.layer_slices_[0]
+        basis = self._components(list(range(first.stop)))
+        # Scores in the solver's basis become scores on the reported axes.
+        coordinates = basis.coordinates_from_scores(scores @ self._rotation[first, first])
+        return preimage(basis, coordinates, method=self._preimage_method())

@@ -1,0 +1,58 @@
+"""Samples in, codes out: numpy, pandas and torch, each answered in kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas frame, without importing pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor:
+    """Return the samples as a tensor of their own precision and device, checked against the estimator.
+
+    `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
+    """
+    if isinstance(X, Tensor):
+        return _read_tensor(estimator, X, reset=reset, least=least)
+    from sklearn.utils.validation import validate_data
+
+    array = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=least)
+    return torch.from_numpy(np.array(array, order="C"))
+
+
+def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tensor:
+    if X.is_sparse or X.is_complex():
+        raise TypeError(f"X: expected a dense real tensor, got {'a sparse' if X.is_sparse else 'a complex'} one")
+    if X.ndim != 2:
+        raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
+    if len(X) < least:
+        raise ValueError(f"X: expected at least {least} samples, got {len(X)}")
+    X = X.detach()
+    X = X if X.is_floating_point() and X.dtype in (torch.float32, torch.float64) else X.double()
+    if not torch.isfinite(X).all():
+        raise ValueError("X: contains NaN or infinity")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif X.shape[1] != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise ValueError(f"X: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features")
+    return X
+
+
+def write(tensor: Tensor, like: Any, columns: Any = None) -> Any:
+    """Return the tensor as whatever `like` is; `columns` name the columns of a frame."""
+    if isinstance(like, Tensor):
+        return tensor.to(like.device)
+    array = tensor.detach().cpu().numpy()
+    if is_frame(like) and columns is not None:
+        return type(like)(array, index=like.index, columns=columns)
+    return array

@@ -1,0 +1,177 @@
+"""Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
+
+A file never holds code. Feature maps are stored as the numbers of their module; `load` needs the module itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from drkm import kernels, storage
+from drkm.energy import Energy
+from drkm.kernels import FeatureMap, Kernel
+from drkm.solvers import Result, Status
+from drkm.training import Trained
+
+if TYPE_CHECKING:
+    from drkm.estimator import ConstrDRKM
+
+KIND, VERSION = "model", 1
+#: parameters that a file can hold as they are; objects among them are stored by name or left at their default
+PLAIN = (
+    "n_components",
+    "center",
+    "eta",
+    "lam",
+    "n_init",
+    "axes",
+    "encoder",
+    "learn_bandwidth",
+    "tol",
+    "max_iter",
+    "max_seconds",
+    "verbose",
+)
+NAMED = ("init", "solver", "gram", "dtype")
+
+
+def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model."""
+    trained = model._trained
+    energy, result = trained.energy, trained.result
+    tensors: dict[str, Tensor] = {"X": energy.X, "H": result.H, "multipliers": trained.multipliers}
+    for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
+        tensors[f"rotation{layer}"] = R
+        tensors[f"eigenvalues{layer}"] = values
+    for layer, kernel in enumerate(energy.kernels):
+        if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
+            tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
+    chosen = model.get_params(deep=False)
+    simple = {name: _plain(chosen[name]) for name in PLAIN}
+    simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
+    if isinstance(chosen["random_state"], int):
+        simple["random_state"] = chosen["random_state"]
+    header: dict[str, Any] = {
+        "kind": KIND,
+        "version": VERSION,
+        "parameters": simple,
+        "kernels": [_describe(kernel) for kernel in energy.kernels],
+        "sizes": energy.sizes,
+        "eta": energy.eta,
+        "lam": model._lam,
+        "axes": model._axes,
+        "n_features": model.n_features_in_,
+        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "kind_of_array": "torch" if isinstance(model.codes_, Tensor) else "numpy",
+        "objectives": trained.objectives,
+        "result": {
+            "objective": result.objective,
+            "feasibility": result.feasibility,
+            "stationarity": result.stationarity,
+            "n_iter": result.n_iter,
+            "n_evaluations": result.n_evaluations,
+            "seconds": result.seconds,
+            "status": result.status.value,
+            "history": result.history,
+        },
+    }
+    storage.write(path, tensors, header)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    feature_maps: Mapping[int, Any] | None = None,
+) -> ConstrDRKM:
+    """Read a model that `ConstrDRKM.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+    device : str or torch.device, default="cpu"
+        Where the model is to live; it need not be where it was trained.
+    feature_maps : mapping from layer (counted from 1) to callable, optional
+        The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
+    """
+    from drkm import parameters
+    from drkm.estimator import ConstrDRKM
+
+    where = parameters.device(device, None, 0) if device != "auto" else torch.device("cpu")
+    tensors, header = storage.read(path, KIND, VERSION, where)
+    try:
+        return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({error})") from error
+
+
+def _rebuild(
+    kind: type[ConstrDRKM], tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]
+) -> ConstrDRKM:
+    from drkm import parameters
+
+    chosen = {name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()}
+    X, H = tensors["X"], tensors["H"]
+    layers = [
+        _kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
+    ]
+    model = kind(**chosen, kernel=list(layers))
+    energy = Energy(
+        X, layers, header["sizes"], header["eta"], parameters.strategy(model.gram), bool(model.center)
+    )
+    facts = header["result"]
+    result = Result(H=H, **{**facts, "status": Status(facts["status"])})
+    count = len(layers)
+    trained = Trained(
+        energy,
+        result,
+        tensors["multipliers"],
+        [tensors[f"rotation{layer}"] for layer in range(count)],
+        [tensors[f"eigenvalues{layer}"] for layer in range(count)],
+        header["objectives"],
+    )
+    model.n_features_in_ = header["n_features"]
+    if header["feature_names"]:
+        import numpy as np
+
+        model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
+    model._set_fitted(trained, header["lam"], header["axes"], X if header["kind_of_array"] == "torch" else None)
+    return model
+
+
+def _describe(kernel: Kernel) -> dict[str, Any]:
+    return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+
+
+def _kernel(
+    entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
+) -> Kernel:
+    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
+    if entry["type"] in known:
+        return known[entry["type"]](**entry["parameters"])
+    if entry["type"] != "FeatureMap":
+        raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
+    if layer + 1 not in feature_maps:
+        raise ValueError(
+            f"feature_maps: the model has a feature map in layer {layer + 1}, pass it as feature_maps={{{layer + 1}: map}}"
+        )
+    settings = entry["parameters"]
+    chosen = feature_maps[layer + 1]
+    if isinstance(chosen, torch.nn.Module):
+        prefix = f"map{layer}."
+        numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        chosen = chosen.to(like)
+        chosen.load_state_dict(numbers)
+    return FeatureMap(chosen, normalize=settings["normalize"], trainable=settings["trainable"])
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and sequences as JSON takes them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,198 @@
+"""From the estimator's parameters to a checked plan: every wrong value gets one sentence."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import replace as replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm import axes, gram, kernels, solvers, starts
+from drkm.checkpoint import Checkpoint
+from drkm.gram import Strategy
+from drkm.kernels import Isotropic, Kernel
+from drkm.solvers import Penalty, Solver
+from drkm.training import Plan
+
+ENCODERS = ("stationary", "projection")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def plan_of(parameters: dict[str, Any], n: int) -> Plan:
+    """Return the plan of a fit to n samples."""
+    sizes = layer_sizes(parameters["n_components"], n)
+    layers = len(sizes)
+    lam = per_layer("lam", parameters["lam"], layers)
+    learn_bandwidth = boolean("learn_bandwidth", parameters["learn_bandwidth"])
+    chosen = layer_kernels(parameters["kernel"], layers)
+    if learn_bandwidth and not any(isinstance(kernel, Isotropic) for kernel in chosen):
+        raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
+    one_of("axes", parameters["axes"], axes.NAMES)
+    one_of("encoder", parameters["encoder"], ENCODERS)
+    max_seconds = parameters["max_seconds"]
+    return Plan(
+        sizes=sizes,
+        kernels=chosen,
+        eta=per_layer("eta", parameters["eta"], layers),
+        lam=lam,
+        strategy=strategy(parameters["gram"]),
+        solver=solver(parameters["solver"], layers, lam, learn_bandwidth),
+        center=boolean("center", parameters["center"]),
+        init=start(parameters["init"]),
+        n_init=integer("n_init", parameters["n_init"], 1),
+        axes=parameters["axes"],
+        learn_bandwidth=learn_bandwidth,
+        consistent=parameters["encoder"] == "stationary",
+        tol=number("tol", parameters["tol"], positive=False),
+        max_iter=integer("max_iter", parameters["max_iter"], 1),
+        max_seconds=None if max_seconds is None else number("max_seconds", max_seconds),
+        callbacks=functions("callbacks", parameters["callbacks"]),
+    )
+
+
+def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
+    """Return the number of components of each layer."""
+    given = [n_components] if isinstance(n_components, numbers.Integral) else n_components
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"n_components: expected an integer or one integer a layer, got {n_components!r}")
+    if len(given) == 0:
+        raise ValueError("n_components: expected at least one layer, got none")
+    sizes = tuple(integer("n_components", size, 1) for size in given)
+    if sum(sizes) > n:
+        total = sum(sizes)
+        raise ValueError(f"n_components: {total} components need at least {total} samples, got {n} samples")
+    return sizes
+
+
+def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
+    """Return one kernel a layer from a name, an object, or one of those a layer."""
+    given = [kernel] * layers if isinstance(kernel, str | Kernel) else kernel
+    if not isinstance(given, Sequence):
+        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
+    if len(given) != layers:
+        raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
+    chosen = []
+    for entry in given:
+        if not isinstance(entry, str | Kernel):
+            raise TypeError(f"kernel: expected a name or a drkm.kernels object, got {entry!r}")
+        chosen.append(kernels.by_name(entry) if isinstance(entry, str) else entry)
+    return tuple(chosen)
+
+
+def strategy(value: Any) -> Strategy:
+    """Return the strategy behind a name."""
+    if isinstance(value, Strategy):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"gram: expected a name or a drkm.gram object, got {value!r}")
+    return gram.by_name(value)
+
+
+def solver(value: Any, layers: int, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
+    """Return the solver behind a name."""
+    if isinstance(value, Solver):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"solver: expected a name or a solver object, got {value!r}")
+    if value == "penalty":
+        return Penalty(lam=lam, learn_bandwidth=learn_bandwidth)
+    return solvers.by_name(value, layers)
+
+
+def start(value: Any) -> str | Tensor:
+    """Return a name of a start, or an array of codes."""
+    if isinstance(value, str):
+        one_of("init", value, starts.NAMES)
+        return value
+    if isinstance(value, Tensor):
+        return value
+    try:
+        return torch.tensor(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"init: expected one of {', '.join(starts.NAMES)} or an array, got {value!r}") from error
+
+
+def checkpoint(value: Any) -> Checkpoint | None:
+    """Return the checkpoint behind a path."""
+    return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
+
+
+def device(value: Any, data: torch.device | None, n: int) -> torch.device:
+    """Return the device: the one asked for, that of the data, or a GPU where one is there and the problem is large."""
+    if isinstance(value, str) and value == "auto":
+        if data is not None:
+            return data
+        return torch.device("cuda" if n >= 2000 and torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(value)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"device: {value!r} is not available here, use 'auto' or 'cpu'") from error
+    return found
+
+
+def dtype(value: Any, where: torch.device) -> torch.dtype:
+    """Return the precision: float64 on a CPU and float32 on a GPU unless asked otherwise."""
+    if value == "auto":
+        return torch.float32 if where.type == "cuda" else torch.float64
+    name = str(value).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"dtype: got {value!r}, allowed are auto, {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
+    """Return one positive number a layer."""
+    given = [value] * layers if isinstance(value, numbers.Real) else value
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
+    if len(given) != layers:
+        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
+    return tuple(number(name, entry) for entry in given)
+
+
+def number(name: str, value: Any, *, positive: bool = True) -> float:
+    """Return a positive (or non-negative) finite number."""
+    kind = "a positive number" if positive else "a number of at least 0"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: expected {kind}, got {value!r}")
+    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}: expected {kind}, got {value}")
+    return float(value)
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Return an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}: expected integers of at least {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name}: expected integers of at least {least}, got {value}")
+    return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}: expected True or False, got {value!r}")
+    return bool(value)
+
+
+def functions(name: str, value: Any) -> tuple[Any, ...]:
+    """Return a tuple of callables."""
+    given = (value,) if callable(value) else tuple(value)
+    for entry in given:
+        if not callable(entry):
+            raise TypeError(f"{name}: expected functions of one history entry, got {entry!r}")
+    return given
+
+
+def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """Return the value if it is one of those allowed."""
+    if not any(value is entry or value == entry for entry in allowed):
+        raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
+    return value

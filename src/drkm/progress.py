@@ -1,0 +1,31 @@
+"""A progress bar for fits."""
+
+from __future__ import annotations
+
+import math
+
+from tqdm.auto import tqdm
+
+
+class ProgressBar:
+    """Shows how far the stationarity has come on the way to the tolerance, on a logarithmic scale."""
+
+    def __init__(self, tol: float):
+        self.tol = max(tol, 1e-16)
+        self.begin: float | None = None
+        self.bar = tqdm(total=100, desc="fit", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} {postfix}")
+
+    def __call__(self, entry: dict[str, float]) -> None:
+        """Move the bar to an entry of the history."""
+        stationarity = max(entry["stationarity"], self.tol)
+        if self.begin is None or entry["iteration"] == 0:
+            self.begin = max(stationarity, 10 * self.tol)
+        share = math.log(self.begin / stationarity) / math.log(self.begin / self.tol)
+        self.bar.n = round(100 * min(max(share, self.bar.n / 100), 1.0))
+        self.bar.set_postfix_str(
+            f"iteration {entry['iteration']}, J {entry['objective']:.6g}, stationarity {entry['stationarity']:.1e}"
+        )
+
+    def close(self) -> None:
+        """End the bar's line."""
+        self.bar.close()

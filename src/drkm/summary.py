@@ -1,0 +1,38 @@
+"""What was fitted, as text."""
+
+from __future__ import annotations
+
+from drkm.training import Trained
+
+
+def summary(trained: Trained, n_features: int, axes: str | None, undetermined: int) -> str:
+    """Return a few lines: layers, kernels with their parameters, eigenvalue shares, certificate and time."""
+    energy, result = trained.energy, trained.result
+    head = f"ConstrDRKM: {energy.n} samples, {n_features} features, {energy.n_components} components in "
+    head += f"{len(energy.sizes)} layer{'s' if len(energy.sizes) > 1 else ''}"
+    rows = [("layer", "components", "kernel", "energy", "eigenvalues, each with its share of the trace")]
+    for layer, (size, kernel, eta) in enumerate(zip(energy.sizes, energy.kernels, energy.eta, strict=True)):
+        values = trained.eigenvalues[layer].tolist()
+        trace = float(energy.gram(layer, result.H).diagonal().double().sum())
+        share = sum(values) / trace if trace > 0 else 0.0
+        shown = ", ".join(f"{value:.4g} ({value / trace:.1%})" if trace > 0 else "0" for value in values[:3])
+        shown += f", … together {share:.1%}" if len(values) > 3 else f", together {share:.1%}"
+        rows.append((str(layer + 1), str(size), kernel.describe(), f"{-0.5 / eta * sum(values):.6g}", shown))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip()
+        for row in rows
+    ]
+    foot = [
+        f"energy J = {result.objective:.8g}, axes: {axes}",
+        f"{result.message}, {result.n_evaluations} evaluations, {result.seconds:.2f} s",
+    ]
+    if len(trained.objectives) > 1:
+        spread = ", ".join(f"{value:.6g}" for value in trained.objectives)
+        foot.append(f"best of {len(trained.objectives)} starts: {spread}")
+    if undetermined:
+        foot.append(
+            f"{undetermined} direction{'s' if undetermined > 1 else ''} of the codes cannot be determined for new points: "
+            "the energy does not depend on them"
+        )
+    return "\n".join([head, *lines, *foot])
