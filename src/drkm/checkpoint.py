@@ -69,10 +69,13 @@ class Checkpoint:
         tensors, header = storage.read(self.path, KIND, VERSION, device)
         if header["fingerprint"] != fingerprint:
             raise ValueError(
-                f"checkpoint: {self.path} belongs to a fit with other data or parameters: remove it or choose another path"
+                f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
+                "remove it or choose another path"
             )
         for number, entry in enumerate(header["finished"]):
-            result = Result(H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])})
+            result = Result(
+                H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])}
+            )
             self._finished.append(FinishedStart(result, entry["sigma2"]))
         self._stage = tuple(header["stage"]) if header["stage"] else None
         self._sigma2 = header["sigma2"]

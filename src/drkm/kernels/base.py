@@ -196,4 +196,3 @@ class Explicit(Kernel):
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ‖φ(x)‖²."""
         return self.features(x).square().sum(dim=1)
-

@@ -1,4 +1,4 @@
-"""A nested step: solve the problem on some of the samples first, and carry the codes over to all of them.
+"""A smaller problem inside the large one: part of the samples, and the way back to all of them.
 
 Most iterations of a deep fit go into finding a basin, which a part of the samples shows as well at a fraction of the
 cost. Codes are carried over by kernel ridge regression with the first layer's kernel.
@@ -6,7 +6,7 @@ cost. Codes are carried over by kernel ridge regression with the first layer's k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -22,30 +22,43 @@ MIN_SAMPLES = 600
 RIDGE = 1e-3
 
 
-def nested_step(energy: Energy, H: Tensor, solve_restricted: Callable[[Energy, Tensor], Tensor]) -> Tensor | None:
-    """Return codes of all samples that continue those of a solved subset, or None where this cannot pay.
+@dataclass(frozen=True)
+class Restriction:
+    """The problem of some of the samples."""
 
-    Parameters
-    ----------
-    energy : Energy
-        The problem.
-    H : Tensor of shape (n, S)
-        The present codes; their rows on the subset are where its solution begins.
-    solve_restricted : callable
-        Solves the problem of the subset from a start.
-    """
-    n = energy.n
-    m = max(int(FRACTION * n), ROWS_PER_COMPONENT * energy.n_components)
-    if n < MIN_SAMPLES or m > n // 2:
+    full: Energy
+    energy: Energy
+    index: Tensor
+    #: the rows of a start, made orthonormal
+    H: Tensor
+
+    @property
+    def is_smallest(self) -> bool:
+        """Whether this problem has no smaller one inside."""
+        return size_of_part(self.energy) is None
+
+    def prolong(self, codes: Tensor) -> Tensor:
+        """Return codes of all samples that continue those of the part."""
+        across = self.full.first.rows(self.index)
+        K = across[:, self.index].double()
+        ridge = RIDGE * K.diagonal().mean() * torch.eye(len(K), dtype=K.dtype, device=K.device)
+        weights = torch.linalg.solve(K + ridge, codes.double())
+        return stiefel.polar(across.T @ weights.to(across.dtype))
+
+
+def size_of_part(energy: Energy) -> int | None:
+    """Return how many samples the next smaller problem has, or None where it would not pay."""
+    m = max(int(FRACTION * energy.n), ROWS_PER_COMPONENT * energy.n_components)
+    return None if energy.n < MIN_SAMPLES or m > energy.n // 2 else m
+
+
+def restrict(energy: Energy, H: Tensor) -> Restriction | None:
+    """Return the problem of a part of the samples, or None where there is none that pays."""
+    m = size_of_part(energy)
+    if m is None:
         return None
     # A fixed generator: a fit must not depend on who else draws random numbers.
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(energy.n, generator=torch.Generator().manual_seed(0))
     index = order[:m].sort().values.to(energy.device)
     small = energy.restricted(index)
-    if small is None:
-        return None
-    codes = solve_restricted(small, stiefel.polar(H[index]))
-    across = energy.first.rows(index)
-    K = across[:, index].double()
-    ridge = RIDGE * K.diagonal().mean() * torch.eye(m, dtype=K.dtype, device=K.device)
-    return stiefel.polar(across.T @ torch.linalg.solve(K + ridge, codes.double()).to(H.dtype))
+    return None if small is None else Restriction(energy, small, index, stiefel.polar(H[index]))
