@@ -33,8 +33,8 @@ INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
 class ConstrDRKM(TransformerMixin, BaseEstimator):
     """Deep restricted kernel machine with orthogonality constraints.
 
-    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of the
-    layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
+    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of
+    the layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
     J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
 
     Parameters
