@@ -24,6 +24,8 @@ from drkm.solvers.nested import restrict
 #: A start this close to stationary needs no warming up, and coarse steps that do not get there are given up.
 NEAR = 5e-3
 MAX_COARSE = 4
+#: Once near, another coarse step must bring the stationarity down to this fraction to be followed by one more.
+COARSE_GAIN = 0.3
 #: Deep bandwidths of the continuation, relative to the final ones, and how far each problem is solved.
 WIDER = (10.0, 3.0)
 WIDER_TOL, WIDER_ITER = 1e-2, 60
@@ -62,8 +64,8 @@ def _coarse(energy: Energy, H: Tensor, evaluation: Evaluation) -> tuple[Tensor, 
         if found.value >= evaluation.value:
             break
         H, evaluation = candidate, found
-        near = stiefel.stationarity(H, evaluation.gradient)
-        if near <= NEAR:
+        before, near = near, stiefel.stationarity(H, evaluation.gradient)
+        if near <= NEAR and near > COARSE_GAIN * before:
             break
     return H, near
 
