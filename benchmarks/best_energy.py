@@ -2,6 +2,7 @@
 
 python -m benchmarks best_energy            n = 400 and 800
 python -m benchmarks.best_energy 400        one size
+python -m benchmarks.best_energy 400:1      one pair of bandwidths of one size, counted from 0
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from benchmarks.problems import Problem, bandwidths
+from benchmarks.problems import Problem, cells_of
 from benchmarks.rivals import RIVALS, Rival
 from drkm import starts, stiefel
 from drkm.solvers import by_name, solve
@@ -46,18 +47,17 @@ def default(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    sizes = [int(word) for word in sys.argv[1:]] or [400, 800]
+    cells_asked = [cell for word in sys.argv[1:] or ("400", "800") for cell in cells_of(word)]
     print("| n | σ² | drkm: J (starts) |", " | ".join(f"{name}: J (starts)" for name in RIVALS), "|")
     print("|---|---|---|" + "---|" * len(RIVALS))
-    for n in sizes:
-        for sigma2 in bandwidths(n):
-            problem = Problem.make(n, sigma2)
-            seconds = FITS * default(problem, problem.H, 1e9)[1]
-            cells = []
-            for run in (default, *RIVALS.values()):
-                value, count = best(problem, run, seconds)
-                cells.append(f"{value:.3f} ({count})")
-            print(f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} | **{cells[0]}** |", " | ".join(cells[1:]), "|", flush=True)
+    for n, sigma2 in cells_asked:
+        problem = Problem.make(n, sigma2)
+        seconds = FITS * default(problem, problem.H, 1e9)[1]
+        cells = []
+        for run in (default, *RIVALS.values()):
+            value, count = best(problem, run, seconds)
+            cells.append(f"{value:.3f} ({count})")
+        print(f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} | **{cells[0]}** |", " | ".join(cells[1:]), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ def bandwidths(n: int) -> list[tuple[float, float]]:
     return [(50.0, 50.0), (50.0, 2 * SIZES[0] / n), (5.0, 2 * SIZES[0] / n)]
 
 
+def cells_of(word: str) -> list[tuple[int, tuple[float, float]]]:
+    """Read "n" or "n:row" as cells of the tables."""
+    size, _, row = word.partition(":")
+    pairs = bandwidths(int(size))
+    return [(int(size), pair) for pair in (pairs if row == "" else [pairs[int(row)]])]
+
+
 @dataclass
 class Problem:
     """One cell of the table: samples, energy, the common start and the time that these took."""

@@ -2,6 +2,7 @@
 
 python -m benchmarks solvers            all cells (about three quarters of an hour: a rival gets 20 times our time)
 python -m benchmarks.solvers 400 800    some sample sizes only
+python -m benchmarks.solvers 3000:1     one pair of bandwidths of one size, counted from 0
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 
 import torch
 
-from benchmarks.problems import Problem, bandwidths
+from benchmarks.problems import Problem, cells_of
 from benchmarks.rivals import RIVALS, TOL, stationarity_of
 from drkm import stiefel
 from drkm.solvers import by_name, solve
@@ -35,22 +36,21 @@ def ours(n: int, sigma2: tuple[float, float]) -> tuple[float, float, Problem]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    sizes = [int(word) for word in sys.argv[1:]] or [400, 800, 3000]
+    cells = [cell for word in sys.argv[1:] or ("400", "800", "3000") for cell in cells_of(word)]
     print("| n | σ² | solver | time / ours | J | stationarity | feasibility |")
     print("|---|---|---|---:|---:|---:|---:|")
-    for n in sizes:
-        for sigma2 in bandwidths(n):
-            seconds, value, problem = ours(n, sigma2)
-            label = f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} "
-            print(f"{label}| **drkm** | 1 ({seconds:.2f} s) | {value:.4f} | ≤ 1e-6 | 0 |", flush=True)
-            for name, rival in RIVALS.items():
-                H, spent = rival(problem, problem.H, LIMIT * seconds)
-                total = spent + problem.start_seconds
-                reached = stationarity_of(problem, H)
-                ratio = f"{total / seconds:.1f}" if reached <= 1.05 * TOL else f"> {min(total / seconds, LIMIT):.0f}"
-                J = problem.energy.value(H)
-                feasible = stiefel.feasibility(H)
-                print(f"{label}| {name} | {ratio} | {J:.4f} | {reached:.0e} | {feasible:.0e} |", flush=True)
+    for n, sigma2 in cells:
+        seconds, value, problem = ours(n, sigma2)
+        label = f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} "
+        print(f"{label}| **drkm** | 1 ({seconds:.3f} s) | {value:.4f} | ≤ 1e-6 | 0 |", flush=True)
+        for name, rival in RIVALS.items():
+            H, spent = rival(problem, problem.H, LIMIT * seconds)
+            total = spent + problem.start_seconds
+            reached = stationarity_of(problem, H)
+            ratio = f"{total / seconds:.1f}" if reached <= 1.05 * TOL else f"> {min(total / seconds, LIMIT):.0f}"
+            J = problem.energy.value(H)
+            feasible = stiefel.feasibility(H)
+            print(f"{label}| {name} | {ratio} | {J:.4f} | {reached:.0e} | {feasible:.0e} |", flush=True)
 
 
 if __name__ == "__main__":
