@@ -69,9 +69,7 @@ def draw(model, train, labels, new, noisy, clean, path: Path) -> Path:  # type: 
     left, right = bottom.subfigures(1, 2)
     spread = model.codes_[:, :4].std(axis=0)
     grid = [model.traverse(1, i, model.codes_[0, i] + np.linspace(-2, 2, 7) * spread[i], base=0) for i in range(4)]
-    _images(
-        left, grid, [f"code {i}" for i in range(4)], "One digit with one code of layer 1 moved by −2 … 2 deviations"
-    )
+    _images(left, grid, [f"code {i}" for i in range(4)], "One digit, one code of layer 1 moved by −2 … 2 deviations")
     _images(right, [noisy, clean, new], ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
     figure.savefig(path, dpi=130)
     plt.close(figure)
