@@ -54,6 +54,9 @@ class TestAugmentedLagrangian(SolverSuite):
     def make(self):
         return AugmentedLagrangian()
 
+    def energy(self, **options):
+        return make_energy(sizes=(3, 1), sigma2=(20.0, 0.3), **options)
+
 
 class TestEigensolver(SolverSuite):
     cut = 0
