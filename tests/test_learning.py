@@ -12,6 +12,7 @@ from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
 from drkm.solvers import LBFGS, Penalty, solve
+from drkm.training import Plan, train
 
 N = 60
 X = structured(N)
@@ -69,6 +70,13 @@ class TestBandwidths:
             ends.append(energy.value(H))
         assert found == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6, abs=1e-9)
 
+    @pytest.mark.parametrize(("dtype", "offset"), [(torch.float32, 300.0), (torch.float64, 1e6)])
+    def test_gradient_does_not_depend_on_where_the_origin_of_the_samples_is(self, dtype, offset):
+        H = orthonormal(N, 4)
+        expected = make((RBF(20.0),), (4,)).bandwidth_gradient(H, 0)
+        shifted = make((RBF(20.0),), (4,), points=(X + offset).to(dtype))
+        assert shifted.bandwidth_gradient(H.to(dtype), 0) == pytest.approx(expected, rel=1e-4)
+
     def test_only_isotropic_kernels_have_a_bandwidth(self):
         energy = make((Linear(), Matern(2.5, 0.1), Polynomial(2, 1.0)), (3, 2, 2))
         assert learning.learnable_layers(energy) == [1]
@@ -124,6 +132,36 @@ class TestFeatureMaps:
             learning.improve_feature_maps(energy, H)
             values.append(energy.value(H))
         assert all(later <= earlier + 1e-12 * abs(earlier) for earlier, later in itertools.pairwise(values))
+
+
+class TestSeveralStarts:
+    """Every start trains a feature map of its own, from where the caller's stands."""
+
+    def train(self, n_init: int, seed: int = 0):
+        plan = Plan(
+            sizes=(3, 2),
+            kernels=(FeatureMap(network(3), trainable=True), RBF(0.1)),
+            eta=(1.0, 1.0),
+            lam=(1.0, 1.0),
+            strategy=Dense(),
+            solver=LBFGS(),
+            init="orthogonal",
+            n_init=n_init,
+            consistent=False,
+            tol=1e-5,
+            max_iter=100,
+            seed=seed,
+        )
+        return train(draw(N, 3), plan)
+
+    def test_a_later_start_ends_where_it_would_have_ended_alone(self):
+        both = self.train(2).objectives
+        assert both == pytest.approx([self.train(1).objectives[0], self.train(1, seed=1).objectives[0]], rel=1e-9)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_map_that_is_kept_is_that_of_the_best_start(self, seed):
+        trained = self.train(2, seed)
+        assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
 
 
 class TestPenalty:
