@@ -100,7 +100,7 @@ class TestAgainstTheDenseFormula:
 
         def J(log: float) -> float:
             kernels = [RBF(3.0), Matern(2.5, 0.2)]
-            kernels[layer] = kernels[layer].stretched(math.exp(log))
+            kernels[layer] = kernels[layer].with_parameters(sigma2=kernels[layer].sigma2 * math.exp(log))
             return Energy(X, kernels, (3, 2), (0.8, 1.7), Dense(), center).value(H)
 
         energy, _ = make((3, 2), (0.8, 1.7), center, deep=Matern(2.5, 0.2))
@@ -201,36 +201,26 @@ class TestRotations:
 
 
 class TestDerivedEnergies:
-    def test_the_energy_of_some_samples_is_that_of_the_formula(self):
-        energy, _ = make((3, 2), (0.5, 2.0))
-        index = torch.arange(0, N, 2)
-        part = energy.restricted(index)
-        H = orthonormal(len(index), 5)
-        J = dense_energy(X[index], [RBF(3.0), RBF(0.2 * N / len(index))], (3, 2), (0.5, 2.0))
-        assert part.value(H) == pytest.approx(J(H).item(), rel=1e-11)
+    def test_relative_widths_are_bandwidths_over_the_spread_of_the_codes_below(self):
+        kernels = [RBF(3.0), RBF(0.2), Cosine(), Matern(2.5, 0.5)]
+        energy = Energy(X, kernels, (3, 2, 4, 1), (1.0,) * 4, Dense())
+        assert energy.relative_widths() == [pytest.approx(0.2 * N / 6), None, pytest.approx(0.5 * N / 8)]
 
-    def test_a_precomputed_matrix_is_restricted_in_rows_and_columns(self):
-        index = torch.arange(0, N, 3)
-        given = Energy(RBF(3.0)(X, X), [Precomputed(), RBF(0.2)], (3, 2), (1.0, 1.0), Dense(), True)
-        H = orthonormal(len(index), 5)
-        expected = make((3, 2), (1.0, 1.0), True)[0].restricted(index).value(H)
-        assert given.restricted(index).value(H) == pytest.approx(expected, rel=1e-12)
-
-    def test_wider_kernels_share_the_first_gram_matrix_and_the_count(self):
-        energy, _ = make((3, 2), (1.0, 1.0))
-        wider = energy.widened(10.0)
-        H = orthonormal(N, 5)
-        assert wider.kernels == (RBF(3.0), RBF(2.0))
-        assert wider.first is energy.first
+    def test_the_wider_energy_has_no_deep_kernel_narrower_than_the_spread_of_its_codes(self):
+        kernels = [RBF(3.0), RBF(0.01), RBF(2.0)]
+        energy = Energy(X, kernels, (3, 2, 2), (1.0, 1.0, 1.0), Dense())
+        wider = energy.widened()
+        H = orthonormal(N, 7)
+        expected = dense_energy(X, [RBF(3.0), RBF(6 / N), RBF(2.0)], (3, 2, 2), (1.0, 1.0, 1.0))
         before = energy.count.evaluations
-        assert wider.value(H) == pytest.approx(make((3, 2), (1.0, 1.0), deep=RBF(2.0))[0].value(H), rel=1e-12)
+        assert wider.value(H) == pytest.approx(expected(H).item(), rel=1e-11)
+        assert wider.first is energy.first
         assert energy.count.evaluations == before + 1
-        assert energy.kernels[1] == RBF(0.2)
+        assert energy.kernels == tuple(kernels)
 
-    def test_a_kernel_without_a_width_gives_none(self):
-        energy, _ = make((3, 2), (1.0, 1.0), deep=FeatureMap(waves))
-        assert energy.widened(3.0) is None
-        assert energy.restricted(torch.arange(10)) is None
+    @pytest.mark.parametrize("deep", [RBF(1.0), Cosine(), FeatureMap(waves)], ids=["wide", "cosine", "map"])
+    def test_there_is_no_wider_energy_where_no_kernel_is_narrow(self, deep):
+        assert make((3, 2), (1.0, 1.0), deep=deep)[0].widened() is None
 
     def test_new_kernels_give_a_new_energy(self):
         energy, _ = make((3, 2), (1.0, 1.0))

@@ -19,7 +19,6 @@ Y = draw(17, 3, seed=2)
 class KernelSuite:
     #: bad parameters, the exception, and what its one sentence must contain
     bad: ClassVar[list[tuple[dict, type[Exception], list[str]]]] = []
-    stretches = True
 
     def make(self) -> Kernel:
         raise NotImplementedError
@@ -68,13 +67,6 @@ class KernelSuite:
         R = torch.linalg.qr(draw(3, 3, seed=3))[0]
         moved = (kernel(X @ R, Y @ R) - kernel(X, Y)).abs().max()
         assert (moved < 1e-12) == kernel.rotation_invariant
-
-    def test_stretched_kernel_of_stretched_points_is_the_kernel(self):
-        kernel = self.make()
-        stretched = kernel.stretched(4.0)
-        assert (stretched is not None) == self.stretches
-        if stretched is not None:
-            torch.testing.assert_close(stretched(2 * X, 2 * Y), kernel(X, Y), rtol=1e-11, atol=1e-13)
 
     def test_resolving_a_kernel_of_numbers_changes_no_value(self):
         again = self.make().resolve(X, layer=1)

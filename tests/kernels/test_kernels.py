@@ -53,8 +53,6 @@ class TestMatern52(TestMatern32):
 
 
 class TestLinear(KernelSuite):
-    stretches = False
-
     def make(self):
         return Linear()
 
@@ -122,7 +120,6 @@ class TestPolynomial(PairwiseSuite):
 
 
 class FeatureMapSuite(KernelSuite):
-    stretches = False
     bad: ClassVar = [
         ({"map": 3}, TypeError, ["map", "int", "callable"]),
         ({"map": waves, "trainable": True}, TypeError, ["trainable", "torch.nn.Module"]),

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from dense_oracle import structured
+from dense_oracle import draw, structured
 from drkm import starts, stiefel
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
-from drkm.solvers import Result, Solver, Status, solve
+from drkm.solvers import Result, Solver, Status, TrustRegion, solve
 from drkm.solvers.base import State
 
 N = 60
@@ -24,6 +24,8 @@ X = structured(N)
 
 def as_stored(value: object) -> object:
     """Return a copy that later iterations cannot reach, as a file would be."""
+    if isinstance(value, list):
+        return [as_stored(entry) for entry in value]
     return value.clone() if isinstance(value, Tensor) else copy.copy(value)
 
 
@@ -57,6 +59,11 @@ def make_energy(sizes=(4, 2), sigma2=(20.0, 8 / N), center=False, dtype=torch.fl
     return Energy(points.to(dtype), [RBF(value) for value in sigma2], sizes, (1.0,) * len(sizes), Dense(), center)
 
 
+def nearby(H: Tensor) -> Tensor:
+    """Return a point of the manifold near an optimum, and nearer to it than to any other."""
+    return stiefel.polar(H + 1e-4 * draw(*H.shape, seed=3))
+
+
 class SolverSuite:
     descends = True
     #: the iteration at which runs are cut short
@@ -64,9 +71,11 @@ class SolverSuite:
     #: how far from the manifold its end may be
     feasible = 1e-12
     limits: ClassVar[dict] = {"max_iter": 4000}
-    #: the same in float32, and the limits of a run there
+    #: how far from the manifold it may end in float32, and the limits of a run there
     single_feasible = 1e-6
     single: ClassVar[dict] = {}
+    #: relative difference of J between float32, float64 and permuted samples
+    agreement = 1e-4
 
     def make(self) -> Solver:
         raise NotImplementedError
@@ -210,7 +219,9 @@ class SolverSuite:
     def test_states_hold_only_what_can_be_stored(self):
         _, states = self.recorded()
         for key, value in states[-1].items():
-            assert value is None or isinstance(value, Tensor | float | int | str | list), key
+            if key != "history":
+                for part in value if isinstance(value, list) else [value]:
+                    assert part is None or isinstance(part, Tensor | float | int | str), key
 
     def test_a_point_that_is_optimal_already_converges_at_once(self):
         H = self.run(tol=1e-8).H
@@ -228,13 +239,14 @@ class SolverSuite:
 
     def test_float32_permuted_samples_and_float64_agree_from_a_near_optimal_start(self):
         energy = self.energy()
-        near = self.run(energy=energy, tol=1e-3).H
+        # Newton's method sees negative curvature, so that its end is a minimum and no saddle.
+        near = nearby(solve(TrustRegion(), energy, self.begin(energy), tol=1e-8).H)
         double = self.run(H=near).objective
         order = torch.randperm(N, generator=torch.Generator().manual_seed(1))
         permuted = self.run(energy=self.energy(points=X[order]), H=near[order]).objective
         single_energy = self.energy(dtype=torch.float32)
         single = self.run(energy=single_energy, H=near.float(), tol=1e-5, **self.single)
         assert single.H.dtype == torch.float32
-        assert permuted == pytest.approx(double, rel=1e-4)
-        assert single.objective == pytest.approx(double, rel=1e-4)
+        assert permuted == pytest.approx(double, rel=self.agreement)
+        assert single.objective == pytest.approx(double, rel=self.agreement)
         assert single.feasibility <= self.single_feasible

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import KernelPCA
-from solver_suite import SolverSuite, make_energy
+from solver_suite import SolverSuite, make_energy, nearby
 
 from dense_oracle import structured
 from drkm import solvers, starts, stiefel
@@ -48,8 +48,10 @@ class TestAugmentedLagrangian(SolverSuite):
     descends = False
     feasible = 1e-6
     # It has no rule for the end of float32 and would search to the last round.
-    single: ClassVar = {"max_iter": 300}
+    single: ClassVar = {"max_iter": 40}
     single_feasible = 1e-3
+    # Off the manifold a step may cross into the neighbouring basin.
+    agreement = 1e-2
 
     def make(self):
         return AugmentedLagrangian()
@@ -95,7 +97,7 @@ class TestThreeLayers:
 class TestAgreement:
     def test_solvers_agree_on_the_optimum_from_one_near_optimal_start(self):
         energy = make_energy()
-        near = solve(LBFGS(), energy, starts.kernel_pca(energy), tol=1e-3).H
+        near = nearby(solve(TrustRegion(), energy, starts.kernel_pca(energy), tol=1e-8).H)
         values = [
             solve(solver, energy, near, max_iter=5000, prepare=False).objective
             for solver in (LBFGS(), TrustRegion(), ProjectedGradient(), AugmentedLagrangian())

@@ -7,16 +7,12 @@ import pytest
 import torch
 from solver_suite import N, make_energy
 
-from dense_oracle import draw, orthonormal, structured, waves
+from dense_oracle import draw, orthonormal, structured
 from drkm import starts, stiefel
-from drkm.energy import Energy
-from drkm.gram import Dense
-from drkm.kernels import RBF, FeatureMap
 from drkm.solvers import LBFGS, solve
 from drkm.solvers.coarse import coarse_step
 from drkm.solvers.lbfgs import two_loop
 from drkm.solvers.line_search import SUFFICIENT, backtrack
-from drkm.solvers.nested import restrict, size_of_part
 from drkm.solvers.preconditioner import row_preconditioner
 from drkm.solvers.trust_region import truncated_cg
 from drkm.solvers.warmup import warm_up
@@ -37,38 +33,6 @@ class TestCoarseStep:
         assert coarse_step(energy, H, energy.evaluate(H).gradient) is None
 
 
-class TestNested:
-    def make(self, n=700):
-        return make_energy((4, 2), (20.0, 8 / n), points=structured(n))
-
-    def test_few_samples_have_no_smaller_problem(self):
-        assert size_of_part(make_energy()) is None
-        assert restrict(make_energy(), orthonormal(N, 6)) is None
-
-    def test_the_part_is_a_problem_of_the_same_shape_on_the_manifold(self):
-        energy = self.make()
-        part = restrict(energy, starts.kernel_pca(energy))
-        assert part.energy.n == int(0.35 * 700) == len(part.index.unique())
-        assert part.energy.sizes == energy.sizes
-        assert stiefel.feasibility(part.H) < 1e-12
-        assert part.is_smallest
-
-    def test_prolonged_codes_are_on_the_manifold_and_continue_those_of_the_part(self):
-        energy = self.make()
-        H = starts.kernel_pca(energy)
-        part = restrict(energy, H)
-        back = part.prolong(part.H)
-        assert back.shape == H.shape
-        assert stiefel.feasibility(back) < 1e-10
-        # The first layer is a smooth function of the samples: it survives the journey.
-        cosines = torch.linalg.svdvals(H[:, :4].T @ back[:, :4])
-        assert cosines.min() > 0.99
-
-    def test_a_kernel_that_cannot_stretch_has_no_smaller_problem(self):
-        energy = Energy(structured(700), [RBF(20.0), FeatureMap(waves)], (3, 2), (1.0, 1.0), Dense())
-        assert restrict(energy, orthonormal(700, 5)) is None
-
-
 class TestWarmUp:
     def minimise(self, energy, H, tol, max_iter):
         return solve(LBFGS(warmup=False), energy, H, tol=tol, max_iter=max_iter).H
@@ -81,21 +45,30 @@ class TestWarmUp:
         best = solve(LBFGS(), two, starts.kernel_pca(two)).H
         assert warm_up(two, best, self.minimise) is best
 
-    @pytest.mark.parametrize("n", [60, 700])
+    @pytest.mark.parametrize("sigma2", [1.0, 0.02], ids=["coarse steps", "continuation"])
     @pytest.mark.parametrize("center", [False, True])
-    def test_begins_lower_and_on_the_manifold(self, n, center):
-        energy = make_energy((4, 2), (20.0, 8 / n), center, points=structured(n))
+    def test_begins_lower_and_on_the_manifold(self, sigma2, center):
+        energy = make_energy((4, 2), (20.0, sigma2), center)
         H = starts.kernel_pca(energy)
         warm = warm_up(energy, H, self.minimise)
-        assert stiefel.feasibility(warm) < 1e-10
-        assert energy.value(warm) < energy.value(H)
+        assert stiefel.feasibility(warm) < 1e-12
+        # Centring leaves a wide kernel next to no energy: kernel PCA is near the optimum already.
+        if center and sigma2 == 1.0:
+            assert warm is H
+        else:
+            assert energy.value(warm) < energy.value(H)
+
+    def test_a_kernel_that_is_neither_wide_nor_narrow_is_left_alone(self):
+        energy = make_energy((4, 2), (20.0, 2 * 8 / N))
+        H = starts.kernel_pca(energy)
+        assert warm_up(energy, H, self.minimise) is H
 
     def test_a_run_that_is_late_cuts_it_short(self):
-        energy = make_energy()
+        energy = make_energy((4, 2), (20.0, 0.02))
         H = starts.kernel_pca(energy)
         before = energy.count.evaluations
         LBFGS().prepare(energy, H, lambda: True)
-        assert energy.count.evaluations - before < 30
+        assert energy.count.evaluations - before < 5
 
 
 class TestPreconditioner:
@@ -105,7 +78,7 @@ class TestPreconditioner:
         H = orthonormal(N, sum(sizes))
         evaluation = energy.evaluate(H)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
-        apply = row_preconditioner(energy, evaluation, multipliers)
+        apply = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)
         Y, Z = draw(N, sum(sizes), seed=1), draw(N, sum(sizes), seed=2)
         assert (Y * apply(Z)).sum().item() == pytest.approx((Z * apply(Y)).sum().item(), rel=1e-9)
         assert (Z * apply(Z)).sum() > 0
@@ -121,7 +94,8 @@ class TestPreconditioner:
         M = (vectors * values.abs().clamp_min(floor)) @ vectors.T
         E = torch.diag(torch.tensor([1.0] * 4 + [0.0] * 2).double())
         Z = draw(N, 6)
-        found = row_preconditioner(energy, evaluation, stiefel.multipliers(H, evaluation.gradient))(Z)
+        multipliers = stiefel.multipliers(H, evaluation.gradient)
+        found = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)(Z)
         for i, weight in enumerate(evaluation.curvature[0].clamp_min(0)):
             torch.testing.assert_close(found[i], torch.linalg.solve(M + weight * E, Z[i]), rtol=1e-8, atol=1e-10)
 
