@@ -13,13 +13,25 @@ def main() -> None:
     if any(os.environ.get(name) != value for name, value in THREADS.items()):
         os.environ.update(THREADS)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
-    from benchmarks import best_energy, datasets, imports, metrics, one_layer, preimage, solvers
+    from benchmarks import (
+        algorithm_1,
+        best_energy,
+        datasets,
+        imports,
+        metrics,
+        one_layer,
+        preimage,
+        solvers,
+        warmup,
+    )
 
     runs = {
         "imports": imports.main,
         "one_layer": one_layer.main,
         "solvers": solvers.main,
         "best_energy": best_energy.main,
+        "algorithm_1": algorithm_1.main,
+        "warmup": warmup.main,
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,
