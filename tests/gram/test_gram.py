@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from gram_suite import GramSuite, MovingSuite, N
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dense_oracle import draw, network, waves
+from drkm import gram as grams
+from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
+from drkm.gram import sweep as sweep_module
+from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
+
+# torch compiles its rules for forward differentiation with a compiler that it has itself deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+
+PAIRWISE = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0), Polynomial(3, 0.3, 0.7)]
+EXPLICIT = [Linear(), Cosine(), FeatureMap(waves), FeatureMap(waves, normalize=False), FeatureMap(network())]
+
+
+class Stored(GramSuite):
+    def kernel(self):
+        return RBF(2.0)
+
+    def bare(self, points):
+        return StoredGram(self.kernel()(points, points))
+
+
+class TestStored(Stored):
+    pass
+
+
+class TestCenteredStored(Stored):
+    centered = True
+
+
+class Swept(MovingSuite):
+    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
+    def choose(self, request):
+        self.chosen = request.param
+
+    def kernel(self):
+        return self.chosen
+
+    def bare(self, points):
+        return SweptGram(self.chosen, points)
+
+
+class SweptBlocks(Swept):
+    @pytest.mark.parametrize("rows", [1, 16, 17, 36, 37, 1000])
+    def test_the_size_of_blocks_changes_nothing(self, rows, monkeypatch):
+        A, dU, dA = self.block(), draw(N, 3, seed=3), draw(N, 2, seed=4)
+
+        def everything():
+            gram = self.make()
+            return [gram.matmul(A), *gram.sums(A)[:2], *gram.tangent(A, dU, dA)], gram.parameter_sum(A)
+
+        expected, total = everything()
+        monkeypatch.setitem(sweep_module.BLOCK_ENTRIES, "cpu", rows * N)
+        found, again = everything()
+        for part, whole in zip(found, expected, strict=True):
+            torch.testing.assert_close(part, whole, rtol=1e-11, atol=1e-11)
+        assert again == pytest.approx(total, rel=1e-11)
+
+
+class TestSwept(SweptBlocks):
+    pass
+
+
+class TestCenteredSwept(SweptBlocks):
+    centered = True
+
+
+class Features(MovingSuite):
+    @pytest.fixture(autouse=True, params=EXPLICIT, ids=["linear", "cosine", "waves", "unscaled waves", "network"])
+    def choose(self, request):
+        self.chosen = request.param
+
+    def kernel(self):
+        return self.chosen
+
+    def bare(self, points):
+        # A module must have the precision of the points, which is what resolving it is for.
+        return FeatureGram(self.chosen.resolve(points, layer=2), points)
+
+
+class TestFeatures(Features):
+    pass
+
+
+class TestCenteredFeatures(Features):
+    centered = True
+
+
+class LargestTensor(TorchDispatchMode):
+    """Sees the result of every operation and remembers the number of entries of the largest."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for part in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(part, torch.Tensor):
+                self.entries = max(self.entries, part.numel())
+        return out
+
+
+@pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("wrap", [lambda gram: gram, Centered], ids=["bare", "centered"])
+def test_a_sweep_never_forms_anything_n_by_n(kernel, wrap):
+    n = 1500
+    U, A = draw(n, 3), draw(n, 2, seed=1)
+    with LargestTensor() as seen:
+        gram = wrap(SweptGram(kernel, U))
+        gram.matmul(A)
+        gram.diagonal()
+        gram.sums(A)
+        gram.tangent(A, U, A)
+        gram.parameter_sum(A)
+    assert 0 < seen.entries <= sweep_module.BLOCK_ENTRIES["cpu"]
+    assert sweep_module.BLOCK_ENTRIES["cpu"] < n * n / 10
+
+
+def test_features_never_form_anything_n_by_n():
+    n = 1500
+    U, A = draw(n, 3), draw(n, 2, seed=1)
+    with LargestTensor() as seen:
+        gram = Centered(FeatureGram(FeatureMap(waves), U))
+        gram.matmul(A)
+        gram.diagonal()
+        gram.sums(A)
+        gram.tangent(A, U, A)
+    assert 0 < seen.entries <= 20 * n
+
+
+def test_centred_products_have_no_mean():
+    for kernel in PAIRWISE:
+        product = Centered(SweptGram(kernel, draw(N, 3))).matmul(draw(N, 2, seed=1))
+        assert product.mean(dim=0).abs().max() <= 1e-12 * product.abs().max()
+
+
+class TestDenseStrategy:
+    @pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
+    def test_stores_the_first_layer_and_sweeps_the_deep_ones(self, kernel):
+        U = draw(N, 3)
+        assert isinstance(Dense().fixed(kernel, U), StoredGram)
+        assert isinstance(Dense().moving(kernel, U), SweptGram)
+
+    @pytest.mark.parametrize("kernel", EXPLICIT[:3], ids=lambda kernel: kernel.describe())
+    def test_keeps_explicit_features_as_features(self, kernel):
+        U = draw(N, 3)
+        assert isinstance(Dense().fixed(kernel, U), FeatureGram)
+        assert isinstance(Dense().moving(kernel, U), FeatureGram)
+
+    def test_refuses_a_precomputed_matrix_above_the_first_layer(self):
+        with pytest.raises(TypeError, match="kernel: Precomputed cannot be used above the first layer"):
+            Dense().moving(Precomputed(), draw(N, 3))
+
+    def test_is_what_auto_and_dense_mean(self):
+        assert isinstance(grams.by_name("auto"), Dense)
+        assert isinstance(grams.by_name("dense"), Dense)
+
+    def test_an_unknown_name_lists_the_allowed_ones(self):
+        with pytest.raises(ValueError, match=r"gram: unknown name 'sparse', allowed are auto, dense"):
+            grams.by_name("sparse")

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dense_oracle import centring, draw, orthonormal, structured
+from drkm import starts, stiefel
+from drkm.energy import Energy
+from drkm.gram import Dense
+from drkm.kernels import RBF
+
+N = 120
+X = structured(N)
+
+
+def make(sizes=(6, 4), sigma2=(50.0, 50.0), center=False, dtype=torch.float64):
+    kernels = [RBF(value) for value in sigma2]
+    return Energy(X.to(dtype), kernels, sizes, (1.0,) * len(sizes), Dense(), center)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+class TestKernelPCA:
+    @pytest.mark.parametrize("center", [False, True])
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    def test_lies_on_the_manifold_even_where_the_deep_matrix_is_all_ones(self, center, dtype):
+        H = starts.kernel_pca(make(center=center, dtype=dtype))
+        assert H.dtype == dtype
+        assert stiefel.feasibility(H) < (1e-12 if dtype == torch.float64 else 2e-6)
+
+    @pytest.mark.parametrize("center", [False, True])
+    def test_first_layer_spans_the_leading_eigenvectors(self, center):
+        H1 = starts.kernel_pca(make(center=center))[:, :6]
+        C = centring(N) if center else torch.eye(N).double()
+        V = torch.linalg.eigh(C @ RBF(50.0)(X, X) @ C)[1][:, -6:]
+        assert torch.linalg.svdvals(V.T @ H1).min() > 1 - 1e-6
+
+    def test_second_layer_is_kernel_pca_in_the_complement_of_the_first(self):
+        energy = make(sigma2=(50.0, 0.1))
+        H1, H2 = energy.split(starts.kernel_pca(energy))
+        K2 = RBF(0.1)(H1.contiguous(), H1.contiguous())
+        P = torch.eye(N).double() - H1 @ H1.T
+        V = torch.linalg.eigh(P @ K2 @ P)[1][:, -4:]
+        assert torch.linalg.svdvals(V.T @ H2).min() > 1 - 1e-6
+
+    def test_two_calls_agree_in_every_bit(self):
+        assert torch.equal(starts.kernel_pca(make()), starts.kernel_pca(make()))
+
+    def test_three_layers_that_fill_the_space_work(self):
+        energy = Energy(X[:12], [RBF(50.0), RBF(0.3), RBF(0.3)], (6, 4, 2), (1.0, 1.0, 1.0), Dense())
+        assert stiefel.feasibility(starts.kernel_pca(energy)) < 1e-12
+
+
+class TestRandomStarts:
+    def test_random_is_standard_normal_off_the_manifold(self):
+        H = starts.random(make(), generator())
+        assert H.shape == (N, 10)
+        assert H.std().item() == pytest.approx(1.0, abs=0.1)
+
+    def test_orthogonal_lies_on_the_manifold(self):
+        assert stiefel.feasibility(starts.orthogonal(make(), generator())) < 1e-13
+
+    def test_float32_begins_where_float64_does(self):
+        single, double = (starts.random(make(dtype=dtype), generator()) for dtype in (torch.float32, torch.float64))
+        assert torch.equal(single, double.float())
+
+    def test_the_same_generator_gives_the_same_start_and_another_one_another(self):
+        assert torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator()))
+        assert not torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator(1)))
+
+    def test_perturbed_is_near_and_on_the_manifold(self):
+        H = orthonormal(N, 10)
+        near = starts.perturbed(H, generator())
+        assert stiefel.feasibility(near) < 1e-13
+        assert 0.2 < (near - H).norm() / H.norm() < 0.7
+
+
+class TestGiven:
+    def test_takes_the_precision_of_the_energy(self):
+        assert starts.given(make(dtype=torch.float32), draw(N, 10)).dtype == torch.float32
+
+    def test_a_wrong_shape_gets_one_sentence(self):
+        with pytest.raises(ValueError, match=r"init: expected an array of shape \(120, 10\), got \(120, 9\)"):
+            starts.given(make(), draw(N, 9))
+
+    def test_nan_gets_one_sentence(self):
+        H = draw(N, 10)
+        H[3, 3] = float("nan")
+        with pytest.raises(ValueError, match="init: the array contains NaN or inf"):
+            starts.given(make(), H)
