@@ -9,9 +9,6 @@ from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, Cosine, Explicit, FeatureMap, Laplacian, Linear, Matern, Polynomial
 
-# torch compiles its rules for forward differentiation with a compiler that it has itself deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-
 N, S, T, M = 29, 3, 2, 7
 X = draw(N, 4)
 KERNELS = [RBF(0.2), Laplacian(0.2), Matern(1.5, 0.2), Matern(2.5, 0.2), Polynomial(3, 4.0, 0.6), Linear(), Cosine()]

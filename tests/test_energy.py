@@ -14,9 +14,6 @@ from drkm.gram import Dense
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.solvers import LBFGS, solve
 
-# torch compiles its rules for forward differentiation with a compiler that it has itself deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-
 N = 31
 X = draw(N, 4)
 FIRST = [RBF(3.0), Laplacian(3.0), Matern(1.5, 3.0), Polynomial(2, 0.3), Linear(), Cosine()]

@@ -64,24 +64,24 @@ def varimax(A: Tensor, max_iter: int = 500, tol: float = 1e-10) -> Tensor:
 
 
 def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
-    """Return the rotation to the least Gaussian axes: FastICA without centring or whitening, from the given axes."""
+    """Return the rotation to the least Gaussian axes: FastICA without centring or whitening, from the given axes.
+
+    Where neither of its two usual contrasts converges there are no such axes to tell apart, and the given ones stay.
+    """
     from sklearn.decomposition import fastica
     from sklearn.exceptions import ConvergenceWarning
 
-    if A.shape[1] == 1:
-        return torch.ones(1, 1, dtype=A.dtype, device=A.device)
-    with warnings.catch_warnings():
-        # The contrast may have flat directions; whichever rotation it ends with is orthogonal and reproducible.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _, W, _ = fastica(
-            A.cpu().numpy(),
-            whiten=False,
-            fun="logcosh",
-            max_iter=max_iter,
-            tol=1e-8,
-            w_init=torch.eye(A.shape[1]).numpy(),
-        )
-    return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
+    eye = torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
+    options = {"whiten": False, "max_iter": max_iter, "tol": 1e-8, "w_init": eye.cpu().numpy()}
+    for contrast in ("logcosh", "cube") if A.shape[1] > 1 else ():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            try:
+                W = fastica(A.cpu().numpy(), fun=contrast, **options)[1]
+            except ConvergenceWarning:
+                continue
+        return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
+    return eye
 
 
 def _fix_signs(A: Tensor, R: Tensor) -> Tensor:

@@ -124,8 +124,8 @@ class ExplicitCoupling(Coupling):
             return (self._one(u) * h).sum()
 
         with torch.no_grad():
-            second = torch.func.vmap(torch.func.hessian(weighted))(u, h - self.shift)
-            mixed = torch.func.vmap(torch.func.jacfwd(self._one))(u)
+            second = torch.func.vmap(torch.func.jacrev(torch.func.jacrev(weighted)))(u, h - self.shift)
+            mixed = torch.func.vmap(torch.func.jacrev(self._one))(u)
         return second, mixed.mT
 
 

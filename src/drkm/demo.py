@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from drkm import ConstrDRKM
 
 
 def run(out: Path, n: int = 400) -> None:
@@ -27,7 +32,7 @@ def run(out: Path, n: int = 400) -> None:
     codes = model.encode(new)
     print(
         f"encoded {len(new)} unseen digits in {time.perf_counter() - start:.2f} s: "
-        f"largest residual {codes.residual.max():.0e}, {codes.ambiguous.mean():.0%} ambiguous"
+        f"largest residual {np.max(codes.residual):.0e}, {np.mean(codes.ambiguous):.0%} ambiguous"
     )
     noisy = new + 0.25 * np.random.RandomState(1).randn(*new.shape)
     clean = model.denoise(noisy)
@@ -38,11 +43,11 @@ def run(out: Path, n: int = 400) -> None:
     model.save(out / "digits.safetensors")
     same = np.array_equal(load(out / "digits.safetensors").transform(new), model.transform(new))
     print(f"saved to {out / 'digits.safetensors'}; the loaded model gives {'the same' if same else 'OTHER'} codes")
-    path = draw(model, train, labels[:n], new[:8], noisy[:8], clean[:8], out / "digits.png")
+    path = draw(model, train, labels[:n], (noisy[:8], clean[:8], new[:8]), out / "digits.png")
     print(f"figure in {path}")
 
 
-def draw(model, train, labels, new, noisy, clean, path: Path) -> Path:  # type: ignore[no-untyped-def]
+def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:
     """Draw the first codes of both layers, what the first components mean, and the denoised digits."""
     try:
         import matplotlib
@@ -52,7 +57,7 @@ def draw(model, train, labels, new, noisy, clean, path: Path) -> Path:  # type: 
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=(11, 7.2), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1.15, 1)))
     scale = np.sqrt(len(train))
     for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
         block = model.layer_slices_[layer - 1]
@@ -66,17 +71,17 @@ def draw(model, train, labels, new, noisy, clean, path: Path) -> Path:  # type: 
         axis.set_ylabel(f"√n · code {block.start + 2}")
         axis.spines[["top", "right"]].set_visible(False)
     top.axes[1].legend(title="digit", fontsize=8, title_fontsize=8, ncols=2, frameon=False, loc="best")
-    left, right = bottom.subfigures(1, 2)
+    left, right = np.ravel(bottom.subfigures(1, 2))
     spread = model.codes_[:, :4].std(axis=0)
     grid = [model.traverse(1, i, model.codes_[0, i] + np.linspace(-2, 2, 7) * spread[i], base=0) for i in range(4)]
     _images(left, grid, [f"code {i}" for i in range(4)], "One digit, one code of layer 1 moved by −2 … 2 deviations")
-    _images(right, [noisy, clean, new], ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
+    _images(right, images, ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return path
 
 
-def _images(figure, rows, names, title) -> None:  # type: ignore[no-untyped-def]
+def _images(figure: Any, rows: Sequence[np.ndarray], names: Sequence[str], title: str) -> None:
     figure.suptitle(title, fontsize=10)
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for line, name, images in zip(axes, names, rows, strict=True):

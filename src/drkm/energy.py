@@ -198,7 +198,8 @@ class Energy:
         else:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)
-            swept = SweptGram(kernel, self.X)
+            # Distances do not depend on the origin, but the digits of a sweep do.
+            swept = SweptGram(kernel, self.X - self.X.mean(dim=0) if kernel.is_isotropic else self.X)
             operator = Centered(swept) if self.center else swept
         return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
 

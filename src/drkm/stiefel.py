@@ -11,6 +11,8 @@ from torch import Tensor
 
 #: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
 ILL_CONDITIONED = 1e-6
+#: the same ratio above which one pass leaves HᵀH = I to rounding; below it a second pass removes what the first left
+WELL_CONDITIONED = 0.1
 
 
 def gram(A: Tensor, B: Tensor) -> Tensor:
@@ -44,7 +46,8 @@ def polar(Y: Tensor) -> Tensor:
         Q, R = torch.linalg.qr(Y.double())
         left, _, right = torch.linalg.svd(R)
         return (Q @ (left @ right)).to(Y.dtype)
-    return Y @ ((vectors * values.rsqrt()) @ vectors.T).to(Y.dtype)
+    H = Y @ ((vectors * values.rsqrt()) @ vectors.T).to(Y.dtype)
+    return H if values[0] > WELL_CONDITIONED * values[-1] else polar(H)
 
 
 def retraction(H: Tensor, Z: Tensor) -> Tensor:

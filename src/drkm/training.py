@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from drkm import learning, starts, stiefel
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
-from drkm.kernels import Kernel
+from drkm.kernels import FeatureMap, Kernel
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -60,6 +61,8 @@ class Trained:
 def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+    if checkpoint and learning.trainable_layers(energy):
+        raise ValueError("checkpoint: a fit that trains a feature map cannot be resumed, leave checkpoint=None")
     best: Result | None = None
     kernels = energy.kernels
     best_kernels = kernels
@@ -69,7 +72,7 @@ def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Traine
         if number < len(finished):
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
-            energy.set_kernels(kernels)
+            energy.set_kernels(_own_maps(kernels))
             result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
             if checkpoint:
@@ -84,6 +87,11 @@ def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Traine
     if checkpoint:
         checkpoint.remove()
     return describe(energy, best, plan.axes, objectives)
+
+
+def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels with copies of the maps that training changes in place: one set a start."""
+    return [copy.deepcopy(k) if isinstance(k, FeatureMap) and k.trainable else k for k in kernels]
 
 
 def describe(energy: Energy, result: Result, axes: str | None, objectives: Sequence[float]) -> Trained:
@@ -129,7 +137,7 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
     H = first_point(energy, plan, number)
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     first = 0
-    if interrupted and not learning.trainable_layers(energy):
+    if interrupted:
         first, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     for stage in range(first, MAX_LEARNING_ROUNDS):

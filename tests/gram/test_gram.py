@@ -11,9 +11,6 @@ from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
 from drkm.gram import sweep as sweep_module
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 
-# torch compiles its rules for forward differentiation with a compiler that it has itself deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
-
 PAIRWISE = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0), Polynomial(3, 0.3, 0.7)]
 EXPLICIT = [Linear(), Cosine(), FeatureMap(waves), FeatureMap(waves, normalize=False), FeatureMap(network())]
 

@@ -78,7 +78,7 @@ class TestPreconditioner:
         H = orthonormal(N, sum(sizes))
         evaluation = energy.evaluate(H)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
-        apply = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)
+        apply = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype).apply
         Y, Z = draw(N, sum(sizes), seed=1), draw(N, sum(sizes), seed=2)
         assert (Y * apply(Z)).sum().item() == pytest.approx((Z * apply(Y)).sum().item(), rel=1e-9)
         assert (Z * apply(Z)).sum() > 0
@@ -95,7 +95,7 @@ class TestPreconditioner:
         E = torch.diag(torch.tensor([1.0] * 4 + [0.0] * 2).double())
         Z = draw(N, 6)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
-        found = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)(Z)
+        found = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype).apply(Z)
         for i, weight in enumerate(evaluation.curvature[0].clamp_min(0)):
             torch.testing.assert_close(found[i], torch.linalg.solve(M + weight * E, Z[i]), rtol=1e-8, atol=1e-10)
 

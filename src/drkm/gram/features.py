@@ -39,7 +39,10 @@ class FeatureGram(MovingGram):
         return Sums(self.phi @ AtPhi.T, pull, None)
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the derivatives along (dU, dA), by forward over reverse differentiation."""
+        """Return the derivatives along (dU, dA).
+
+        Product and pull are the gradients of tr(AᵀKA)/2, whose Hessian is symmetric: reverse over reverse will do.
+        """
 
         def both(U: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
             phi, backward = torch.func.vjp(self.kernel.features, U)[:2]
@@ -47,7 +50,8 @@ class FeatureGram(MovingGram):
             return phi @ AtPhi.T, backward(A @ AtPhi)[0]
 
         with torch.no_grad():
-            return torch.func.jvp(both, (self.points, A), (dU, dA))[1]
+            d_pull, d_product = torch.func.vjp(both, self.points, A)[1]((dA, dU))
+        return d_product, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return 0: explicit kernels have no bandwidth."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ def check_bandwidth(sigma2: float | str) -> float | str:
         if sigma2 not in RULES:
             raise ValueError(f"sigma2: unknown rule {sigma2!r}, allowed are {', '.join(RULES)} or a positive number")
         return sigma2
-    if isinstance(sigma2, bool) or not isinstance(sigma2, int | float):
+    if isinstance(sigma2, bool) or not isinstance(sigma2, Real):
         raise TypeError(f"sigma2: expected a positive number or one of {', '.join(RULES)}, got {sigma2!r}")
     if not (math.isfinite(sigma2) and sigma2 > 0):
         raise ValueError(f"sigma2: expected a positive finite number, got {sigma2}")

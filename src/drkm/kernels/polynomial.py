@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from torch import Tensor
 
@@ -29,10 +30,10 @@ class Polynomial(DotProduct):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, int) or self.degree < 1:
+        if isinstance(self.degree, bool) or not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree: expected an integer of at least 1, got {self.degree!r}")
         if self.gamma != "scale" and not (
-            isinstance(self.gamma, int | float) and math.isfinite(self.gamma) and self.gamma > 0
+            isinstance(self.gamma, Real) and math.isfinite(self.gamma) and self.gamma > 0
         ):
             raise ValueError(f'gamma: expected a positive number or "scale", got {self.gamma!r}')
         if not (math.isfinite(self.offset) and self.offset >= 0):

@@ -37,7 +37,7 @@ ADVICE = {
     Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
     Status.MAX_SECONDS: "raise max_seconds or loosen tol",
     Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
-    Status.STALLED: "rounding ends the progress here: loosen tol or use dtype='float64'",
+    Status.STALLED: "no step lowers the energy beyond rounding: loosen tol, use dtype='float64' or a smoother kernel",
     Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
 }
 

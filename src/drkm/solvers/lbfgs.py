@@ -64,7 +64,8 @@ class LBFGS(Solver):
         """Take one quasi-Newton step."""
         H, R = state["H"], state["R"]
         refreshed = {} if state["age"] % REFRESH else fresh_preconditioner(energy, state)
-        precondition = RowPreconditioner(**(refreshed or {name: state[name] for name in ("basis", "scale")}))
+        parts = refreshed or {name: state[name] for name in ("basis", "scale")}
+        precondition = RowPreconditioner(**parts).apply
         S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
         slope = float((direction * R).sum())

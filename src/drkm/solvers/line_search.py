@@ -12,6 +12,11 @@ SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-10
 
 
+def rounding(value: float, dtype: torch.dtype) -> float:
+    """Return by how much two computed energies may differ at one and the same point."""
+    return 4 * torch.finfo(dtype).eps * abs(value)
+
+
 def backtrack(
     energy: Energy, H: Tensor, direction: Tensor, value: float, slope: float, length: float
 ) -> tuple[Tensor, Evaluation] | None:
@@ -20,7 +25,7 @@ def backtrack(
     The step shrinks to the minimum of the parabola through the value and slope at H and the value at the trial.
     A rise of a few rounding errors is accepted: near the optimum differences of J are no larger.
     """
-    slack = 4 * torch.finfo(H.dtype).eps * abs(value)
+    slack = rounding(value, H.dtype)
     while length > MIN_LENGTH:
         trial = stiefel.retraction(H, length * direction)
         evaluation = energy.evaluate(trial)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from drkm import stiefel
 from drkm.energy import Energy
+from drkm.learning import learnable_layers, set_bandwidths
 from drkm.solvers.base import Solver, State, Status
 
 #: Adam's own constants, as published
@@ -61,7 +62,8 @@ class Penalty(Solver):
         """Begin the first round."""
         state = {**self._evaluate(energy, H, self.mu), "mu": self.mu, "tau": self.tau, "round": 0}
         if self.learn_bandwidth:
-            logs = torch.tensor([math.log(k.sigma2) for k in energy.kernels], dtype=torch.float64)  # type: ignore[attr-defined]
+            sigma2 = [energy.kernels[layer].sigma2 for layer in learnable_layers(energy)]  # type: ignore[attr-defined]
+            logs = torch.tensor(sigma2, dtype=torch.float64).log()
             state |= {"log_sigma2": logs, "log_sigma2_start": logs.clone()}
         return {**state, **self._fresh_moments(state)}
 
@@ -78,7 +80,7 @@ class Penalty(Solver):
         H, out["m"], out["v"] = self._adam(state["H"], state["Q"], state["m"], state["v"], t)
         if self.learn_bandwidth:
             gradient = torch.tensor(
-                [energy.bandwidth_gradient(state["H"], layer) for layer in range(len(energy.sizes))],
+                [energy.bandwidth_gradient(state["H"], layer) for layer in learnable_layers(energy)],
                 dtype=torch.float64,
             )
             logs, out["m_log"], out["v_log"] = self._adam(
@@ -121,8 +123,7 @@ class Penalty(Solver):
         }
 
     def _set_bandwidths(self, energy: Energy, log_sigma2: Tensor) -> None:
-        pairs = zip(energy.kernels, log_sigma2.exp().tolist(), strict=True)
-        energy.set_kernels([kernel.with_parameters(sigma2=sigma2) for kernel, sigma2 in pairs])
+        set_bandwidths(energy, dict(zip(learnable_layers(energy), log_sigma2.exp().tolist(), strict=True)))
 
     def resume(self, energy: Energy, state: State) -> None:
         """Give the energy the bandwidths of a stored state."""

@@ -27,7 +27,7 @@ class RowPreconditioner(NamedTuple):
     basis: Tensor
     scale: Tensor | None
 
-    def __call__(self, Z: Tensor) -> Tensor:
+    def apply(self, Z: Tensor) -> Tensor:
         """Return the preconditioned block."""
         coordinates = Z @ self.basis
         return (coordinates if self.scale is None else coordinates * self.scale) @ self.basis.T

@@ -13,6 +13,7 @@ from drkm import stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import fresh_preconditioner, point
+from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
 
 
@@ -45,7 +46,7 @@ class TrustRegion(Solver):
         def hessian(Z: Tensor) -> Tensor:
             return stiefel.projection(H, euclidean(Z) - Z @ curvature)
 
-        raw = RowPreconditioner(**fresh_preconditioner(energy, state))
+        raw = RowPreconditioner(**fresh_preconditioner(energy, state)).apply
 
         def precondition(Z: Tensor) -> Tensor:
             return stiefel.projection(H, raw(Z))
@@ -55,7 +56,7 @@ class TrustRegion(Solver):
         step, decrease, at_boundary = truncated_cg(hessian, precondition, R, radius, target, self.max_inner)
         trial = stiefel.retraction(H, step)
         evaluation = energy.evaluate(trial)
-        slack = 4 * torch.finfo(H.dtype).eps * abs(state["objective"])
+        slack = rounding(state["objective"], H.dtype)
         actual = state["objective"] - evaluation.value
         ratio = (actual + slack) / (decrease + slack)
         if ratio < 0.25:
