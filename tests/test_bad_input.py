@@ -28,7 +28,7 @@ def with_entry(value: float) -> np.ndarray:
 
 def refused(call, error, *words: str) -> str:
     """Assert that the call raises exactly this kind of error with one sentence that holds all the words."""
-    with pytest.raises(error, match=".") as caught:
+    with pytest.raises(error, match=r"\S") as caught:
         call()
     message = str(caught.value)
     assert "\n" not in message
