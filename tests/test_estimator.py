@@ -325,6 +325,13 @@ def test_float32_trains_in_single_precision_and_agrees(model, name):
     assert relative(single.transform(X), single.codes_) < 1e-3
 
 
+def test_float32_stops_where_rounding_ends_the_progress(model):
+    single = ConstrDRKM((6, 3), dtype="float32").fit(X)
+    assert single.converged_
+    assert single.n_iter_ < 4 * model.n_iter_ + 50
+    np.testing.assert_allclose(single.objective_, model.objective_, rtol=1e-4)
+
+
 def test_float32_data_are_trained_in_double_by_default(model):
     fitted = ConstrDRKM((6, 3)).fit(X.astype(np.float32))
     assert fitted.codes_.dtype == np.float64
