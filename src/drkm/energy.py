@@ -16,7 +16,7 @@ from torch import Tensor
 
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, Gram, MovingGram, Strategy, SweptGram
-from drkm.kernels import Kernel, Pairwise, Precomputed
+from drkm.kernels import Isotropic, Kernel, Pairwise
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -93,28 +93,27 @@ class Energy:
         if changed:
             self.form_first()
 
-    def restricted(self, index: Tensor) -> Energy | None:
-        """Return the energy of some of the samples, with the deep kernels stretched to the larger codes there.
+    def relative_widths(self) -> list[float | None]:
+        """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
+        return [
+            float(kernel.sigma2) * self.n / (2.0 * size) if isinstance(kernel, Isotropic) else None
+            for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
+        ]
 
-        Codes of m orthonormal rows are √(n/m) times larger than codes of n; None where a kernel cannot follow.
-        """
-        deep = [kernel.stretched(self.n / len(index)) for kernel in self.kernels[1:]]
-        if any(kernel is None for kernel in deep):
-            return None
-        X = self.X[index][:, index] if isinstance(self.kernels[0], Precomputed) else self.X[index]
-        kernels = [self.kernels[0], *(kernel for kernel in deep if kernel is not None)]
-        return Energy(X, kernels, self.sizes, self.eta, self.strategy, self.center)
-
-    def widened(self, factor: float) -> Energy | None:
-        """Return the energy with wider kernels above the first layer, or None where a kernel has no width.
+    def widened(self) -> Energy | None:
+        """Return the energy with no deep kernel narrower than the spread of the codes it sees; None if none is.
 
         It shares the first Gram matrix and the count of evaluations.
         """
-        deep = [kernel.stretched(factor) for kernel in self.kernels[1:]]
-        if any(kernel is None for kernel in deep):
+        narrow = [width is not None and width < 1 for width in self.relative_widths()]
+        if not any(narrow):
             return None
         wider = copy.copy(self)
-        wider.kernels = (self.kernels[0], *(kernel for kernel in deep if kernel is not None))
+        deep = zip(self.kernels[1:], self.sizes, narrow, strict=False)
+        wider.kernels = (
+            self.kernels[0],
+            *(k.with_parameters(sigma2=2.0 * size / self.n) if is_narrow else k for k, size, is_narrow in deep),
+        )
         return wider
 
     def leading_of_first(self) -> Eigenpairs:

@@ -16,7 +16,8 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy
 
-#: Everything a solver carries from one iteration to the next: tensors, numbers and strings, so that it can be stored.
+#: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
+#: numbers, strings and None.
 #: Keys that every state has: H, objective, stationarity, status ("" while running).
 State = dict[str, Any]
 

@@ -12,11 +12,13 @@ from drkm import stiefel
 from drkm.energy import Energy, Evaluation
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.line_search import backtrack
-from drkm.solvers.preconditioner import row_preconditioner
+from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
 from drkm.solvers.warmup import warm_up
 
 #: No single step moves the codes farther than this, √S being the norm of H.
 MAX_STEP = 3.0
+#: Iterations between two refreshments of the preconditioner: it changes slowly.
+REFRESH = 5
 
 
 @dataclass
@@ -56,14 +58,14 @@ class LBFGS(Solver):
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
-        empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
-        return {**point(energy, H, energy.evaluate(H)), "S": empty, "Y": empty}
+        return {**point(energy, H, energy.evaluate(H)), "S": [], "Y": [], "age": 0}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Take one quasi-Newton step."""
         H, R = state["H"], state["R"]
-        precondition = row_preconditioner(energy, _evaluation(state), state["multipliers"].clone())
-        S, Y = list(state["S"]), list(state["Y"])
+        refreshed = {} if state["age"] % REFRESH else fresh_preconditioner(energy, state)
+        precondition = RowPreconditioner(**(refreshed or {name: state[name] for name in ("basis", "scale")}))
+        S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
         slope = float((direction * R).sum())
         if slope > -1e-12 * float(direction.norm() * R.norm()):
@@ -73,15 +75,12 @@ class LBFGS(Solver):
         length = min(1.0, MAX_STEP / max(float(direction.norm()), 1e-300))
         found = backtrack(energy, H, direction, state["objective"], slope, length)
         if found is None:
-            if not len(state["S"]):
-                return {"status": Status.STALLED.value}
-            return {"S": state["S"][:0], "Y": state["Y"][:0]}
+            return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
         new = point(energy, *found)
         s, y = new["H"] - H, new["R"] - R
         if float((s * y).sum()) > 1e-10 * float(s.norm() * y.norm()):
             S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
-        stacked = {"S": torch.stack(S), "Y": torch.stack(Y)} if S else {"S": state["S"][:0], "Y": state["Y"][:0]}
-        return {**new, **stacked}
+        return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
 
 
 def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
@@ -103,11 +102,10 @@ def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
     return state
 
 
-def _evaluation(state: State) -> Evaluation:
-    curvature: list[Tensor | None] = []
-    while f"curvature{len(curvature)}" in state:
-        curvature.append(state[f"curvature{len(curvature)}"])
-    return Evaluation(state["objective"], state["G"], tuple(curvature))
+def fresh_preconditioner(energy: Energy, state: State) -> State:
+    """Return the parts of the row preconditioner at the present point."""
+    curvature = [state[f"curvature{layer}"] for layer in range(len(energy.sizes) - 1)]
+    return row_preconditioner(energy, state["multipliers"].clone(), curvature, state["H"].dtype)._asdict()
 
 
 def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:
