@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from drkm import ConstrDRKM, load
-from drkm.checkpoint import Checkpoint
+from drkm import ConstrDRKM, load, storage
+from drkm.checkpoint import VERSION, Checkpoint
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
@@ -319,6 +319,13 @@ def test_a_truncated_checkpoint_is_refused(left_over):
     for length in np.linspace(0, len(content) - 1, 10).astype(int):
         left_over.write_bytes(content[:length])
         assert "truncated" in refused(left_over)
+
+
+@pytest.mark.parametrize("key", ["fingerprint", "finished", "stage", "sigma2", "scalars"])
+def test_a_checkpoint_without_a_part_is_refused(left_over, key):
+    tensors, header = storage.read(left_over, "checkpoint", VERSION)
+    storage.write(left_over, tensors, {name: value for name, value in header.items() if name != key})
+    refused(left_over)
 
 
 def test_a_checkpoint_is_not_a_model(left_over):

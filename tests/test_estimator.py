@@ -377,6 +377,16 @@ def test_a_feature_map_in_both_layers_fixes_the_axes_below_it():
     assert relative(fitted.transform(X), fitted.codes_) < 1e-4
 
 
+def test_the_trust_region_takes_explicit_features_without_a_warning(model):
+    def waves(u):
+        return torch.cat([torch.cos(4 * u), torch.sin(4 * u)], dim=1)
+
+    options = {"kernel": ["rbf", FeatureMap(waves)], "init": model.codes_}
+    newton = ConstrDRKM((6, 3), solver="trust-region", **options).fit(X)
+    assert newton.converged_
+    np.testing.assert_allclose(newton.objective_, ConstrDRKM((6, 3), **options).fit(X).objective_, rtol=0.05)
+
+
 def test_training_a_feature_map_lowers_the_energy_and_leaves_the_callers_module_untouched():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh())
