@@ -321,18 +321,15 @@ def refit_error(sigma2: tuple[float, float], seed: int, scaled: bool = True) -> 
 
 
 # Bounds on the error and on its ratio to that of copying a neighbour, for seed 0. The goal is 0.2 and 0.5; the second
-# setting misses the ratio and the third both, because some points end in another minimum once they are trained on.
-@pytest.mark.parametrize(("sigma2", "most", "ratio"), [(SETTINGS[0], 0.2, 0.5), (SETTINGS[1], 0.2, 0.6)], ids=str)
+# setting misses the ratio and the third the error, because some points end in another minimum once they are trained on.
+BOUNDS = [(SETTINGS[0], 0.2, 0.5), (SETTINGS[1], 0.2, 0.6), (SETTINGS[2], 0.25, 0.5)]
+
+
+@pytest.mark.parametrize(("sigma2", "most", "ratio"), BOUNDS, ids=str)
 def test_codes_of_unseen_points_are_those_of_a_refit(sigma2, most, ratio):
     error, copied = refit_error(sigma2, seed=0)
     assert error <= most
     assert error <= ratio * copied
-
-
-def test_codes_of_unseen_points_beat_those_of_the_nearest_neighbour_in_the_hardest_setting():
-    error, copied = refit_error(SETTINGS[2], seed=0)
-    assert error <= 0.3
-    assert error < 0.8 * copied
 
 
 @pytest.mark.slow
