@@ -1,0 +1,387 @@
+"""Bad input gets one sentence that names the parameter, what it got and what it takes; never a wrong answer."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from sklearn.exceptions import NotFittedError
+
+from drkm import ConstrDRKM, load
+from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+
+X = np.random.RandomState(0).randn(30, 4)
+GRAM = X @ X.T
+NAN, INF = float("nan"), float("inf")
+
+
+def with_entry(value: float) -> np.ndarray:
+    changed = X.copy()
+    changed[3, 1] = value
+    return changed
+
+
+def refused(call, error, *words: str) -> str:
+    """Assert that the call raises exactly this kind of error with one sentence that holds all the words."""
+    with pytest.raises(error, match=r"\S") as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 300
+    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
+    for word in words:
+        assert word.lower() in message.lower(), f"{word!r} is not in {message!r}"
+    return message
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ConstrDRKM((3, 2)).fit(X)
+
+
+BAD_SAMPLES = {
+    "NaN": (with_entry(NAN), ValueError, ("X", "NaN")),
+    "inf": (with_entry(INF), ValueError, ("X", "inf")),
+    "-inf": (with_entry(-INF), ValueError, ("X", "inf")),
+    "0 samples": (X[:0], ValueError, ("0 sample", "2")),
+    "1 sample": (X[:1], ValueError, ("1 sample", "2")),
+    "no features": (X[:, :0], ValueError, ("0 feature", "1")),
+    "complex": (X + 1j, ValueError, ("complex",)),
+    "text": ([["a", "b"], ["c", "d"], ["e", "f"]], ValueError, ("X", "'a'")),
+    "1-d": (X[0], ValueError, ("1D", "2D")),
+    "3-d": (np.ones((5, 3, 2)), ValueError, ("3", "2")),
+    "frame of text": (pd.DataFrame({"a": ["x", "y", "z"]}), ValueError, ("X", "'x'")),
+    "tensor with NaN": (torch.tensor(with_entry(NAN)), ValueError, ("X", "NaN")),
+    "tensor with inf": (torch.tensor(with_entry(INF)), ValueError, ("X", "inf")),
+    "tensor of 0 samples": (torch.tensor(X[:0]), ValueError, ("X", "2 samples", "got 0")),
+    "tensor of 1 sample": (torch.tensor(X[:1]), ValueError, ("X", "2 samples", "got 1")),
+    "tensor without features": (torch.tensor(X[:, :0]), ValueError, ("X", "0 features")),
+    "complex tensor": (torch.tensor(X) + 1j, TypeError, ("X", "real", "complex")),
+    "3-d tensor": (torch.ones(5, 3, 2), ValueError, ("X", "2 dimensions", "got 3")),
+    "1-d tensor": (torch.ones(5), ValueError, ("X", "2 dimensions", "got 1")),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SAMPLES)
+def test_bad_samples_are_refused_by_fit(name):
+    samples, error, words = BAD_SAMPLES[name]
+    refused(lambda: ConstrDRKM((3, 2)).fit(samples), error, *words)
+
+
+@pytest.mark.parametrize("name", [name for name in BAD_SAMPLES if "1 sample" not in name])
+def test_bad_samples_are_refused_after_fit(name, model):
+    samples, error, words = BAD_SAMPLES[name]
+    words = [word for word in words if not word.startswith("2")] if "0 samples" in name else words
+    if "frame" in name:
+        samples = pd.DataFrame([["x"] * 4], columns=list("abcd"))
+    if isinstance(samples, list):
+        samples = [["a"] * 4]
+    for method in (model.transform, model.denoise, model.score, model.encode):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X has feature names")
+            refused(lambda method=method: method(samples), error, *words)
+
+
+def test_sparse_input_is_refused(model):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        tensors = [torch.tensor(X).to_sparse(), torch.tensor(X).to_sparse_csr()]
+    for samples in (scipy.sparse.csr_matrix(X), scipy.sparse.coo_array(X), *tensors):
+        refused(lambda samples=samples: ConstrDRKM((3, 2)).fit(samples), TypeError, "X", "sparse", "dense")
+        refused(lambda samples=samples: model.transform(samples), TypeError, "X", "sparse", "dense")
+
+
+LAYERS = "2 layers"
+BAD_PARAMETERS = [
+    ({"n_components": (20, 11)}, ValueError, ("31 components", "31 samples", "got 30")),
+    ({"n_components": ()}, ValueError, ("at least one layer", "none")),
+    ({"n_components": 0}, ValueError, ("at least 1", "got 0")),
+    ({"n_components": (3, 0)}, ValueError, ("at least 1", "got 0")),
+    ({"n_components": -1}, ValueError, ("at least 1", "got -1")),
+    ({"n_components": 2.5}, TypeError, ("integer", "got 2.5")),
+    ({"n_components": (2.5, 1)}, TypeError, ("integer", "got 2.5")),
+    ({"n_components": "ten"}, TypeError, ("integer", "'ten'")),
+    ({"n_components": True}, TypeError, ("integer", "True")),
+    ({"n_components": None}, TypeError, ("integer", "None")),
+    ({"n_components": {1, 2}}, TypeError, ("integer",)),
+    ({"n_components": ((1, 2),)}, TypeError, ("integer", "(1, 2)")),
+    ({"kernel": ["rbf"] * 3}, ValueError, (LAYERS, "got 3")),
+    ({"kernel": ["rbf"]}, ValueError, (LAYERS, "got 1")),
+    ({"kernel": []}, ValueError, (LAYERS, "got 0")),
+    ({"kernel": "gauss"}, ValueError, ("'gauss'", "rbf", "laplacian", "matern", "linear", "polynomial", "cosine")),
+    ({"kernel": ["rbf", "gauss"]}, ValueError, ("'gauss'", "rbf", "precomputed")),
+    ({"kernel": 3}, TypeError, ("name", "drkm.kernels", "got 3")),
+    ({"kernel": RBF}, TypeError, ("name", "drkm.kernels", "RBF")),
+    ({"kernel": ["rbf", 3]}, TypeError, ("name", "drkm.kernels", "got 3")),
+    ({"kernel": ["rbf", "precomputed"]}, ValueError, ("layer 1", "layer 2")),
+    ({"eta": (1, 2, 3)}, ValueError, (LAYERS, "got 3")),
+    ({"eta": -1}, ValueError, ("positive", "got -1")),
+    ({"eta": 0}, ValueError, ("positive", "got 0")),
+    ({"eta": NAN}, ValueError, ("positive", "got nan")),
+    ({"eta": (1, NAN)}, ValueError, ("positive", "got nan")),
+    ({"eta": INF}, ValueError, ("positive", "got inf")),
+    ({"eta": "a"}, TypeError, ("positive", "'a'")),
+    ({"eta": (1, "a")}, TypeError, ("positive", "'a'")),
+    ({"eta": None}, TypeError, ("positive", "None")),
+    ({"lam": [1]}, ValueError, (LAYERS, "got 1")),
+    ({"lam": -1}, ValueError, ("positive", "got -1")),
+    ({"tol": -1e-3}, ValueError, ("at least 0", "-0.001")),
+    ({"tol": NAN}, ValueError, ("at least 0", "nan")),
+    ({"tol": "a"}, TypeError, ("at least 0", "'a'")),
+    ({"max_iter": 0}, ValueError, ("at least 1", "got 0")),
+    ({"max_iter": 1.5}, TypeError, ("integer", "got 1.5")),
+    ({"max_seconds": -1}, ValueError, ("positive", "got -1")),
+    ({"max_seconds": "a"}, TypeError, ("positive", "'a'")),
+    ({"n_init": 0}, ValueError, ("at least 1", "got 0")),
+    ({"solver": "newton"}, ValueError, ("'newton'", "auto", "lbfgs", "trust-region", "penalty")),
+    ({"solver": 3}, TypeError, ("name", "got 3")),
+    ({"axes": "pca"}, ValueError, ("'pca'", "ritz", "varimax", "ica", "None")),
+    ({"axes": 3}, ValueError, ("got 3", "ritz")),
+    ({"encoder": "vae"}, ValueError, ("'vae'", "stationary", "projection")),
+    ({"init": "pca"}, ValueError, ("'pca'", "kpca", "random", "orthogonal")),
+    ({"init": np.ones((3, 3))}, ValueError, ("(30, 5)", "(3, 3)")),
+    ({"init": torch.ones(2)}, ValueError, ("(30, 5)", "(2,)")),
+    ({"init": np.full((30, 5), NAN)}, ValueError, ("NaN",)),
+    ({"init": {}}, TypeError, ("kpca", "array")),
+    ({"gram": "huge"}, ValueError, ("'huge'", "auto", "dense")),
+    ({"gram": 3}, TypeError, ("name", "got 3")),
+    ({"device": "tpu"}, ValueError, ("'tpu'", "auto", "cpu")),
+    ({"device": "cuda:99"}, ValueError, ("'cuda:99'", "auto", "cpu")),
+    ({"device": 3.5}, ValueError, ("3.5", "cpu")),
+    ({"dtype": "float16"}, ValueError, ("'float16'", "float32", "float64")),
+    ({"center": "yes"}, TypeError, ("'yes'", "True or False")),
+    ({"learn_bandwidth": 1}, TypeError, ("got 1", "True or False")),
+    ({"learn_bandwidth": True, "kernel": "cosine"}, ValueError, ("bandwidth", "True")),
+    ({"callbacks": [3]}, TypeError, ("functions", "got 3")),
+    ({"callbacks": 3}, TypeError, ("functions", "got 3")),
+    ({"checkpoint": 3}, TypeError, ("path", "got 3")),
+    ({"random_state": "a", "init": "random"}, ValueError, ("'a'",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "words"), BAD_PARAMETERS, ids=[f"{next(iter(p[0]))}-{i}" for i, p in enumerate(BAD_PARAMETERS)]
+)
+def test_bad_parameters_are_refused_by_name(chosen, error, words):
+    message = refused(lambda: ConstrDRKM(**{"n_components": (3, 2), **chosen}).fit(X), error, *words)
+    assert message.startswith(f"{next(iter(chosen))}: ")
+
+
+def test_a_wrong_parameter_is_not_an_error_before_fit():
+    ConstrDRKM("ten", kernel=3, eta=-1).get_params()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: RBF(-1.0), ValueError, ("sigma2", "positive", "-1.0")),
+        (lambda: RBF(NAN), ValueError, ("sigma2", "positive", "nan")),
+        (lambda: RBF(0), ValueError, ("sigma2", "positive", "got 0")),
+        (lambda: Matern(1.5, INF), ValueError, ("sigma2", "finite", "inf")),
+        (lambda: Laplacian("big"), ValueError, ("sigma2", "'big'", "median", "scale", "positive")),
+        (lambda: RBF(None), TypeError, ("sigma2", "None", "median", "scale")),
+        (lambda: RBF(True), TypeError, ("sigma2", "True", "positive")),
+        (lambda: Matern(2.0), ValueError, ("nu", "2.0", "1.5", "2.5")),
+        (lambda: Polynomial(0), ValueError, ("degree", "got 0", "at least 1")),
+        (lambda: Polynomial(2.5), ValueError, ("degree", "2.5", "integer")),
+        (lambda: Polynomial(2, -1.0), ValueError, ("gamma", "-1.0", "positive", "scale")),
+        (lambda: Polynomial(2, "x"), ValueError, ("gamma", "'x'", "positive", "scale")),
+        (lambda: Polynomial(2, 1.0, -1), ValueError, ("offset", "-1", "at least 0")),
+        (lambda: Polynomial(2, 1.0, "a"), (TypeError, ValueError), ("offset", "'a'", "at least 0")),
+        (lambda: ConstrDRKM((3, 2), kernel=["rbf", RBF("median")]).fit(X), ValueError, ("sigma2", "median", "scale")),
+    ],
+)
+def test_bad_kernel_parameters_are_refused(make, error, words):
+    refused(make, error, *words)
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.float64(2), np.int64(2), 2], ids=repr)
+def test_bandwidths_may_be_any_kind_of_number(number):
+    assert RBF(number) == RBF(2.0)
+    assert isinstance(RBF(number).sigma2, float)
+    Polynomial(2, number)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.transform(X),
+        lambda m: m.encode(X),
+        lambda m: m.denoise(X),
+        lambda m: m.inverse_transform(X),
+        lambda m: m.traverse(1, 0, [0.0]),
+        lambda m: m.sample(2),
+        lambda m: m.score(X),
+        lambda m: m.summary(),
+        lambda m: m.get_feature_names_out(),
+        lambda m: m.save("never-written"),
+    ],
+)
+def test_use_before_fit_is_refused(call):
+    with pytest.raises(NotFittedError, match="ConstrDRKM instance is not fitted yet"):
+        call(ConstrDRKM())
+
+
+@pytest.mark.parametrize("convert", [np.asarray, torch.tensor], ids=["numpy", "torch"])
+def test_wrong_number_of_features_is_refused(model, convert):
+    for method in (model.transform, model.denoise, model.score):
+        refused(lambda method=method: method(convert(X[:, :3])), ValueError, "X", "3 features", "4 features")
+
+
+def test_other_feature_names_are_refused():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    fitted = ConstrDRKM(2).fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(frame.set_axis(list("efgh"), axis=1))
+
+
+def test_precomputed_gram_matrices_are_checked():
+    asymmetric = GRAM.copy()
+    asymmetric[0, 1] += 1
+    one = ConstrDRKM(3, kernel="precomputed")
+    refused(lambda: one.fit(asymmetric), ValueError, "X", "precomputed", "symmetric", "differ by 1")
+    refused(lambda: one.fit(GRAM[:, :20]), ValueError, "X", "precomputed", "square", "30×20")
+    one.fit(GRAM)
+    refused(lambda: one.transform(GRAM[:, :20]), ValueError, "X", "20 features", "30 features")
+
+
+@pytest.mark.parametrize("method", ["denoise", "score", "inverse_transform"])
+def test_a_precomputed_kernel_has_no_pre_images(method):
+    fitted = ConstrDRKM(3, kernel="precomputed").fit(GRAM)
+    given = fitted.codes_ if method == "inverse_transform" else GRAM
+    refused(lambda: getattr(fitted, method)(given), TypeError, "kernel", "precomputed", "pre-images")
+
+
+BAD_MAPS = {
+    "NaN": (lambda x: x * NAN, ("layer 1", "NaN")),
+    "NaN on some rows": (torch.log, ("layer 1", "NaN")),
+    "one dimension": (lambda x: x[:, 0], ("layer 1", "×D", "(")),
+    "too few rows": (lambda x: x[:1], ("layer 1", "rows", "(1, 4)")),
+    "no tensor": (lambda x: x.numpy(), ("layer 1", "ndarray")),
+    "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MAPS)
+def test_feature_maps_are_checked(name):
+    function, words = BAD_MAPS[name]
+    data = np.abs(X)
+    data[25:] *= -1
+    message = refused(lambda: ConstrDRKM(2, kernel=FeatureMap(function)).fit(data), ValueError, *words)
+    assert message.startswith("kernel: the feature map")
+
+
+def test_feature_maps_of_deep_layers_are_checked():
+    kernel = ["rbf", FeatureMap(lambda x: x * NAN)]
+    refused(lambda: ConstrDRKM((2, 1), kernel=kernel).fit(X), ValueError, "kernel", "layer 2", "NaN")
+
+
+def test_points_that_a_feature_map_cannot_take_are_refused_after_fit():
+    fitted = ConstrDRKM((3, 2), kernel=[FeatureMap(torch.log), "rbf"]).fit(np.abs(X) + 0.1)
+    for method in (fitted.transform, fitted.denoise):
+        refused(lambda method=method: method(-np.abs(X[:2])), ValueError, "X", "kernel", "NaN")
+
+
+def test_feature_map_options_are_checked():
+    refused(lambda: FeatureMap(3), TypeError, "map", "callable", "int")
+    refused(lambda: FeatureMap(lambda x: x, trainable=True), TypeError, "trainable", "Module")
+    module = torch.nn.Linear(4, 3)
+    refused(lambda: FeatureMap(module, normalize=False, trainable=True), ValueError, "normalize", "False")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda m: m.denoise(X, "layer 3"), ValueError, ("components", "'layer 3'", "layer 1, layer 2")),
+        (lambda m: m.denoise(X, [(3, 0)]), ValueError, ("components", "1 to 2", "got 3")),
+        (lambda m: m.denoise(X, [(0, 0)]), ValueError, ("components", "1 to 2", "got 0")),
+        (lambda m: m.denoise(X, [(1, 3)]), ValueError, ("components", "0 to 2", "got 3")),
+        (lambda m: m.denoise(X, [(1, -1)]), ValueError, ("components", "0 to 2", "got -1")),
+        (lambda m: m.denoise(X, []), ValueError, ("components", "at least one", "none")),
+        (lambda m: m.denoise(X, [1]), TypeError, ("components", "pairs", "got 1")),
+        (lambda m: m.denoise(X, 3), TypeError, ("components", "pairs", "got 3")),
+        (lambda m: m.denoise(X, [(1, 0.5)]), TypeError, ("components", "pairs", "0.5")),
+        (lambda m: m.denoise(X, method="guess"), ValueError, ("method", "'guess'", "fixed-point", "gradient", "ridge")),
+        (lambda m: m.traverse(3, 0, [0.0]), ValueError, ("1 to 2", "got 3")),
+        (lambda m: m.traverse(1, 9, [0.0]), ValueError, ("0 to 2", "got 9")),
+        (lambda m: m.traverse(1, 0, [0.0], base=99), ValueError, ("base", "0 to 29", "got 99")),
+        (lambda m: m.traverse(1, 0, [0.0], base=np.ones(3)), ValueError, ("3 features", "4 features")),
+        (lambda m: m.traverse(1, 0, [NAN]), ValueError, ("values", "NaN")),
+        (lambda m: m.traverse(1, 0, "ab"), (TypeError, ValueError), ("values", "ab")),
+        (lambda m: m.sample(0), ValueError, ("n:", "at least 1", "got 0")),
+        (lambda m: m.sample(1.5), TypeError, ("n:", "integer", "1.5")),
+        (lambda m: m.inverse_transform(X), ValueError, ("Z", "m×5", "30×4")),
+        (lambda m: m.inverse_transform(np.ones(5)), ValueError, ("Z", "m×5")),
+        (lambda m: m.inverse_transform(np.full((2, 5), NAN)), ValueError, ("Z", "NaN")),
+        (lambda m: m.inverse_transform([["a"] * 5]), (TypeError, ValueError), ("Z", "'a'")),
+    ],
+)
+def test_bad_requests_of_a_fitted_model_are_refused(model, call, error, words):
+    refused(lambda: call(model), error, *words)
+
+
+def test_a_fixed_point_needs_a_kernel_of_distances():
+    fitted = ConstrDRKM(2, kernel="cosine").fit(X)
+    refused(lambda: fitted.denoise(X, method="fixed-point"), TypeError, "method", "Cosine", "gradient")
+
+
+def test_load_refuses_a_device_that_is_not_there(model, tmp_path):
+    model.save(tmp_path / "model")
+    refused(lambda: load(tmp_path / "model", device="tpu"), ValueError, "device", "'tpu'", "cpu")
+
+
+def test_a_refused_fit_leaves_the_fitted_model_usable(model):
+    fitted = ConstrDRKM((3, 2)).fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.fit(with_entry(NAN))
+    np.testing.assert_array_equal(fitted.transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize("n_components", [3, (3, 2)])
+@pytest.mark.parametrize("center", [False, True])
+def test_duplicated_samples_work(n_components, center):
+    doubled = np.repeat(X[:10], 3, axis=0)
+    fitted = ConstrDRKM(n_components, center=center).fit(doubled)
+    assert fitted.converged_
+    assert fitted.feasibility_ < 1e-12
+    assert np.isfinite(fitted.denoise(doubled)).all()
+    # Copies of a sample may end with different codes; a point gets those of one of its copies.
+    apart = np.abs(fitted.transform(doubled)[:, None, :] - fitted.codes_.reshape(10, 3, -1).repeat(3, axis=0))
+    assert apart.max(axis=2).min(axis=1).max() <= 1e-5
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "polynomial", "cosine"])
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.5])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("n_components", [2, (2, 1)])
+def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):
+    constant = np.full((12, 3), value)
+    # Above a first layer the Laplacian and the cosine have kinks, where a fit may stall and says so.
+    deep = [kernel, "rbf"] if kernel in ("laplacian", "cosine", "linear") and n_components != 2 else kernel
+    try:
+        fitted = ConstrDRKM(n_components, kernel=deep, center=center).fit(constant)
+    except ValueError as error:
+        assert "constant" in str(error) or "zero" in str(error)  # noqa: PT017
+        return
+    assert np.isfinite(fitted.codes_).all()
+    assert fitted.feasibility_ < 1e-10
+    assert np.isfinite(fitted.transform(constant)).all()
+    assert np.isfinite(fitted.score(constant))
+    assert "ConstrDRKM: 12 samples" in fitted.summary()
+
+
+def test_as_many_components_as_samples_work():
+    fitted = ConstrDRKM((6, 4)).fit(X[:10])
+    assert fitted.codes_.shape == (10, 10)
+    assert fitted.feasibility_ < 1e-12
+
+
+def test_very_large_and_very_small_data_stay_finite():
+    for scale in (1e-8, 1e8):
+        fitted = ConstrDRKM((3, 2)).fit(scale * X)
+        np.testing.assert_allclose(fitted.objective_, ConstrDRKM((3, 2)).fit(X).objective_, rtol=1e-6)

@@ -1,0 +1,356 @@
+"""A fit that is killed and started again ends where an undisturbed one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from drkm import ConstrDRKM, load, storage
+from drkm.checkpoint import VERSION, Checkpoint
+from drkm.gram import Dense
+from drkm.kernels import RBF, FeatureMap, Matern
+from drkm.solvers import LBFGS, Penalty
+
+X = load_digits().data[:80] / 16
+
+DRIVER = textwrap.dedent(
+    """
+    import json, os, random, signal, sys, time
+    import numpy as np, torch
+    from sklearn.datasets import load_digits
+    from drkm import ConstrDRKM
+    from drkm.checkpoint import Checkpoint
+    from drkm.kernels import RBF
+
+    torch.set_num_threads(1)
+    X, new = load_digits().data[:80] / 16, load_digits().data[80:90] / 16
+    folder = sys.argv[1]
+    path = os.path.join(folder, "checkpoint")
+    chance = random.Random(0)
+
+    def fit(options, **more):
+        kernel = [RBF(2.0), RBF(0.02)]
+        return ConstrDRKM((6, 3), kernel=kernel, random_state=7, **options, **more).fit(X)
+
+    def attempt(options):
+        model = fit(options, checkpoint=Checkpoint(path, every=0), callbacks=lambda entry: time.sleep(0.004))
+        np.save(os.path.join(folder, "codes.npy"), np.vstack([model.codes_, model.transform(new)]))
+
+    def stamp():
+        return os.stat(path).st_ino if os.path.exists(path) else None
+
+    def start(options):
+        child = os.fork()
+        if child:
+            return child
+        try:
+            attempt(options)
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+
+    def report(options):
+        whole = fit(options)
+        kills = resumed = 0
+        status = None
+        while status is None or os.WIFSIGNALED(status):
+            before, ended = stamp(), 0
+            child = start(options)
+            if kills < 4:
+                # The first kill may come before anything is written, later ones come some time after a write.
+                while kills and not ended and stamp() == before:
+                    ended, status = os.waitpid(child, os.WNOHANG)
+                    time.sleep(0.002)
+                time.sleep(chance.uniform(0, 0.1))
+                if not ended:
+                    os.kill(child, signal.SIGKILL)
+            if not ended:
+                status = os.waitpid(child, 0)[1]
+            kills += os.WIFSIGNALED(status)
+            resumed += before is not None
+        assert os.WEXITSTATUS(status) == 0
+        expected = np.vstack([whole.codes_, whole.transform(new)])
+        equal = np.array_equal(np.load(os.path.join(folder, "codes.npy")), expected)
+        return {"kills": kills, "resumed": resumed, "equal": bool(equal), "left": os.path.exists(path)}
+
+    print(json.dumps([report(options) for options in json.loads(sys.argv[2])]))
+    """
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+@pytest.mark.parametrize(
+    "several",
+    [
+        [{}, {"n_init": 3}, {"learn_bandwidth": True, "max_iter": 30}],
+        pytest.param(
+            [
+                {"n_init": 3, "learn_bandwidth": True, "init": "orthogonal", "max_iter": 40},
+                {"n_init": 2, "center": True, "solver": "trust-region"},
+                {"solver": "penalty", "learn_bandwidth": True, "init": "random"},
+            ],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["usual", "unusual"],
+)
+def test_fits_killed_at_random_moments_end_with_equal_bits(several, tmp_path):
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", DRIVER, str(tmp_path), json.dumps(several)],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for options, report in zip(several, json.loads(done.stdout.strip().splitlines()[-1]), strict=True):
+        assert report["kills"] >= 2, options
+        assert report["resumed"] >= 1, options
+        assert report["equal"], options
+        assert not report["left"], options
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def killed_at(iteration: int):
+    def callback(entry):
+        if entry["iteration"] == iteration:
+            raise Killed
+
+    return callback
+
+
+def fit(path=None, callbacks=(), data=X, **options) -> ConstrDRKM:
+    checkpoint = None if path is None else Checkpoint(path, every=0)
+    model = ConstrDRKM(
+        **{"n_components": (6, 3), "random_state": 1, **options}, checkpoint=checkpoint, callbacks=callbacks
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(data)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "lbfgs"},
+        {"solver": "trust-region"},
+        {"solver": "projected-gradient", "max_iter": 60},
+        {"solver": "augmented-lagrangian", "max_iter": 60},
+        {"solver": Penalty(inner=30), "init": "random", "n_components": (3, 2)},
+        {"solver": Penalty(inner=30, learn_bandwidth=True), "init": "random", "n_components": (3, 2)},
+        {"dtype": "float32"},
+        {"center": True, "kernel": [RBF(3.0), Matern(1.5, 0.2)]},
+        {"n_components": (4, 2, 2)},
+    ],
+    ids=str,
+)
+def test_every_solver_goes_on_where_it_was(options, tmp_path):
+    whole = fit(**options)
+    seen = []
+    last = whole.n_iter_
+    for iteration in sorted({1, last // 3, (2 * last) // 3} - {0}):
+        with pytest.raises(Killed):
+            fit(tmp_path / "checkpoint", killed_at(iteration), **options)
+        assert (tmp_path / "checkpoint").exists()
+    again = fit(tmp_path / "checkpoint", seen.append, **options)
+    assert seen[0]["iteration"] > 0
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    assert again.objective_ == whole.objective_
+    assert again.n_iter_ == whole.n_iter_
+    assert [e["objective"] for e in again.history_] == [e["objective"] for e in whole.history_]
+    assert again.kernels_ == whole.kernels_
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_checkpoint_does_not_change_the_fit_and_its_file_is_removed(tmp_path):
+    for checkpoint in (tmp_path / "a", str(tmp_path / "b"), Checkpoint(tmp_path / "c", every=0)):
+        model = ConstrDRKM((6, 3), checkpoint=checkpoint).fit(X)
+        np.testing.assert_array_equal(model.codes_, ConstrDRKM((6, 3)).fit(X).codes_)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writes_keep_their_distance_in_time(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "checkpoint", every=3600)
+    times = []
+
+    def look(entry):
+        if checkpoint.path.exists():
+            times.append(checkpoint.path.stat().st_mtime_ns)
+
+    ConstrDRKM((6, 3), checkpoint=checkpoint, callbacks=look).fit(X)
+    assert len(set(times)) == 1
+
+
+def test_a_model_with_a_checkpoint_can_be_fitted_twice(tmp_path):
+    model = ConstrDRKM((6, 3), checkpoint=Checkpoint(tmp_path / "checkpoint", every=0))
+    first = model.fit(X).codes_
+    np.testing.assert_array_equal(model.fit(X).codes_, first)
+    assert model.fit(X[:50]).codes_.shape == (50, 9)
+
+
+@pytest.fixture
+def left_over(tmp_path):
+    """The file of a fit that was killed."""
+    path = tmp_path / "checkpoint"
+    with pytest.raises(Killed):
+        fit(path, killed_at(3))
+    return path
+
+
+def refused(path, error=ValueError, **options) -> str:
+    content = path.read_bytes()
+    with pytest.raises(error, match=r"\S") as caught:
+        fit(path, **options)
+    assert path.read_bytes() == content
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"data": X[:79]},
+        {"data": X + 1e-12},
+        {"n_components": (6, 2)},
+        {"kernel": ["rbf", RBF(0.5)]},
+        {"kernel": [RBF(2.0), "rbf"]},
+        {"eta": (1.0, 2.0)},
+        {"center": True},
+        {"tol": 1e-5},
+        {"solver": "trust-region"},
+        {"n_init": 2},
+        {"random_state": 2},
+        {"dtype": "float32"},
+        {"axes": "ica"},
+    ],
+    ids=lambda other: ",".join(other),
+)
+def test_other_data_or_parameters_are_refused(left_over, other):
+    assert "other data or parameters" in refused(left_over, **other)
+
+
+def test_starts_that_differ_only_in_the_middle_are_told_apart(tmp_path):
+    # Large enough that its text is shortened.
+    start = np.linalg.qr(np.random.RandomState(0).randn(80, 15))[0]
+    other = start.copy()
+    other[40, 7] += 0.1
+    sizes = {"n_components": (10, 5)}
+    for convert in (np.asarray, torch.tensor):
+        path = tmp_path / convert.__name__
+        with pytest.raises(Killed):
+            fit(path, killed_at(2), init=convert(start), **sizes)
+        assert "other data or parameters" in refused(path, init=convert(other), **sizes)
+        expected = fit(init=convert(start), **sizes).codes_
+        np.testing.assert_array_equal(fit(path, init=convert(start), **sizes).codes_, expected)
+
+
+def test_feature_maps_that_differ_in_their_numbers_are_told_apart(tmp_path):
+    torch.manual_seed(0)
+    one, two = torch.nn.Linear(64, 12), torch.nn.Linear(64, 12)
+    path = tmp_path / "checkpoint"
+    with pytest.raises(Killed):
+        fit(path, killed_at(2), kernel=[FeatureMap(one), "rbf"])
+    assert "other data or parameters" in refused(path, kernel=[FeatureMap(two), "rbf"])
+    expected = fit(kernel=[FeatureMap(one), "rbf"]).codes_
+    np.testing.assert_array_equal(fit(path, kernel=[FeatureMap(one), "rbf"]).codes_, expected)
+
+
+@pytest.mark.slow
+def test_a_trainable_feature_map_survives_a_kill(tmp_path):
+    torch.manual_seed(0)
+    kernel = [FeatureMap(torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh()), trainable=True), "rbf"]
+    whole = fit(kernel=kernel)
+    for iteration in (2, 6):
+        with pytest.raises(Killed):
+            fit(tmp_path / "checkpoint", killed_at(iteration), kernel=kernel)
+    np.testing.assert_array_equal(fit(tmp_path / "checkpoint", kernel=kernel).codes_, whole.codes_)
+
+
+def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):
+    make = lambda: {"gram": Dense(), "solver": LBFGS(), "random_state": np.random.RandomState(3), "init": "orthogonal"}  # noqa: E731
+    with pytest.raises(Killed):
+        fit(tmp_path / "checkpoint", killed_at(3), **make())
+    np.testing.assert_array_equal(fit(tmp_path / "checkpoint", **make()).codes_, fit(**make()).codes_)
+
+
+def test_incidental_parameters_may_change(left_over):
+    model = fit(left_over, callbacks=[lambda entry: None], max_seconds=1000.0, device="cpu")
+    np.testing.assert_array_equal(model.codes_, fit().codes_)
+
+
+def test_a_checkpoint_moves_to_another_path(left_over):
+    moved = left_over.rename(left_over.with_name("moved"))
+    np.testing.assert_array_equal(fit(moved).codes_, fit().codes_)
+
+
+def test_what_is_not_a_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "file"
+    fit().save(path)
+    assert "not a drkm checkpoint" in refused(path)
+    save_file({"a": torch.ones(2)}, path)
+    assert "not a drkm checkpoint" in refused(path)
+    path.write_bytes(b"no safetensors at all")
+    assert "not a drkm checkpoint" in refused(path)
+    path.write_bytes(b"")
+    refused(path)
+
+
+def test_a_truncated_checkpoint_is_refused(left_over):
+    content = left_over.read_bytes()
+    for length in np.linspace(0, len(content) - 1, 10).astype(int):
+        left_over.write_bytes(content[:length])
+        assert "truncated" in refused(left_over)
+
+
+@pytest.mark.parametrize("key", ["fingerprint", "finished", "stage", "sigma2", "scalars"])
+def test_a_checkpoint_without_a_part_is_refused(left_over, key):
+    tensors, header = storage.read(left_over, "checkpoint", VERSION)
+    storage.write(left_over, tensors, {name: value for name, value in header.items() if name != key})
+    refused(left_over)
+
+
+def test_a_checkpoint_is_not_a_model(left_over):
+    with pytest.raises(ValueError, match="not a drkm model"):
+        load(left_over)
+
+
+def test_a_folder_as_checkpoint_and_a_missing_folder_are_refused(tmp_path):
+    with pytest.raises((ValueError, OSError), match=str(tmp_path)):
+        fit(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"checkpoint: there is no folder .*nowhere"):
+        fit(tmp_path / "nowhere" / "checkpoint")
+
+
+def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
+    def interrupt(entry):
+        if entry["iteration"] == 5:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "checkpoint"
+    stopped = fit(path, interrupt)
+    assert not stopped.converged_
+    assert path.exists()
+    seen = []
+    again = fit(path, seen.append)
+    assert seen[0]["iteration"] > 0
+    np.testing.assert_array_equal(again.codes_, fit().codes_)
+    assert not path.exists()

@@ -1,0 +1,525 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.decomposition import KernelPCA
+from sklearn.exceptions import ConvergenceWarning
+
+from drkm import ConstrDRKM
+from drkm.kernels import RBF, FeatureMap, Linear, Matern, Polynomial, Precomputed
+
+DIGITS = load_digits().data / 16
+X, NEW = DIGITS[:100], DIGITS[100:120]
+
+
+def relative(a, b) -> float:
+    return float(np.linalg.norm(np.asarray(a) - np.asarray(b)) / np.linalg.norm(np.asarray(b)))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ConstrDRKM((6, 3)).fit(X)
+
+
+# Kinds of arrays
+
+
+def test_arrays_are_answered_with_arrays(model):
+    Z = model.transform(NEW)
+    for out, width in ((Z, 9), (model.denoise(NEW), 64), (model.inverse_transform(Z), 64)):
+        assert type(out) is np.ndarray
+        assert out.shape == (20, width)
+        assert out.dtype == np.float64
+
+
+def test_frames_are_answered_with_frames(model):
+    frame = pd.DataFrame(X, index=range(1000, 1100), columns=[f"p{i}" for i in range(64)])
+    fitted = ConstrDRKM((6, 3)).fit(frame)
+    assert fitted.feature_names_in_.tolist() == frame.columns.tolist()
+    np.testing.assert_array_equal(fitted.codes_, model.codes_)
+    Z = fitted.transform(frame[:5])
+    points = fitted.denoise(frame[:5])
+    back = fitted.inverse_transform(Z)
+    for out, columns in ((Z, fitted.get_feature_names_out()), (points, frame.columns), (back, frame.columns)):
+        assert isinstance(out, pd.DataFrame)
+        assert out.index.tolist() == frame.index[:5].tolist()
+        assert out.columns.tolist() == list(columns)
+    assert isinstance(fitted.fit_transform(frame), pd.DataFrame)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_tensors_are_answered_with_tensors(model, dtype):
+    tensor = torch.tensor(X, dtype=dtype)
+    fitted = ConstrDRKM((6, 3)).fit(tensor)
+    Z = fitted.transform(tensor[:5])
+    outs = (fitted.codes_, fitted.multipliers_, *fitted.eigenvalues_, Z, fitted.denoise(tensor[:5]))
+    for out in (
+        *outs,
+        fitted.inverse_transform(Z),
+        fitted.fit_transform(tensor),
+        fitted.traverse(1, 0, [0], tensor[0]),
+    ):
+        assert isinstance(out, torch.Tensor)
+        assert out.device == tensor.device
+        assert not out.requires_grad
+    assert relative(fitted.codes_, model.codes_) < 1e-4
+
+
+def test_a_model_answers_in_the_kind_it_is_asked_in(model):
+    assert isinstance(model.transform(torch.tensor(NEW)), torch.Tensor)
+    np.testing.assert_array_equal(model.transform(torch.tensor(NEW)).numpy(), model.transform(NEW))
+    assert isinstance(model.encode(torch.tensor(NEW)).residual, torch.Tensor)
+
+
+def test_tensors_that_require_gradients_and_integers_are_taken(model):
+    assert isinstance(model.transform(torch.tensor(NEW, requires_grad=True)), torch.Tensor)
+    whole = (16 * X).astype(int)
+    assert ConstrDRKM((6, 3)).fit(torch.tensor(whole)).codes_.dtype == torch.float64
+    np.testing.assert_array_equal(ConstrDRKM((6, 3)).fit(whole).codes_, ConstrDRKM((6, 3)).fit(16 * X).codes_)
+
+
+def test_inputs_are_left_as_they_were(model):
+    mine = X.copy()
+    mine.setflags(write=False)
+    fitted = ConstrDRKM((6, 3)).fit(mine)
+    fitted.denoise(mine[:3])
+    fitted.transform(mine)
+    np.testing.assert_array_equal(mine, X)
+    strided = np.asfortranarray(X)
+    np.testing.assert_array_equal(ConstrDRKM((6, 3)).fit(strided).codes_, model.codes_)
+
+
+# What a fit learns
+
+
+def test_fitted_attributes_have_the_promised_shapes(model):
+    assert model.codes_.shape == (100, 9)
+    assert model.layer_slices_ == (slice(0, 6), slice(6, 9))
+    assert [values.shape for values in model.eigenvalues_] == [(6,), (3,)]
+    assert model.multipliers_.shape == (9, 9)
+    assert model.n_features_in_ == 64
+    assert model.converged_ is True
+    assert [type(kernel) for kernel in model.kernels_] == [RBF, RBF]
+    assert all(isinstance(kernel.sigma2, float) for kernel in model.kernels_)
+    for name in ("objective_", "feasibility_", "stationarity_"):
+        assert isinstance(getattr(model, name), float)
+    assert model.feasibility_ < 1e-12
+    assert model.stationarity_ <= 1e-6
+    assert model.n_iter_ >= 1
+    assert [entry["iteration"] for entry in model.history_] == list(range(model.n_iter_ + 1))
+    assert {"objective", "stationarity", "feasibility", "seconds"} <= set(model.history_[-1])
+    assert model.history_[-1]["objective"] == model.objective_
+
+
+def energy_and_gradient(H, K1, sigma2, slices, eta=(1.0, 1.0)):
+    """Dense oracle for two RBF layers, by the formulas of the paper."""
+    H1, H2 = H[:, slices[0]], H[:, slices[1]]
+    K2 = np.exp(-((H1[:, None] - H1[None]) ** 2).sum(2) / (2 * sigma2))
+    W = K2 * (H2 @ H2.T)
+    pull = (np.diag(W.sum(1)) - W) @ H1 / (sigma2 * eta[1])
+    J = -0.5 * np.trace(H1.T @ K1 @ H1) / eta[0] - 0.5 * np.trace(H2.T @ K2 @ H2) / eta[1]
+    return J, np.hstack([-K1 @ H1 / eta[0] + pull, -K2 @ H2 / eta[1]])
+
+
+@pytest.mark.parametrize("axes", ["ritz", "varimax", "ica", None])
+@pytest.mark.parametrize("eta", [(1.0, 1.0), (1.0, 3.0)])
+def test_codes_are_stationary_with_the_reported_multipliers(axes, eta):
+    fitted = ConstrDRKM((6, 3), kernel=[RBF(3.0), RBF(0.1)], axes=axes, eta=eta).fit(X)
+    K1 = np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / 6)
+    H = fitted.codes_
+    J, G = energy_and_gradient(H, K1, 0.1, fitted.layer_slices_, eta)
+    np.testing.assert_allclose(fitted.objective_, J, rtol=1e-10)
+    np.testing.assert_allclose(H.T @ H, np.eye(9), atol=1e-12)
+    assert np.linalg.norm(G - H @ fitted.multipliers_) <= 1e-6 * np.linalg.norm(G)
+    np.testing.assert_allclose(fitted.multipliers_, fitted.multipliers_.T, atol=1e-10)
+
+
+def test_objective_does_not_depend_on_axes_and_ritz_axes_are_sorted_eigenvectors():
+    fits = [ConstrDRKM((6, 3), axes=axes).fit(X) for axes in ("ritz", "varimax", "ica", None)]
+    assert len({fit.objective_ for fit in fits}) == 1
+    ritz = fits[0]
+    kernel = ritz.kernels_[0]
+    T = ritz.codes_[:, :6].T @ kernel(torch.tensor(X), torch.tensor(X)).numpy() @ ritz.codes_[:, :6]
+    np.testing.assert_allclose(T, np.diag(ritz.eigenvalues_[0]), atol=1e-9)
+    assert (np.diff(ritz.eigenvalues_[0]) <= 0).all()
+    columns = ritz.codes_[np.abs(ritz.codes_).argmax(axis=0), range(9)]
+    assert (columns > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        (RBF(3.0), {"kernel": "rbf", "gamma": 1 / 6}),
+        (Linear(), {"kernel": "linear"}),
+        (Polynomial(2, 0.1, 1.0), {"kernel": "poly", "degree": 2, "gamma": 0.1, "coef0": 1.0}),
+        ("cosine", {"kernel": "cosine"}),
+    ],
+    ids=["rbf", "linear", "polynomial", "cosine"],
+)
+def test_one_centred_layer_is_kernel_pca(kernel, options):
+    fitted = ConstrDRKM(5, kernel=kernel, center=True).fit(X)
+    rival = KernelPCA(5, eigen_solver="dense", **options).fit(X)
+    np.testing.assert_allclose(fitted.eigenvalues_[0], rival.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs((fitted.codes_ * rival.eigenvectors_).sum(0)), 1, atol=1e-8)
+    expected = rival.transform(NEW) / np.sqrt(rival.eigenvalues_)
+    np.testing.assert_allclose(np.abs(fitted.transform(NEW)), np.abs(expected), atol=1e-7)
+    np.testing.assert_allclose(fitted.objective_, -0.5 * rival.eigenvalues_.sum(), rtol=1e-10)
+
+
+# Summary, warnings, progress, callbacks
+
+
+def test_summary_names_layers_kernels_shares_certificate_and_time():
+    fitted = ConstrDRKM((6, 3), kernel=[RBF(3.0), Matern(1.5, 0.25)], axes="varimax").fit(X)
+    text = fitted.summary()
+    assert "100 samples, 64 features, 9 components in 2 layers" in text
+    for piece in ("RBF(sigma2=3)", "Matern(nu=1.5, sigma2=0.25)", "axes: varimax", "converged in", "stationarity"):
+        assert piece in text
+    assert re.search(r"feasibility \d", text)
+    assert re.search(r"\d+ evaluations, \d+\.\d\d s", text)
+    assert f"{fitted.eigenvalues_[0][0] / 100:.1%}" in text
+    assert f"together {fitted.eigenvalues_[1].sum() / 100:.1%}" in text
+    assert f"{fitted.objective_:.8g}" in text
+    assert "cannot be determined" not in text
+
+
+def test_summary_of_several_starts_shows_their_energies():
+    text = ConstrDRKM((6, 3), n_init=3, random_state=0).fit(X).summary()
+    assert len(re.search(r"best of 3 starts: (.*)", text)[1].split(", ")) == 3
+
+
+def test_too_few_iterations_warn_with_advice():
+    model = ConstrDRKM((6, 3), init="orthogonal", random_state=0, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter.*: raise max_iter, loosen tol"):
+        model.fit(X)
+    assert model.converged_ is False
+    assert model.n_iter_ == 1
+    assert model.feasibility_ < 1e-12
+    assert "did not converge" in model.summary()
+    assert np.isfinite(model.transform(NEW)).all()
+
+
+def test_too_little_time_warns_with_advice():
+    with pytest.warns(ConvergenceWarning, match=r"max_seconds .*: raise max_seconds"):
+        ConstrDRKM((6, 3), init="orthogonal", random_state=0, max_seconds=1e-9).fit(X)
+
+
+def test_verbose_shows_a_progress_bar_and_silence_is_the_default(capsys):
+    ConstrDRKM((6, 3)).fit(X)
+    quiet = capsys.readouterr()
+    assert quiet.out == quiet.err == ""
+    ConstrDRKM((6, 3), verbose=1).fit(X)
+    loud = capsys.readouterr()
+    assert loud.out == ""
+    assert "fit 100%" in loud.err
+    assert "stationarity" in loud.err
+
+
+def test_callbacks_see_every_entry_of_the_history():
+    first, second = [], []
+    fitted = ConstrDRKM((6, 3), callbacks=[first.append, second.append]).fit(X)
+    assert first == second == fitted.history_
+    single = []
+    ConstrDRKM((6, 3), callbacks=single.append).fit(X)
+    assert [entry["objective"] for entry in single] == [entry["objective"] for entry in first]
+
+
+def test_a_callback_that_returns_true_stops_the_fit():
+    model = ConstrDRKM((6, 3), init="orthogonal", random_state=0, callbacks=lambda entry: entry["iteration"] >= 2)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 2 iterations"):
+        model.fit(X)
+    assert model.n_iter_ == 2
+
+
+def test_ctrl_c_returns_the_best_point_so_far():
+    def interrupt(entry):
+        if entry["iteration"] == 3:
+            raise KeyboardInterrupt
+
+    model = ConstrDRKM((6, 3), init="orthogonal", random_state=0, callbacks=interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 3 iterations"):
+        model.fit(X)
+    assert model.feasibility_ < 1e-12
+    assert model.objective_ == min(entry["objective"] for entry in model.history_)
+
+
+# Starts and reproducibility
+
+
+@pytest.mark.parametrize("init", ["kpca", "orthogonal", "random"])
+def test_n_init_keeps_the_lowest_energy(init):
+    kernel = [RBF(2.0), RBF(0.02)]
+    fitted = ConstrDRKM((6, 3), kernel=kernel, init=init, n_init=4, random_state=0).fit(X)
+    energies = [float(value) for value in re.search(r"best of 4 starts: (.*)", fitted.summary())[1].split(", ")]
+    assert fitted.objective_ == pytest.approx(min(energies), rel=1e-5)
+    assert fitted.history_[-1]["objective"] == fitted.objective_
+    np.testing.assert_allclose(fitted.transform(X), fitted.codes_, atol=1e-6)
+
+
+def test_an_array_is_where_training_begins(model):
+    again = ConstrDRKM((6, 3), init=model.codes_).fit(X)
+    assert again.n_iter_ <= 3
+    np.testing.assert_allclose(again.objective_, model.objective_, rtol=1e-12)
+    tensor = ConstrDRKM((6, 3), init=torch.tensor(model.codes_)).fit(X)
+    np.testing.assert_array_equal(tensor.codes_, again.codes_)
+
+
+def test_two_runs_are_bit_identical(model):
+    again = ConstrDRKM((6, 3)).fit(X)
+    np.testing.assert_array_equal(again.codes_, model.codes_)
+    assert again.objective_ == model.objective_
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+    np.testing.assert_array_equal(again.denoise(NEW), model.denoise(NEW))
+
+
+@pytest.mark.parametrize("options", [{"init": "orthogonal"}, {"init": "random"}, {"n_init": 2}], ids=str)
+def test_random_state_decides_random_starts_and_global_seeds_do_not(options):
+    make = lambda seed: ConstrDRKM((6, 3), random_state=seed, max_iter=5, tol=0, **options)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        torch.manual_seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        first = make(0).fit(X).codes_
+        torch.manual_seed(2)
+        np.random.seed(2)  # noqa: NPY002
+        np.testing.assert_array_equal(make(0).fit(X).codes_, first)
+        np.testing.assert_array_equal(make(np.random.RandomState(0)).fit(X).codes_, first)
+        if "init" in options:
+            assert relative(make(1).fit(X).codes_, first) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"init": "random", "random_state": 0}, {"axes": "ica"}, {"n_init": 2}], ids=str
+)
+def test_the_global_random_states_are_left_alone(options):
+    if "n_init" in options:
+        options = {**options, "random_state": 3}
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), np.random.get_state()[2]  # noqa: NPY002
+    threads, default = torch.get_num_threads(), torch.get_default_dtype()
+    fitted = ConstrDRKM((4, 2), **options).fit(X)
+    fitted.transform(NEW)
+    fitted.denoise(NEW)
+    fitted.sample(3, random_state=0)
+    after = torch.get_rng_state(), np.random.get_state()[1], np.random.get_state()[2]  # noqa: NPY002
+    assert torch.equal(before[0], after[0])
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2] == after[2]
+    assert (torch.get_num_threads(), torch.get_default_dtype()) == (threads, default)
+
+
+@pytest.mark.parametrize("name", ["float32", torch.float32])
+def test_float32_trains_in_single_precision_and_agrees(model, name):
+    single = ConstrDRKM((6, 3), dtype=name, init=model.codes_).fit(X)
+    assert single.codes_.dtype == np.float32
+    assert single.transform(NEW).dtype == np.float32
+    assert single.denoise(NEW).dtype == np.float32
+    np.testing.assert_allclose(single.objective_, model.objective_, rtol=1e-5)
+    assert relative(single.transform(X), single.codes_) < 1e-3
+
+
+def test_float32_stops_where_rounding_ends_the_progress(model):
+    single = ConstrDRKM((6, 3), dtype="float32").fit(X)
+    assert single.converged_
+    assert single.n_iter_ < 4 * model.n_iter_ + 50
+    np.testing.assert_allclose(single.objective_, model.objective_, rtol=1e-4)
+
+
+def test_float32_data_are_trained_in_double_by_default(model):
+    fitted = ConstrDRKM((6, 3)).fit(X.astype(np.float32))
+    assert fitted.codes_.dtype == np.float64
+    np.testing.assert_allclose(fitted.objective_, model.objective_, rtol=1e-6)
+
+
+# Kernels given in other ways
+
+
+@pytest.mark.parametrize("n_components", [4, (6, 3)])
+@pytest.mark.parametrize("center", [False, True])
+def test_a_precomputed_gram_matrix_equals_its_kernel(n_components, center):
+    kernel = RBF(3.0)
+    K = kernel(torch.tensor(X), torch.tensor(X)).numpy()
+    k_new = kernel(torch.tensor(NEW), torch.tensor(X)).numpy()
+    direct = ConstrDRKM(n_components, kernel=kernel if n_components == 4 else [kernel, "rbf"], center=center).fit(X)
+    given = Precomputed() if n_components == 4 else ["precomputed", "rbf"]
+    fitted = ConstrDRKM(n_components, kernel=given, center=center).fit(K)
+    assert relative(fitted.codes_, direct.codes_) < 1e-6
+    assert relative(fitted.transform(k_new), direct.transform(NEW)) < 1e-6
+    assert fitted.__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_a_feature_map_equals_the_kernel_it_stands_for(center):
+    def quadratic(x):
+        return (x[:, :, None] * x[:, None, :]).flatten(1)
+
+    mapped = ConstrDRKM(4, kernel=FeatureMap(quadratic, normalize=False), center=center).fit(X[:, 20:30])
+    direct = ConstrDRKM(4, kernel=Polynomial(2, 1.0, 0.0), center=center).fit(X[:, 20:30])
+    np.testing.assert_allclose(mapped.eigenvalues_[0], direct.eigenvalues_[0], rtol=1e-8)
+    assert relative(mapped.transform(NEW[:, 20:30]), direct.transform(NEW[:, 20:30])) < 1e-6
+
+
+def test_a_feature_map_in_both_layers_fixes_the_axes_below_it():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.Tanh())
+    fitted = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)]).fit(X)
+    again = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)], axes=None).fit(X)
+    assert fitted.converged_
+    np.testing.assert_array_equal(fitted.codes_[:, :6], again.codes_[:, :6])
+    # Small codes make this map nearly linear, so that its energy determines them less sharply.
+    assert relative(fitted.transform(X), fitted.codes_) < 1e-4
+
+
+def test_the_trust_region_takes_explicit_features_without_a_warning(model):
+    def waves(u):
+        return torch.cat([torch.cos(4 * u), torch.sin(4 * u)], dim=1)
+
+    options = {"kernel": ["rbf", FeatureMap(waves)], "init": model.codes_}
+    newton = ConstrDRKM((6, 3), solver="trust-region", **options).fit(X)
+    assert newton.converged_
+    np.testing.assert_allclose(newton.objective_, ConstrDRKM((6, 3), **options).fit(X).objective_, rtol=0.05)
+
+
+def test_training_a_feature_map_lowers_the_energy_and_leaves_the_callers_module_untouched():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh())
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    fixed = ConstrDRKM((4, 2), kernel=[FeatureMap(module), "rbf"]).fit(X)
+    trained = ConstrDRKM((4, 2), kernel=[FeatureMap(module, trainable=True), "rbf"]).fit(X)
+    assert trained.objective_ < fixed.objective_
+    assert trained.converged_
+    assert relative(trained.transform(X), trained.codes_) < 1e-6
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+        assert value.dtype == torch.float32
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_learning_bandwidths_lowers_the_energy_within_bounds():
+    kernel = [RBF(3.0), RBF(0.05)]
+    fixed = ConstrDRKM((6, 3), kernel=kernel).fit(X)
+    learned = ConstrDRKM((6, 3), kernel=kernel, learn_bandwidth=True).fit(X)
+    assert learned.objective_ < fixed.objective_
+    assert learned.converged_
+    for found, begin in zip(learned.kernels_, kernel, strict=True):
+        assert begin.sigma2 / 1.01e4 < found.sigma2 < 1.01e4 * begin.sigma2
+    assert any(found.sigma2 != begin.sigma2 for found, begin in zip(learned.kernels_, kernel, strict=True))
+    assert kernel == [RBF(3.0), RBF(0.05)]
+
+
+# The published choices
+
+
+def test_paper_makes_every_choice_as_published():
+    chosen = ConstrDRKM.paper((10, 5), 50.0, gamma=2.0, random_state=1).get_params()
+    assert chosen["kernel"] == [RBF(50.0), RBF(50.0)]
+    assert (chosen["solver"], chosen["encoder"], chosen["axes"]) == ("penalty", "projection", None)
+    assert (chosen["init"], chosen["learn_bandwidth"], chosen["random_state"]) == ("random", True, 1)
+    assert chosen["eta"] / chosen["lam"] == 2.0
+    assert ConstrDRKM.paper(3, 2.0).kernel == [RBF(2.0)]
+    assert ConstrDRKM.paper((3, 2), (2.0, 0.5)).kernel == [RBF(2.0), RBF(0.5)]
+    assert ConstrDRKM.paper((3, 2), np.float32(2.0)).kernel == [RBF(2.0), RBF(2.0)]
+    assert ConstrDRKM.paper((3, 2), 2.0, learn_bandwidth=False, max_iter=7).max_iter == 7
+
+
+def test_paper_fits_and_says_that_its_schedule_ended():
+    model = ConstrDRKM.paper((4, 2), 5.0, init="kpca", random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[:40])
+    assert model.converged_ or any("schedule" in str(entry.message) for entry in caught)
+    assert model.codes_.shape == (40, 6)
+    assert np.isfinite(model.transform(X[40:50])).all()
+
+
+# From codes to points
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("axes", ["ritz", "varimax"])
+def test_inverse_transform_of_codes_is_denoising_by_the_first_layer(center, axes):
+    fitted = ConstrDRKM((6, 3), center=center, axes=axes).fit(X)
+    expected = fitted.denoise(NEW, components="layer 1")
+    assert relative(fitted.inverse_transform(fitted.transform(NEW)), expected) < 1e-5
+
+
+def test_denoise_takes_components_by_layer_or_by_pair(model):
+    pairs = [(2, i) for i in range(3)]
+    np.testing.assert_allclose(model.denoise(NEW, pairs), model.denoise(NEW, "layer 2"), atol=1e-9)
+    every = [(1, i) for i in range(6)] + pairs
+    np.testing.assert_allclose(model.denoise(NEW, every), model.denoise(NEW), atol=1e-6)
+    assert model.denoise(NEW, [(1, 0)]).shape == NEW.shape
+    for method in ("fixed-point", "gradient", "ridge"):
+        assert np.isfinite(model.denoise(NEW, method=method)).all()
+
+
+def test_score_is_minus_the_mean_squared_error_of_denoise(model):
+    expected = -((model.denoise(NEW) - NEW) ** 2).sum(1).mean()
+    np.testing.assert_allclose(model.score(NEW), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.score(torch.tensor(NEW)), expected, rtol=1e-12)
+    assert isinstance(model.score(NEW), float)
+    few, many = ConstrDRKM(1).fit(X), ConstrDRKM(40).fit(X)
+    assert few.score(X) < many.score(X) <= 0
+
+
+def test_traverse_moves_one_code_of_a_base_point(model):
+    values = [-0.2, 0.0, 0.2]
+    for base in (None, 3, NEW[0]):
+        out = model.traverse(2, 1, values, base)
+        assert out.shape == (3, 64)
+        assert isinstance(out, np.ndarray)
+        assert np.ptp(out, axis=0).max() > 1e-6
+    codes = np.repeat(model.codes_[3:4], 3, axis=0)
+    codes[:, 7] = values
+    np.testing.assert_allclose(model.traverse(2, 1, values, 3), model.inverse_transform(codes), atol=1e-9)
+    own = model.codes_[3, 7]
+    expected = model.denoise(X[3:4], components="layer 1")
+    np.testing.assert_allclose(model.traverse(2, 1, [own], 3), expected, atol=1e-4)
+
+
+def test_samples_are_reproducible_and_near_the_data(model):
+    drawn = model.sample(8, random_state=0)
+    assert drawn.shape == (8, 64)
+    np.testing.assert_array_equal(drawn, model.sample(8, random_state=0))
+    assert relative(model.sample(8, random_state=1), drawn) > 1e-3
+    distance = np.sqrt(((drawn[:, None] - X[None]) ** 2).sum(2).min(1))
+    spread = np.sqrt(((X[:, None] - X[None]) ** 2).sum(2)).max()
+    assert (distance < spread).all()
+
+
+# The package itself
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_is_quick_and_does_not_import_scikit_learn():
+    paths = [path for path in sys.path if path]
+    code = f"""
+import sys, time, torch
+sys.path[:0] = {paths!r}
+start = time.perf_counter()
+import drkm
+print(time.perf_counter() - start, "sklearn" in sys.modules, "scipy.optimize" in sys.modules)
+"""
+    answers = [python(code).split() for _ in range(3)]
+    assert min(float(seconds) for seconds, *_ in answers) < 0.3
+    assert all(loaded == "False" for _, *rest in answers for loaded in rest)
+
+
+def test_the_public_surface_is_there():
+    import drkm
+
+    for name in ("ConstrDRKM", "load", "kernels", "gram", "solvers", "metrics", "datasets", "baselines"):
+        assert getattr(drkm, name) is not None
+        assert name in dir(drkm)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        drkm.nothing  # noqa: B018

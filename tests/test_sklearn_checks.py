@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from drkm import ConstrDRKM
+from drkm.kernels import RBF, Laplacian, Matern, Polynomial
+
+X, y = load_digits(return_X_y=True)
+X = X[:120] / 16
+y = y[:120]
+
+
+@parametrize_with_checks(
+    [
+        ConstrDRKM(n_components=2),
+        ConstrDRKM(n_components=(2, 1)),
+        ConstrDRKM(n_components=(2, 1), center=True),
+        ConstrDRKM(n_components=(2, 1), kernel="matern"),
+        ConstrDRKM(n_components=(2, 1), kernel="polynomial"),
+        # Checks set n_components=1, so one kernel a layer cannot be given; these three are for a first layer.
+        ConstrDRKM(n_components=2, kernel="laplacian", center=True),
+        ConstrDRKM(n_components=2, kernel="linear"),
+        ConstrDRKM(n_components=2, kernel="cosine"),
+    ]
+)
+def test_scikit_learn_estimator_check(estimator, check):
+    check(estimator)
+
+
+def test_works_inside_a_pipeline():
+    pipeline = make_pipeline(StandardScaler(), ConstrDRKM((8, 3)), LogisticRegression(C=1e4, max_iter=2000))
+    pipeline.fit(X[:90], y[:90])
+    assert pipeline.score(X[90:], y[90:]) > 0.5
+    assert pipeline[:-1].get_feature_names_out().tolist() == [
+        *(f"layer1_{i}" for i in range(8)),
+        *(f"layer2_{i}" for i in range(3)),
+    ]
+
+
+def test_grid_search_selects_components_by_the_score_alone():
+    search = GridSearchCV(ConstrDRKM(), {"n_components": [(1, 1), (4, 2), (10, 4)]}, cv=2)
+    search.fit(X[:80])
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert (scores < 0).all()
+    assert search.best_params_["n_components"] == [(1, 1), (4, 2), (10, 4)][int(scores.argmax())]
+    assert search.best_estimator_.codes_.shape == (80, sum(search.best_params_["n_components"]))
+
+
+def test_clone_copies_every_parameter_and_nothing_fitted():
+    model = ConstrDRKM(
+        (3, 2), kernel=[RBF(2.0), Matern(1.5, 0.1)], center=True, eta=(1.0, 2.0), axes="ica", n_init=2, random_state=3
+    ).fit(X[:40])
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not [name for name in vars(copy) if name.endswith("_")]
+    np.testing.assert_array_equal(copy.fit(X[:40]).codes_, model.codes_)
+
+
+def test_set_params_changes_the_next_fit():
+    model = ConstrDRKM((3, 2)).set_params(n_components=4, kernel="cosine")
+    assert model.fit(X[:40]).codes_.shape == (40, 4)
+
+
+def test_set_output_pandas_names_columns_and_keeps_the_index():
+    frame = pd.DataFrame(X[:40], index=[f"row{i}" for i in range(40)], columns=[f"p{i}" for i in range(64)])
+    model = ConstrDRKM((3, 2)).set_output(transform="pandas")
+    for out in (model.fit_transform(frame), model.transform(frame)):
+        assert isinstance(out, pd.DataFrame)
+        assert out.columns.tolist() == model.get_feature_names_out().tolist()
+        assert out.index.tolist() == frame.index.tolist()
+    assert isinstance(model.transform(frame.set_axis(range(40))), pd.DataFrame)
+
+
+def test_set_output_default_returns_arrays_for_arrays():
+    model = ConstrDRKM((3, 2)).set_output(transform="default").fit(X[:40])
+    assert isinstance(model.transform(X[:40]), np.ndarray)
+
+
+def test_feature_names_are_one_a_component_by_layer():
+    model = ConstrDRKM((2, 1, 1)).fit(X[:30])
+    assert model.get_feature_names_out().tolist() == ["layer1_0", "layer1_1", "layer2_0", "layer3_0"]
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", [Laplacian(), Polynomial(2)], ["cosine", Matern(1.5)]], ids=str)
+def test_pickle_and_joblib_round_trips_in_memory_give_equal_bits(kernel, center):
+    model = ConstrDRKM((3, 2), kernel=kernel, center=center).fit(X[:40])
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(buffer)):
+        np.testing.assert_array_equal(copy.codes_, model.codes_)
+        np.testing.assert_array_equal(copy.transform(X[40:60]), model.transform(X[40:60]))
+        np.testing.assert_array_equal(copy.denoise(X[40:44]), model.denoise(X[40:44]))
+        assert copy.summary() == model.summary()
