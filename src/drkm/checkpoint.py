@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,11 +68,17 @@ class Checkpoint:
                 raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
             return
         tensors, header = storage.read(self.path, KIND, VERSION, device)
-        if header["fingerprint"] != fingerprint:
+        if header.get("fingerprint") != fingerprint:
             raise ValueError(
                 f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
                 "remove it or choose another path"
             )
+        try:
+            self._restore(tensors, header)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"checkpoint: {self.path} is damaged, remove it or choose another path") from error
+
+    def _restore(self, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
         for number, entry in enumerate(header["finished"]):
             result = Result(
                 H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])}
@@ -178,10 +185,34 @@ def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str
 
 def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:
     """Return a hash of the samples and of every parameter that the result depends on."""
-    digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
+    digest = hashlib.sha256(json.dumps(_canonical(parameters), sort_keys=True).encode())
     digest.update(str(tuple(X.shape)).encode())
     digest.update(X.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """Return what a parameter says, in full and without addresses: text would shorten arrays and hide functions."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _canonical(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(entry) for entry in value]
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.ascontiguousarray(value)
+        return [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+    if isinstance(value, np.random.RandomState):
+        return _canonical(value.get_state())
+    if isinstance(value, torch.nn.Module):
+        return [repr(value), _canonical(value.state_dict())]
+    if hasattr(value, "__code__"):
+        return [value.__module__, value.__qualname__, value.__code__.co_code.hex(), repr(value.__code__.co_consts)]
+    if hasattr(value, "__dict__"):
+        return [type(value).__module__, type(value).__qualname__, _canonical(vars(value))]
+    return str(value)
 
 
 def _plain(result: Result) -> dict[str, Any]:

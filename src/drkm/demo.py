@@ -32,7 +32,7 @@ def run(out: Path, n: int = 400) -> None:
     codes = model.encode(new)
     print(
         f"encoded {len(new)} unseen digits in {time.perf_counter() - start:.2f} s: "
-        f"largest residual {np.max(codes.residual):.0e}, {np.mean(codes.ambiguous):.0%} ambiguous"
+        f"largest residual {np.max(codes.residual):.0e}, {np.mean(np.asarray(codes.ambiguous)):.0%} ambiguous"
     )
     noisy = new + 0.25 * np.random.RandomState(1).randn(*new.shape)
     clean = model.denoise(noisy)
@@ -56,8 +56,8 @@ def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Seque
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure = plt.figure(figsize=(11, 7.2), layout="constrained")
-    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1.15, 1)))
+    figure: Any = plt.figure(figsize=(11, 7.2), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
     scale = np.sqrt(len(train))
     for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
         block = model.layer_slices_[layer - 1]
@@ -71,7 +71,7 @@ def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Seque
         axis.set_ylabel(f"√n · code {block.start + 2}")
         axis.spines[["top", "right"]].set_visible(False)
     top.axes[1].legend(title="digit", fontsize=8, title_fontsize=8, ncols=2, frameon=False, loc="best")
-    left, right = np.ravel(bottom.subfigures(1, 2))
+    left, right = bottom.subfigures(1, 2)
     spread = model.codes_[:, :4].std(axis=0)
     grid = [model.traverse(1, i, model.codes_[0, i] + np.linspace(-2, 2, 7) * spread[i], base=0) for i in range(4)]
     _images(left, grid, [f"code {i}" for i in range(4)], "One digit, one code of layer 1 moved by −2 … 2 deviations")

@@ -22,13 +22,13 @@ from drkm.coupling import Coupling, couplings
 from drkm.energy import Energy
 
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
-SINGULAR = 1e-9
+SINGULAR = 1e-7
 MAX_NEWTON = 100
 #: relative residual and relative length of a move within which a point counts as next to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
-NEWTON_FLOOR = 1e-6
+NEWTON_FLOOR = 1e-7
 
 
 class Encoding(NamedTuple):
@@ -153,6 +153,8 @@ class StationaryEncoder:
             short = (moved - start[active]).norm(dim=1) <= LOCAL_STEP * size[active]
             z[active[short]] = moved[short]
             active = active[short]
+            if not len(active):
+                break
         return z, residual
 
     def _minimise(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Further parameters of the estimator.
         """
         layers = 1 if isinstance(n_components, int | np.integer) else len(n_components)
-        widths = [sigma2] * layers if isinstance(sigma2, int | float) else list(sigma2)
+        widths = list(sigma2) if isinstance(sigma2, Sequence | np.ndarray) else [sigma2] * layers
         published = {
             "kernel": [RBF(width) for width in widths],
             "eta": gamma,
@@ -220,7 +221,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         checkpoint = parameters.checkpoint(self.checkpoint)
         # A seed is drawn only where it matters, so that an unused random state stays as it was.
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
-        seed = int(check_random_state(self.random_state).randint(2**31)) if random or plan.n_init > 1 else 0
+        seed = parameters.seed(self.random_state) if random or plan.n_init > 1 else 0
         if checkpoint:
             named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
             checkpoint.bind(fingerprint(samples, named), device)
@@ -307,7 +308,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         column = self._component_columns([(layer, index)])[0]
-        grid = torch.as_tensor(np.asarray(values, dtype=np.float64).reshape(-1)).to(self._codes)
+        grid = parameters.grid("values", values).to(self._codes)
         if base is None:
             base = int((self._codes - self._codes.mean(dim=0)).norm(dim=1).argmin())
         if isinstance(base, int | np.integer):
@@ -360,7 +361,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: a precomputed kernel makes the input pairwise."""
         tags = super().__sklearn_tags__()
-        first = self.kernel if isinstance(self.kernel, str | Kernel) else next(iter(self.kernel), None)
+        first: Any = self.kernel
+        if isinstance(first, Sequence) and not isinstance(first, str):
+            first = next(iter(first), None)
         tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
         return tags
 
@@ -386,7 +389,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.feasibility_ = result.feasibility
         self.stationarity_ = result.stationarity
         self.converged_ = result.converged
-        self.n_iter_ = result.n_iter
+        # A start that needs no step was checked all the same; scikit-learn expects one iteration at least.
+        self.n_iter_ = max(1, result.n_iter)
         self.history_ = result.history
         self.kernels_ = energy.kernels
         self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
@@ -397,7 +401,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return inputs.read(self, X, reset=False).to(self._codes)
 
     def _read_codes(self, Z: Any) -> Tensor:
-        codes = Z.detach() if isinstance(Z, Tensor) else torch.from_numpy(np.array(Z, dtype=np.float64))
+        codes = Z.detach() if isinstance(Z, Tensor) else parameters.array("Z", Z)
         if codes.ndim != 2 or codes.shape[1] != self._codes.shape[1]:
             shape = "×".join(map(str, codes.shape))
             raise ValueError(f"Z: expected m×{self._codes.shape[1]} codes, got {shape}")
@@ -408,7 +412,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def _kernel_rows(self, points: Tensor) -> Tensor:
         energy = self._trained.energy
         with torch.no_grad():
-            return energy.kernels[0](points, energy.X)
+            k = energy.kernels[0](points, energy.X)
+        if not torch.isfinite(k).all():
+            bad = int((~torch.isfinite(k)).any(dim=1).sum())
+            raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
+        return k
 
     def _encode(self, points: Tensor, ambiguity: bool = False) -> Encoding:
         parts = [
@@ -428,10 +436,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if components not in names:
                 raise ValueError(f"components: got {components!r}, allowed are {', '.join(names)}")
             return list(range(self._codes.shape[1])[names[components]])
+        if not isinstance(components, Iterable):
+            raise TypeError(f"components: expected a list of pairs of layer and index, got {components!r}")
         columns = []
         for entry in components:
             try:
-                layer, index = (int(part) for part in entry)
+                layer, index = (operator.index(part) for part in entry)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"components: expected pairs of layer and index, got {entry!r}") from error
             if not 1 <= layer <= len(slices):

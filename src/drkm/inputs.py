@@ -23,17 +23,37 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor:
         return _read_tensor(estimator, X, reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
-    array = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=least)
+    try:
+        array = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=least)
+    except (TypeError, ValueError) as error:
+        raise type(error)(_one_sentence(str(error))) from error
     return torch.from_numpy(np.array(array, order="C"))
 
 
+def _one_sentence(message: str) -> str:
+    """Return scikit-learn's complaint about samples as one sentence, without the array and the advice it may hold."""
+    first = message.split("\n", 1)[0].rstrip(":. ")
+    if first.startswith("Expected 2D array"):
+        return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
+    if first.startswith("Sparse data"):
+        return "X: expected dense data, got a sparse matrix, use '.toarray()'"
+    if first.startswith("could not convert"):
+        return f"X: expected numbers, {first}"
+    if first.startswith(("Complex data", "Found array")):
+        return f"X: {first}"
+    return first if "\n" in message and first.startswith("Input X") else message
+
+
 def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tensor:
-    if X.is_sparse or X.is_complex():
-        raise TypeError(f"X: expected a dense real tensor, got {'a sparse' if X.is_sparse else 'a complex'} one")
+    sparse = X.layout != torch.strided
+    if sparse or X.is_complex():
+        raise TypeError(f"X: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
     if X.ndim != 2:
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
     if len(X) < least:
         raise ValueError(f"X: expected at least {least} samples, got {len(X)}")
+    if X.shape[1] == 0:
+        raise ValueError("X: expected at least 1 feature, got 0 features")
     X = X.detach()
     X = X if X.is_floating_point() and X.dtype in (torch.float32, torch.float64) else X.double()
     if not torch.isfinite(X).all():

@@ -5,6 +5,7 @@ A file never holds code. Feature maps are stored as the numbers of their module;
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -106,9 +107,12 @@ def load(
     tensors, header = storage.read(path, KIND, VERSION, where)
     try:
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
+        if str(error).startswith(("path: ", "feature_maps: ")):
+            raise
+        why = (str(error).splitlines() or [""])[0]
         raise ValueError(
-            f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({error})"
+            f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
         ) from error
 
 
@@ -121,6 +125,7 @@ def _rebuild(
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
     X, H = tensors["X"], tensors["H"]
+    _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
     model = kind(**chosen, kernel=list(layers))
     energy = Energy(X, layers, header["sizes"], header["eta"], parameters.strategy(model.gram), bool(model.center))
@@ -142,6 +147,29 @@ def _rebuild(
         model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
     model._set_fitted(trained, header["lam"], header["axes"], X if header["kind_of_array"] == "torch" else None)
     return model
+
+
+def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Make sure that the parts of a file fit together."""
+    from drkm import axes, parameters
+
+    n = len(tensors["H"])
+    sizes = parameters.layer_sizes(header["sizes"], n)
+    parameters.one_of("axes", header["axes"], axes.NAMES)
+    parameters.integer("n_features", header["n_features"], 1)
+    for name in ("eta", "lam"):
+        if not isinstance(header[name], list):
+            raise TypeError(f"{name}: expected a list")
+        parameters.per_layer(name, header[name], len(sizes))
+    if len(header["kernels"]) != len(sizes):
+        raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
+    total = sum(sizes)
+    shapes: dict[str, tuple[int, ...]] = {"X": (n, header["n_features"]), "H": (n, total), "multipliers": (total, total)}
+    shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
+    shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
+    for name, shape in shapes.items():
+        if tuple(tensors[name].shape) != shape:
+            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
@@ -166,8 +194,14 @@ def _kernel(
     if isinstance(chosen, torch.nn.Module):
         prefix = f"map{layer}."
         numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        chosen = chosen.to(like)
-        chosen.load_state_dict(numbers)
+        # A copy, because the caller's module is not ours to change.
+        chosen = copy.deepcopy(chosen).to(like)
+        try:
+            chosen.load_state_dict(numbers)
+        except RuntimeError as error:
+            raise ValueError(
+                f"feature_maps: the module for layer {layer + 1} does not have the parameters that were saved"
+            ) from error
     return FeatureMap(chosen, normalize=settings["normalize"], trainable=settings["trainable"])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace as replace
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from drkm import axes, gram, kernels, solvers, starts
@@ -119,7 +121,35 @@ def start(value: Any) -> str | Tensor:
 
 def checkpoint(value: Any) -> Checkpoint | None:
     """Return the checkpoint behind a path."""
-    return value if value is None or isinstance(value, Checkpoint) else Checkpoint(value)
+    if value is None or isinstance(value, Checkpoint):
+        return value
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"checkpoint: expected a path or a Checkpoint, got {value!r}")
+    return Checkpoint(value)
+
+
+def seed(random_state: Any) -> int:
+    """Return a seed drawn from a random state."""
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError as error:
+        raise ValueError(f"random_state: expected an integer, a RandomState or None, got {random_state!r}") from error
+
+
+def array(name: str, value: Any) -> Tensor:
+    """Return numbers as a tensor of float64."""
+    try:
+        return torch.from_numpy(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: expected numbers, got {value!r:.60}") from error
+
+
+def grid(name: str, value: Any) -> Tensor:
+    """Return finite numbers in a row."""
+    numbers = array(name, value).reshape(-1)
+    if not torch.isfinite(numbers).all():
+        raise ValueError(f"{name}: expected finite numbers, got NaN or inf")
+    return numbers
 
 
 def device(value: Any, data: torch.device | None, n: int) -> torch.device:
@@ -184,7 +214,7 @@ def boolean(name: str, value: Any) -> bool:
 
 def functions(name: str, value: Any) -> tuple[Any, ...]:
     """Return a tuple of callables."""
-    given = (value,) if callable(value) else tuple(value)
+    given = (value,) if callable(value) or not isinstance(value, Iterable) else tuple(value)
     for entry in given:
         if not callable(entry):
             raise TypeError(f"{name}: expected functions of one history entry, got {entry!r}")

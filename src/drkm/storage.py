@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import secrets
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,15 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     from safetensors.torch import save
 
     target = Path(path)
-    data = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {HEADER: json.dumps(header)}
-    )
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # The format has no room for one tensor under two names.
+    shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
+    plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
+    data = save(plain, {HEADER: json.dumps(header)})
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        # Not tempfile, whose files nobody but their owner may read.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise OSError(f"path: cannot write {target}: {error.strerror or error}") from error
     try:
@@ -52,8 +57,9 @@ def read(
         with safe_open(str(target), framework="pt", device=str(device)) as file:
             header = json.loads((file.metadata() or {}).get(HEADER, "null"))
             ours = isinstance(header, dict) and header.get("kind") == kind
-            if ours and header.get("version", 0) > version:
-                newer = header["version"]
+            newer = header.get("version") if ours else None
+            ours = ours and isinstance(newer, int)
+            if ours and newer > version:
                 raise ValueError(
                     f"path: {target} was written by a newer drkm (format {newer}, this one reads up to {version}): "
                     "upgrade drkm"

@@ -75,7 +75,7 @@ def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Traine
             energy.set_kernels(_own_maps(kernels))
             result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
-            if checkpoint:
+            if checkpoint and result.status is not Status.INTERRUPTED:
                 checkpoint.finish_start(number, result, found)
         objectives.append(result.objective)
         if best is None or result.objective < best.objective:
@@ -84,7 +84,8 @@ def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Traine
             break
     assert best is not None
     energy.set_kernels(best_kernels)
-    if checkpoint:
+    # Whoever interrupts a fit may want to go on with it.
+    if checkpoint and result.status is not Status.INTERRUPTED:
         checkpoint.remove()
     return describe(energy, best, plan.axes, objectives)
 

@@ -145,9 +145,9 @@ class TestFeatureMapOfAFunction(FeatureMapSuite):
     @pytest.mark.parametrize(
         ("wrong", "words"),
         [
-            (lambda x: x.sum(), r"8×D values for 8 rows, got \(\)"),
-            (lambda x: x[:3], r"8×D values for 8 rows, got \(3, 3\)"),
-            (lambda x: x.numpy(), "8×D values for 8 rows, got ndarray"),
+            (lambda x: x.sum(), r"23×D values for 23 rows, got \(\)"),
+            (lambda x: x[:3], r"23×D values for 23 rows, got \(3, 3\)"),
+            (lambda x: x.numpy(), "23×D values for 23 rows, got ndarray"),
             (lambda x: x * float("nan"), "layer 2 returns NaN or inf"),
         ],
     )

@@ -174,7 +174,7 @@ class TestMessages:
         energy = make_energy(dtype=torch.float32)
         result = solve(ProjectedGradient(), energy, starts.kernel_pca(energy), tol=1e-12, max_iter=5000)
         if result.status is Status.STALLED:
-            assert "loosen tol or use dtype='float64'" in result.message
+            assert "loosen tol, use dtype='float64'" in result.message
         else:
             assert result.converged
 

@@ -56,14 +56,18 @@ class FeatureMap(Explicit):
         return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
-        """Return the kernel with a copy of its module beside the data, after a look at a few of its values."""
-        rows = min(len(points), 8)
+        """Return the kernel with a copy of its module beside the data, after a look at its values."""
+        rows = len(points)
         kernel = self
         if isinstance(self.map, torch.nn.Module):
             # A copy, because fitting must leave the caller's parameters as they are.
             kernel = replace(self, map=copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype))
-        with torch.no_grad():
-            phi = kernel.map(points[:rows])
+        try:
+            with torch.no_grad():
+                phi = kernel.map(points)
+        except Exception as error:
+            shape = "×".join(map(str, points.shape))
+            raise ValueError(f"kernel: the feature map of layer {layer} fails on {shape} values ({error})") from error
         if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
             raise ValueError(

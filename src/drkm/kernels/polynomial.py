@@ -36,7 +36,7 @@ class Polynomial(DotProduct):
             isinstance(self.gamma, Real) and math.isfinite(self.gamma) and self.gamma > 0
         ):
             raise ValueError(f'gamma: expected a positive number or "scale", got {self.gamma!r}')
-        if not (math.isfinite(self.offset) and self.offset >= 0):
+        if not (isinstance(self.offset, Real) and math.isfinite(self.offset) and self.offset >= 0):
             raise ValueError(f"offset: expected a number of at least 0, got {self.offset!r}")
 
     def resolve(self, points: Tensor, *, layer: int) -> Polynomial:

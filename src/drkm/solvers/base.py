@@ -129,6 +129,8 @@ class Journal(Protocol):
 
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
 ROUNDING = 50
+#: a stationarity of this many rounding errors is as good as zero
+EXACT = 4
 #: the encoder's own Hessian is smaller than the multipliers alone, hence a margin
 CONSISTENCY = 0.2
 #: multipliers below this fraction of the largest say nothing about the codes
@@ -236,7 +238,9 @@ def _verdict(
         limit = Status.MAX_SECONDS
     tol = max(tol, ROUNDING * torch.finfo(state["H"].dtype).eps)
     if state["stationarity"] <= tol and state.get("feasibility", 0.0) <= tol:
-        refine = consistent and "R" in state and code_error(state) > CONSISTENCY * tol
+        # Rounding alone moves the gradient by this much: there is nothing left to refine.
+        exact = state["stationarity"] <= EXACT * torch.finfo(state["H"].dtype).eps
+        refine = consistent and not exact and "R" in state and code_error(state) > CONSISTENCY * tol
         if limit or not refine:
             return Status.CONVERGED
     return limit

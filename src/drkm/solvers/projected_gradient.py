@@ -10,7 +10,6 @@ from drkm import stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import point
-from drkm.solvers.line_search import rounding
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
@@ -36,11 +35,10 @@ class ProjectedGradient(Solver):
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Shorten the step until the energy falls in proportion to the squared distance moved."""
         H, G, length = state["H"], state["G"], 2.0 * state["length"]
-        slack = rounding(state["objective"], H.dtype)
         while length > MIN_LENGTH:
             trial = stiefel.polar(H - length * G)
             distance2 = float((trial - H).square().sum())
-            if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2 + slack:
+            if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2:
                 return {**point(energy, trial, energy.evaluate(trial)), "length": length}
             length *= 0.5
         return {"status": Status.STALLED.value}
