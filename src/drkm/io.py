@@ -164,7 +164,8 @@ def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     if len(header["kernels"]) != len(sizes):
         raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
     total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"X": (n, header["n_features"]), "H": (n, total), "multipliers": (total, total)}
+    shapes: dict[str, tuple[int, ...]] = {"X": (n, header["n_features"]), "H": (n, total)}
+    shapes["multipliers"] = (total, total)
     shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
     shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
     for name, shape in shapes.items():

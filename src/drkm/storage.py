@@ -58,8 +58,8 @@ def read(
             header = json.loads((file.metadata() or {}).get(HEADER, "null"))
             ours = isinstance(header, dict) and header.get("kind") == kind
             newer = header.get("version") if ours else None
-            ours = ours and isinstance(newer, int)
-            if ours and newer > version:
+            ours = isinstance(newer, int)
+            if isinstance(newer, int) and newer > version:
                 raise ValueError(
                     f"path: {target} was written by a newer drkm (format {newer}, this one reads up to {version}): "
                     "upgrade drkm"
