@@ -21,6 +21,7 @@ def main() -> None:
         metrics,
         one_layer,
         preimage,
+        refit,
         solvers,
         warmup,
     )
@@ -32,6 +33,7 @@ def main() -> None:
         "best_energy": best_energy.main,
         "algorithm_1": algorithm_1.main,
         "warmup": warmup.main,
+        "refit": refit.main,
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,

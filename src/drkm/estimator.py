@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -287,7 +286,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        basis = self._components(self._component_columns(components), options.pop("normalized", True))
+        basis = self._components(
+            parameters.component_columns(components, self.layer_slices_), options.pop("normalized", True)
+        )
         coordinates = torch.cat([basis.coordinates(self._kernel_rows(rows)) for rows in points.split(BATCH_ROWS)])
         if options.pop("start", None) == "point":
             options["start"] = points
@@ -307,7 +308,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             sample whose codes are nearest to their mean.
         """
         check_is_fitted(self)
-        column = self._component_columns([(layer, index)])[0]
+        column = parameters.component_columns([(layer, index)], self.layer_slices_)[0]
         grid = parameters.grid("values", values).to(self._codes)
         if base is None:
             base = int((self._codes - self._codes.mean(dim=0)).norm(dim=1).argmin())
@@ -425,36 +426,6 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         codes = torch.cat([part.codes for part in parts]) @ self._rotation
         ambiguous = torch.cat([part.ambiguous for part in parts if part.ambiguous is not None]) if ambiguity else None
         return Encoding(codes, torch.cat([part.residual for part in parts]), ambiguous)
-
-    def _component_columns(self, components: Any) -> list[int]:
-        """Return the columns of the codes that a description of components names."""
-        slices = self.layer_slices_
-        if components is None:
-            return list(range(self._codes.shape[1]))
-        if isinstance(components, str):
-            names = {f"layer {number}": block for number, block in enumerate(slices, 1)}
-            if components not in names:
-                raise ValueError(f"components: got {components!r}, allowed are {', '.join(names)}")
-            return list(range(self._codes.shape[1])[names[components]])
-        if not isinstance(components, Iterable):
-            raise TypeError(f"components: expected a list of pairs of layer and index, got {components!r}")
-        columns = []
-        for entry in components:
-            try:
-                layer, index = (operator.index(part) for part in entry)
-            except (TypeError, ValueError) as error:
-                raise TypeError(f"components: expected pairs of layer and index, got {entry!r}") from error
-            if not 1 <= layer <= len(slices):
-                raise ValueError(f"components: layers are 1 to {len(slices)}, got {layer}")
-            block = slices[layer - 1]
-            if not 0 <= index < block.stop - block.start:
-                raise ValueError(
-                    f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}"
-                )
-            columns.append(block.start + index)
-        if not columns:
-            raise ValueError("components: expected at least one component, got none")
-        return columns
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
         energy = self._trained.energy

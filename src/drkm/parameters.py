@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace as replace
@@ -226,3 +227,30 @@ def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     if not any(value is entry or value == entry for entry in allowed):
         raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
     return value
+
+
+def component_columns(components: Any, slices: Sequence[slice]) -> list[int]:
+    """Return the columns of the codes that a description of components names: None, "layer l" or pairs."""
+    if components is None:
+        return list(range(slices[-1].stop))
+    if isinstance(components, str):
+        names = {f"layer {number}": block for number, block in enumerate(slices, 1)}
+        one_of("components", components, tuple(names))
+        return list(range(names[components].start, names[components].stop))
+    if not isinstance(components, Iterable):
+        raise TypeError(f"components: expected a list of pairs of layer and index, got {components!r}")
+    columns = []
+    for entry in components:
+        try:
+            layer, index = (operator.index(part) for part in entry)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"components: expected pairs of layer and index, got {entry!r}") from error
+        if not 1 <= layer <= len(slices):
+            raise ValueError(f"components: layers are 1 to {len(slices)}, got {layer}")
+        block = slices[layer - 1]
+        if not 0 <= index < block.stop - block.start:
+            raise ValueError(f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}")
+        columns.append(block.start + index)
+    if not columns:
+        raise ValueError("components: expected at least one component, got none")
+    return columns

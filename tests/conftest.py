@@ -1,0 +1,10 @@
+"""One thread for every library: the tests are many and small, and threads of their own would only wait."""
+
+import os
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
