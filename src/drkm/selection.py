@@ -261,7 +261,7 @@ def _split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbose: int) -> list[Any]:
-    from joblib import Parallel, delayed
+    from sklearn.utils.parallel import Parallel, delayed
     from tqdm import tqdm
 
     outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_evaluate)(*job) for job in jobs)
