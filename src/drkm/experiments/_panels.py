@@ -23,6 +23,7 @@ from drkm.experiments._denoising import (
     select_deep,
 )
 from drkm.experiments._output import save_figure, save_table
+from drkm.experiments._protocol import reconstruct
 from drkm.kernels import RBF
 
 NOISE = 0.1
@@ -41,11 +42,10 @@ def run_components(name: str, dataset: str, scale: str, out: str | Path, seed: i
     sizes = SIZES[check_scale(scale)]
     with one_thread(), tqdm(total=3, desc=f"{name} ({scale})", disable=not verbose) as bar:
         problem = make_problem(dataset, NOISE, sizes.n_train, sizes.n_validation, seed)
-        model, sigma2 = least_distance(problem, sizes.protocol)
+        model, sigma2, steps = least_error(problem, sizes.protocol)
         bar.update()
         panels = {
-            title: model.reconstruct(problem.train, components, normalized=False, start="point").points.numpy()
-            for title, components in PANELS.items()
+            title: reconstruct(model, problem.train, components, steps=steps) for title, components in PANELS.items()
         }
         bar.update()
         panels["two layers, selected"] = select_deep(problem, sizes, noise_of(problem)).denoise(problem.train)
@@ -54,23 +54,22 @@ def run_components(name: str, dataset: str, scale: str, out: str | Path, seed: i
     rows = [errors(problem, "noisy points", problem.train)]
     rows += [errors(problem, title, points) for title, points in panels.items()]
     folder = Path(out) / name
-    text = (
-        f"{DATASETS[dataset]}, σ_n = {NOISE}, s = (2, 1), σ_1² = {sigma2:g} (least distance to the curve on validation)"
-    )
+    text = f"{DATASETS[dataset]}, σ_n = {NOISE}, s = (2, 1), σ_1² = {sigma2:g}, steps: {steps or 'to convergence'}"
     return [*save_figure(figure, folder, f"{name}-{scale}"), *save_table(rows, folder, f"{name}-{scale}", text)]
 
 
-def least_distance(problem: Problem, bandwidths: tuple[float, ...]) -> tuple[ConstrDRKM, float]:
-    """Return the model whose second layer alone brings validation points nearest to the curve, and its σ_1²."""
-    found: list[tuple[float, float, ConstrDRKM]] = []
+def least_error(problem: Problem, bandwidths: tuple[float, ...]) -> tuple[ConstrDRKM, float, int | None]:
+    """Return the model, its σ_1² and the number of steps whose second layer alone denoises validation points best."""
+    found: list[tuple[float, float, int | None, ConstrDRKM]] = []
     for sigma2 in bandwidths:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(problem.train)
-        points = model.reconstruct(problem.validation, [(2, 0)], normalized=False, start="point").points.numpy()
-        found.append((float(problem.curve.distance(points).mean()), sigma2, model))
-    _, sigma2, model = min(found, key=lambda entry: entry[0])
-    return model, sigma2
+        for steps in (1, 3, 10, 30, None):
+            points = reconstruct(model, problem.validation, [(2, 0)], steps=steps)
+            found.append((mean_squared_error(points, problem.validation_clean), sigma2, steps, model))
+    _, sigma2, steps, model = min(found, key=lambda entry: entry[0])
+    return model, sigma2, steps
 
 
 def errors(problem: Problem, title: str, points: np.ndarray) -> dict[str, Any]:
@@ -94,7 +93,8 @@ def draw(problem: Problem, panels: dict[str, np.ndarray]) -> Any:
         flat = axes.ravel()
         for place, (title, points) in zip(flat, panels.items(), strict=False):
             distance = problem.curve.distance(points).mean()
-            scatter_before_after(place, problem.train, points, f"{title}\nmean distance to the curve {distance:.3f}")
+            title = f"{title}\nmean distance to the curve {distance:.3f}"
+            scatter_before_after(place, problem.train, points, title, problem.curve.quadrature(1500)[0])
         for place in flat[len(panels) :]:
             place.set_axis_off()
         handles, labels = flat[0].get_legend_handles_labels()

@@ -19,7 +19,8 @@ from drkm.experiments._denoising import (
     select_deep,
 )
 from drkm.experiments._output import save_figure, save_table
-from drkm.experiments._panels import NOISE, errors, least_distance
+from drkm.experiments._panels import NOISE, errors, least_error
+from drkm.experiments._protocol import reconstruct
 
 
 def run(
@@ -38,9 +39,9 @@ def run(
     with one_thread(), tqdm(total=4, desc=f"figure1 ({scale})", disable=not verbose) as bar:
         for dataset in ("square", "half_circle"):
             problem = make_problem(dataset, NOISE, sizes.n_train, sizes.n_validation, seed)
-            model, sigma2 = least_distance(problem, sizes.protocol)
-            found = model.reconstruct(problem.train, normalized=False, start="point")
-            panels.append((problem, f"paper's protocol, s = (2, 1), σ² = {sigma2:g}", found.points.numpy()))
+            model, sigma2, steps = least_error(problem, sizes.protocol)
+            title = f"paper's model, s = (2, 1), σ² = {sigma2:g}, {steps or 'all'} steps"
+            panels.append((problem, title, reconstruct(model, problem.train, steps=steps)))
             bar.update()
             chosen = select_deep(problem, sizes, noise_of(problem))
             title = f"components chosen by select: {chosen.best_params['keep']}"
@@ -53,10 +54,11 @@ def run(
         for place, (problem, title, points) in zip(axes.ravel(), panels, strict=True):
             row = errors(problem, title, points)
             error = f"MSE {row['MSE to clean']:.4f}, distance to the curve {row['mean distance to curve']:.3f}"
-            scatter_before_after(place, problem.train, points, f"{title}\n{error}")
+            curve = problem.curve.quadrature(1000)[0]
+            scatter_before_after(place, problem.train, points, f"{title}\n{error}", curve)
             rows.append({"dataset": DATASETS[problem.dataset], **row})
         handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=3)
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
     folder = Path(out) / "figure1"
     text = f"Square and half circle, σ_n = {NOISE}"
     return [
