@@ -35,7 +35,7 @@ CRITERIA = ("risk", "reconstruction")
 #: α: the extra noise of the two copies relative to the noise there is
 EXTRA_NOISE = 0.05
 #: pre-images to this fraction of the bandwidth are enough to compare candidates
-PREIMAGE_TOL = 1e-4
+PREIMAGE_TOL = 1e-3
 #: keys of a grid that are not parameters of the estimator
 OWN_KEYS = ("sigma2", "keep", "components")
 

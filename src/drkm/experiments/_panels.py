@@ -33,7 +33,7 @@ PANELS = {
     "layer 1, component 1": [(1, 0)],
     "layer 1, component 2": [(1, 1)],
     "layer 2, component 1": [(2, 0)],
-    "all three": None,
+    "all three components": None,
 }
 
 

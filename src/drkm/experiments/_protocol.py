@@ -8,7 +8,6 @@ by the same measure as is reported, and both a fixed number of steps and converg
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +23,10 @@ from drkm.kernels import RBF
 #: σ_2² of the second layer: the width the paper uses elsewhere, at which layer 2 is the constant vector, and the
 #: scale of the codes
 DEEP_BANDWIDTHS: tuple[float | str, ...] = (50.0, "scale")
-#: steps of the iteration; None is convergence
-STEPS: tuple[int | None, ...] = (None, 10)
+#: iterations of a fit
+PROTOCOL_STEPS = 40
+#: (β normalised, steps of the iteration or None for convergence)
+VARIANTS: tuple[tuple[bool, int | None], ...] = ((False, None), (False, 10), (True, None))
 
 MEASURES = {
     "mean squared error to the clean point": lambda x, clean, noisy, curve: mean_squared_error(x, clean),
@@ -57,7 +58,7 @@ def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, .
         shallow = ConstrDRKM(3, kernel=RBF(sigma2)).fit(train)
         models.append(("kernel PCA", (sigma2,), shallow))
         for second in DEEP_BANDWIDTHS:
-            deep = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(second)], tol=1e-4, max_iter=200).fit(train)
+            deep = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(second)], tol=1e-3, max_iter=PROTOCOL_STEPS).fit(train)
             models.append(("deep", (sigma2, second), deep))
     return models
 
@@ -70,7 +71,7 @@ def candidates(problem: Problem, bandwidths: Sequence[float]) -> list[Candidate]
     out = []
     for sigma2 in bandwidths:
         for name, widths, model in protocol_models(problem.train, sigma2):
-            for normalized, steps in itertools.product((False, True), STEPS):
+            for normalized, steps in VARIANTS:
                 points = reconstruct(model, both, normalized=normalized, steps=steps)
                 training = {
                     measure: error(points[:n], problem.clean, problem.train, curve)

@@ -40,7 +40,7 @@ def run(
         for dataset in ("square", "half_circle"):
             problem = make_problem(dataset, NOISE, sizes.n_train, sizes.n_validation, seed)
             model, sigma2, steps = least_error(problem, sizes.protocol)
-            title = f"paper's model, s = (2, 1), σ² = {sigma2:g}, {steps or 'all'} steps"
+            title = f"paper's model, s = (2, 1), σ² = {sigma2:g}, steps: {steps or 'all'}"
             panels.append((problem, title, reconstruct(model, problem.train, steps=steps)))
             bar.update()
             chosen = select_deep(problem, sizes, noise_of(problem))

@@ -18,6 +18,8 @@ from drkm.experiments._denoising import (
     NOISES,
     PUBLISHED,
     SIZES,
+    Outcome,
+    Problem,
     Sizes,
     make_problem,
     mean_squared_error,
@@ -25,7 +27,7 @@ from drkm.experiments._denoising import (
     one_thread,
 )
 from drkm.experiments._output import save_figure, save_table, write_text
-from drkm.experiments._protocol import FIRST_MEASURE, MEASURES, STEPS, best, candidates
+from drkm.experiments._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
 
 Row = dict[str, Any]
 ROW_ORDER = [*list(METHODS)[:-1], "paper's kernel PCA (3)", "paper's deep model (2, 1)", "Bayes posterior mean"]
@@ -84,17 +86,24 @@ def run(
 
 def run_cell(dataset: str, noise: float, sizes: Sizes, seed: int) -> tuple[list[Row], list[Row]]:
     """Return the errors of all methods on one dataset at one noise level, and the ratios of the paper's protocol."""
+    problem = make_problem(dataset, noise, sizes.n_train, sizes.n_validation, seed)
     with one_thread():
-        problem = make_problem(dataset, noise, sizes.n_train, sizes.n_validation, seed)
         estimate = noise_of(problem)
         results = {name: method(problem, sizes, estimate) for name, method in METHODS.items()}
         clock = time.perf_counter()
         protocol = candidates(problem, sizes.protocol)
         seconds = (time.perf_counter() - clock) / 2
+    return _error_rows(problem, results, protocol, estimate, seconds), _ratio_rows(problem, protocol)
+
+
+def _error_rows(
+    problem: Problem, results: dict[str, Outcome], protocol: list[Candidate], estimate: float, seconds: float
+) -> list[Row]:
+    results = dict(results)
     for label, model in (("paper's kernel PCA (3)", "kernel PCA"), ("paper's deep model (2, 1)", "deep")):
         chosen = best(protocol, model, FIRST_MEASURE)
         widths = ", ".join(w if isinstance(w, str) else f"{w:g}" for w in chosen.bandwidths)
-        results[label] = type(results["noisy points"])(chosen.points, f"σ²={widths}", seconds)
+        results[label] = Outcome(chosen.points, f"σ²={widths}", seconds)
     bound = mean_squared_error(results["Bayes posterior mean"].points, problem.clean)
     rows = []
     for name in ROW_ORDER:
@@ -102,8 +111,8 @@ def run_cell(dataset: str, noise: float, sizes: Sizes, seed: int) -> tuple[list[
         error = mean_squared_error(result.points, problem.clean)
         rows.append(
             {
-                "dataset": DATASETS[dataset],
-                "noise": noise,
+                "dataset": DATASETS[problem.dataset],
+                "noise": problem.noise,
                 "method": name,
                 "MSE to clean": error,
                 "relative to Bayes": error / bound,
@@ -113,19 +122,23 @@ def run_cell(dataset: str, noise: float, sizes: Sizes, seed: int) -> tuple[list[
                 "seconds": round(result.seconds, 1),
             }
         )
+    return rows
+
+
+def _ratio_rows(problem: Problem, protocol: list[Candidate]) -> list[Row]:
     ratios = []
-    for normalized, steps, measure in itertools.product((False, True), STEPS, MEASURES):
+    for (normalized, steps), measure in itertools.product(VARIANTS, MEASURES):
         shallow, deep = (
             best(protocol, model, measure, normalized=normalized, steps=steps) for model in ("kernel PCA", "deep")
         )
         ratios.append(
             {
-                "dataset": DATASETS[dataset],
-                "noise": noise,
+                "dataset": DATASETS[problem.dataset],
+                "noise": problem.noise,
                 "β": "projection" if normalized else "as published",
                 "steps": steps or "converged",
                 "measure": measure,
-                "published": PUBLISHED[noise][dataset],
+                "published": PUBLISHED[problem.noise][problem.dataset],
                 "ratio": shallow.training[measure] / deep.training[measure],
                 "kernel PCA": shallow.training[measure],
                 "deep": deep.training[measure],
@@ -133,7 +146,7 @@ def run_cell(dataset: str, noise: float, sizes: Sizes, seed: int) -> tuple[list[
                 "deep σ²": " / ".join(str(w) for w in deep.bandwidths),
             }
         )
-    return rows, ratios
+    return ratios
 
 
 def ratio_table(definitions: list[Row]) -> list[Row]:
