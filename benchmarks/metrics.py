@@ -129,9 +129,7 @@ def plain_beta_vae(z: np.ndarray, y: np.ndarray, n_train: int = 10000, n_eval: i
         for i in range(count):
             j = int(rng.integers(y.shape[1]))
             first = rng.integers(len(y), size=64)
-            partner = [
-                rows[j][v][int(u * len(rows[j][v]))] for v, u in zip(y[first, j], rng.random(64), strict=True)
-            ]
+            partner = [rows[j][v][int(u * len(rows[j][v]))] for v, u in zip(y[first, j], rng.random(64), strict=True)]
             x[i], label[i] = np.abs(z[first] - z[partner]).mean(axis=0), j
         return x, label
 
@@ -150,9 +148,7 @@ def plain_modularity(z: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(scores))
 
 
-def race(
-    ours: Callable[[], Any], plain: Callable[[], float], laps: int, plain_laps: int
-) -> tuple[float, ...]:
+def race(ours: Callable[[], Any], plain: Callable[[], float], laps: int, plain_laps: int) -> tuple[float, ...]:
     """Fewest seconds of each, run in turns so that a busy machine slows both, and the two values."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for lap in range(laps):

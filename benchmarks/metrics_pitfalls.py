@@ -29,9 +29,7 @@ def noise(n: int, sizes: tuple[int, ...], m: int = 10, seed: int = 0) -> tuple[n
     return rng.normal(size=(n, m)), np.stack([rng.integers(size, size=n) for size in sizes], axis=1)
 
 
-def mean_over_seeds(
-    score: Callable[[np.ndarray, np.ndarray], float], n: int, sizes: tuple[int, ...]
-) -> float:
+def mean_over_seeds(score: Callable[[np.ndarray, np.ndarray], float], n: int, sizes: tuple[int, ...]) -> float:
     return float(np.mean([score(*noise(n, sizes, seed=seed)) for seed in range(5)]))
 
 

@@ -71,9 +71,7 @@ def main() -> None:
         result = preimage(components, a, tol=TOL)
         batched = seconds(lambda c=components, a=a: preimage(c, a, tol=TOL))
         looped = seconds(lambda c=components, a=a: loop(c, a[:LOOPED]), 2) * N / LOOPED
-        one = (
-            seconds(lambda c=components, a=a: preimage(c, a[:LOOPED], tol=TOL, batch_size=1), 1) * N / LOOPED
-        )
+        one = seconds(lambda c=components, a=a: preimage(c, a[:LOOPED], tol=TOL, batch_size=1), 1) * N / LOOPED
         apart = np.abs(loop(components, a[:LOOPED]) - result.points[:LOOPED].numpy()).max()
         print(
             f"σ²={sigma2}, {count} components: batched {batched:.2f} s "

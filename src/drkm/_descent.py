@@ -158,9 +158,7 @@ def _remember(S: Tensor, Y: Tensor, rho: Tensor, index: Tensor, s: Tensor, y: Te
     rho[index] = torch.cat([rho[index][:, 1:], 1.0 / inner[good][:, None]], dim=1)
 
 
-def _direction(
-    gradient: Tensor, curvature: Tensor | None, S: Tensor, Y: Tensor, rho: Tensor, scale: float
-) -> Tensor:
+def _direction(gradient: Tensor, curvature: Tensor | None, S: Tensor, Y: Tensor, rho: Tensor, scale: float) -> Tensor:
     """Return minus the inverse Hessian, as far as it is known, times the gradient: the two-loop recursion."""
     q = gradient.clone()
     memory = rho.shape[1]

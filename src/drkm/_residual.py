@@ -24,8 +24,7 @@ def residual_of(components: Components) -> Callable[[Tensor, Tensor], Evaluation
     if isinstance(kernel, Explicit):
         return _explicit_target(components, kernel)
     raise TypeError(
-        f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
-        'use method="ridge"'
+        f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; use method="ridge"'
     )
 
 

@@ -2,8 +2,8 @@
 
 J does not change when the codes of a layer are rotated, as long as the kernel above it sees only distances or dot
 products. So a fit ends in a choice of axes: an orthogonal matrix R_l a layer, applied to codes, encoder and multipliers
-alike. Deep kernels always see the solver's own basis. Below an explicit feature map, which is not invariant, the axes are fixed by
-the model and R_l = I.
+alike. Deep kernels always see the solver's own basis. Below an explicit feature map, which is not invariant, the axes
+are fixed by the model and R_l = I.
 """
 
 from __future__ import annotations
@@ -74,7 +74,12 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
         # The contrast may have flat directions; whichever rotation it ends with is orthogonal and reproducible.
         warnings.simplefilter("ignore", ConvergenceWarning)
         _, W, _ = fastica(
-            A.cpu().numpy(), whiten=False, fun="logcosh", max_iter=max_iter, tol=1e-8, w_init=torch.eye(A.shape[1]).numpy()
+            A.cpu().numpy(),
+            whiten=False,
+            fun="logcosh",
+            max_iter=max_iter,
+            tol=1e-8,
+            w_init=torch.eye(A.shape[1]).numpy(),
         )
     return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
 

@@ -69,15 +69,17 @@ class Checkpoint:
         tensors, header = storage.read(self.path, KIND, VERSION, device)
         if header["fingerprint"] != fingerprint:
             raise ValueError(
-                f"checkpoint: {self.path} belongs to a fit with other data or parameters: remove it or choose another path"
+                f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
+                "remove it or choose another path"
             )
         for number, entry in enumerate(header["finished"]):
-            result = Result(H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])})
+            result = Result(
+                H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])}
+            )
             self._finished.append(FinishedStart(result, entry["sigma2"]))
         self._stage = tuple(header["stage"]) if header["stage"] else None
         self._sigma2 = header["sigma2"]
-        state = {name.removeprefix("state."): tensor for name, tensor in tensors.items() if name.startswith("state.")}
-        self._state = {**header["scalars"], **state} if self._stage else None
+        self._state = _unpack(tensors, header["scalars"], header["lists"]) if self._stage else None
 
     def finished_starts(self) -> list[FinishedStart]:
         """Return the starts that had ended before the interruption."""
@@ -119,10 +121,8 @@ class Checkpoint:
         return state
 
     def _write(self) -> None:
-        state = self._state or {}
-        tensors = {f"state.{key}": value for key, value in state.items() if isinstance(value, Tensor)}
+        tensors, scalars, lists = _pack(self._state or {})
         tensors |= {f"finished{number}": start.result.H for number, start in enumerate(self._finished)}
-        scalars = {key: value for key, value in state.items() if not isinstance(value, Tensor)}
         header = {
             "kind": KIND,
             "version": VERSION,
@@ -130,6 +130,7 @@ class Checkpoint:
             "stage": self._stage,
             "sigma2": self._sigma2,
             "scalars": scalars,
+            "lists": lists,
             "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
         }
         storage.write(self.path, tensors, header)
@@ -146,6 +147,33 @@ class _StageJournal:
 
     def write(self, state: State) -> None:
         self.checkpoint.store(self.stage, self.sigma2, state)
+
+
+def _pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
+    """Return the tensors of a state by name, its plain values, and the lengths of its lists of tensors."""
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    lists: dict[str, int] = {}
+    for key, value in state.items():
+        if isinstance(value, Tensor):
+            tensors[f"state.{key}"] = value
+        elif isinstance(value, list) and all(isinstance(entry, Tensor) for entry in value):
+            lists[key] = len(value)
+            tensors |= {f"state.{key}.{number}": entry for number, entry in enumerate(value)}
+        else:
+            scalars[key] = value
+    return tensors, scalars, lists
+
+
+def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str, int]) -> State:
+    """Return the state that `_pack` took apart."""
+    single = {
+        name.removeprefix("state."): tensor
+        for name, tensor in tensors.items()
+        if name.startswith("state.") and name.count(".") == 1
+    }
+    several = {key: [tensors[f"state.{key}.{number}"] for number in range(length)] for key, length in lists.items()}
+    return {**scalars, **single, **several}
 
 
 def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:

@@ -5,13 +5,14 @@ z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
 
     ψ(z) = -h¹·t/η_1 - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz,    t = H_1ᵀk_1(X, x).
 
-`StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample.
+`StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample; next to
+a training sample, plain Newton steps stay with the stationary point that the sample itself has.
 `ProjectionEncoder` evaluates the paper's formulas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -23,6 +24,8 @@ from drkm.energy import Energy
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 SINGULAR = 1e-9
 MAX_NEWTON = 100
+#: relative residual and relative length of a move within which a point counts as next to a training sample
+LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-6
@@ -103,10 +106,10 @@ class StationaryEncoder:
         """Return the codes of points given by their kernel values with the training samples, m×n."""
         t = self.first.scores(k)
         nearest = self.first.nearest(k, 2)
-        codes, residual = self._minimise(t, self.H[nearest[:, 0]], tol)
+        codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
         if not ambiguity:
             return Encoding(codes, residual, None)
-        other, _ = self._minimise(t, self.H[nearest[:, -1]], tol)
+        other, _ = self._solve(t, self.H[nearest[:, -1]], tol)
         apart = (other - codes).norm(dim=1) > 1e-4 * codes.norm(dim=1).clamp_min(1e-300)
         return Encoding(codes, residual, apart)
 
@@ -115,13 +118,48 @@ class StationaryEncoder:
         gradient, _ = self._gradient(torch.zeros_like(codes[:, self.slices[0]]), codes)
         return self.eta[0] * gradient[:, self.slices[0]]
 
+    def _solve(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+        """Return a stationary point of ψ for each row, and its relative residual.
+
+        Next to a training sample its own stationary point is the answer, whether or not ψ has a minimum there: plain
+        Newton steps stay with it. Everywhere else ψ is minimised.
+        """
+        null = self.undetermined
+        start = z - (z @ null) @ null.T
+        tol = max(tol, 20 * torch.finfo(z.dtype).eps)
+        z, residual = self._follow(t, start, tol)
+        far = residual > tol
+        if far.any():
+            z[far], residual[far] = self._minimise(t[far], start[far], tol)
+        return z, residual
+
+    def _follow(self, t: Tensor, start: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+        """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
+        z, size = start.clone(), start.norm(dim=1)
+        residual = torch.full_like(z[:, 0], torch.inf)
+        last = torch.full_like(residual, 2 * LOCAL)
+        active = torch.arange(len(z), device=z.device)
+        for _ in range(MAX_LOCAL):
+            _, gradient, hessian, parts = self._expand(t[active], z[active])
+            relative = gradient.norm(dim=1) / parts
+            done = relative <= tol
+            residual[active[done]] = relative[done]
+            busy = ~done & (relative <= 0.5 * last[active])
+            if not busy.any():
+                break
+            active, gradient, hessian = active[busy], gradient[busy], hessian[busy]
+            last[active] = relative[busy]
+            moved = z[active] + self._newton_step(gradient, hessian, torch.sign)
+            short = (moved - start[active]).norm(dim=1) <= LOCAL_STEP * size[active]
+            z[active[short]] = moved[short]
+            active = active[short]
+        return z, residual
+
     def _minimise(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
-        null = self.undetermined
-        z = z - (z @ null) @ null.T
+        z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
-        tol = max(tol, 20 * torch.finfo(z.dtype).eps)
         for _ in range(MAX_NEWTON):
             value, gradient, hessian, size = self._expand(t[active], z[active])
             relative = gradient.norm(dim=1) / size
@@ -130,7 +168,7 @@ class StationaryEncoder:
             if not busy.any():
                 break
             active, value, gradient, hessian = active[busy], value[busy], gradient[busy], hessian[busy]
-            step = self._newton_step(gradient, hessian)
+            step = self._newton_step(gradient, hessian, torch.ones_like)
             moved = self._line_search(t[active], z[active], step, value, gradient)
             stuck = (moved == z[active]).all(dim=1)
             z[active] = moved
@@ -139,9 +177,10 @@ class StationaryEncoder:
                 break
         return z, residual
 
-    def _newton_step(self, gradient: Tensor, hessian: Tensor) -> Tensor:
+    def _newton_step(self, gradient: Tensor, hessian: Tensor, sign: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return -|Hess|⁻¹ times the gradient with the given signs: those of the eigenvalues, or all positive."""
         values, vectors = torch.linalg.eigh(hessian)
-        size = values.abs().clamp_min(NEWTON_FLOOR * self.scale)
+        size = sign(values) * values.abs().clamp_min(NEWTON_FLOOR * self.scale)
         coefficients = (vectors.mT @ gradient[:, :, None])[:, :, 0] / size
         step = -(vectors @ coefficients[:, :, None])[:, :, 0]
         null = self.undetermined
@@ -217,7 +256,8 @@ class ProjectionEncoder:
         for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
             codes.append(weight * coupling.gradient_own(codes[-1]))
         z = torch.cat(codes, dim=1)
-        return Encoding(z, torch.full_like(z[:, 0], torch.nan), None)
+        unknown = torch.full_like(z[:, 0], torch.nan)
+        return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes."""

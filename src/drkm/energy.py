@@ -6,7 +6,9 @@ of the paper, without its terms λ_l/2 tr(H_lᵀH_l), which are constant on the 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -14,8 +16,7 @@ from torch import Tensor
 
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, Gram, MovingGram, Strategy, SweptGram
-from drkm.kernels import Kernel, Pairwise, Precomputed
-
+from drkm.kernels import Isotropic, Kernel, Pairwise
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -28,6 +29,14 @@ class Evaluation(NamedTuple):
     gradient: Tensor
     #: one vector a layer but the last: the weight of a sample's own code in the pull of the layer above, or None
     curvature: tuple[Tensor | None, ...]
+
+
+@dataclass
+class Count:
+    """How often an energy was computed."""
+
+    evaluations: int = 0
+    hessian_products: int = 0
 
 
 class Energy:
@@ -68,8 +77,7 @@ class Energy:
         self.dtype, self.device = X.dtype, X.device
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
-        self.n_evaluations = 0
-        self.n_hessian_products = 0
+        self.count = Count()
         self.form_first()
 
     def form_first(self) -> None:
@@ -85,17 +93,28 @@ class Energy:
         if changed:
             self.form_first()
 
-    def restricted(self, index: Tensor) -> Energy | None:
-        """Return the energy of some of the samples, with the deep kernels stretched to the larger codes there.
+    def relative_widths(self) -> list[float | None]:
+        """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
+        return [
+            float(kernel.sigma2) * self.n / (2.0 * size) if isinstance(kernel, Isotropic) else None
+            for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
+        ]
 
-        Codes of m orthonormal rows are √(n/m) times larger than codes of n; None where a kernel cannot follow.
+    def widened(self) -> Energy | None:
+        """Return the energy with no deep kernel narrower than the spread of the codes it sees; None if none is.
+
+        It shares the first Gram matrix and the count of evaluations.
         """
-        deep = [kernel.stretched(self.n / len(index)) for kernel in self.kernels[1:]]
-        if any(kernel is None for kernel in deep):
+        narrow = [width is not None and width < 1 for width in self.relative_widths()]
+        if not any(narrow):
             return None
-        X = self.X[index][:, index] if isinstance(self.kernels[0], Precomputed) else self.X[index]
-        kernels = [self.kernels[0], *(kernel for kernel in deep if kernel is not None)]
-        return Energy(X, kernels, self.sizes, self.eta, self.strategy, self.center)
+        wider = copy.copy(self)
+        deep = zip(self.kernels[1:], self.sizes, narrow, strict=False)
+        wider.kernels = (
+            self.kernels[0],
+            *(k.with_parameters(sigma2=2.0 * size / self.n) if is_narrow else k for k, size, is_narrow in deep),
+        )
+        return wider
 
     def leading_of_first(self) -> Eigenpairs:
         """Return twice as many leading eigenpairs of K_1 as there are components, to a loose tolerance, once."""
@@ -125,7 +144,7 @@ class Energy:
 
     def layer_values(self, H: Tensor) -> list[float]:
         """Return the energy of each layer; J is their sum."""
-        self.n_evaluations += 1
+        self.count.evaluations += 1
         blocks = self.split(H)
         return [
             -0.5 / eta * _inner(A, self.gram(layer, H).matmul(A))
@@ -138,7 +157,7 @@ class Energy:
 
     def evaluate(self, H: Tensor) -> Evaluation:
         """Return J and its Euclidean gradient."""
-        self.n_evaluations += 1
+        self.count.evaluations += 1
         gradient = torch.empty_like(H)
         curvature: list[Tensor | None] = []
         value = 0.0
@@ -160,7 +179,7 @@ class Energy:
         blocks = self.split(H)
 
         def product(Z: Tensor) -> Tensor:
-            self.n_hessian_products += 1
+            self.count.hessian_products += 1
             directions = self.split(Z)
             out = torch.empty_like(Z)
             out[:, self.slices[0]] = self.first.matmul(directions[0]) / -self.eta[0]

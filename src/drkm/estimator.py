@@ -33,7 +33,7 @@ INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
 class ConstrDRKM(TransformerMixin, BaseEstimator):
     """Deep restricted kernel machine with orthogonality constraints.
 
-    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from the codes of
+    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of
     the layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
     J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
 
@@ -256,7 +256,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         encoding = self._encode(self._read(X), ambiguity=ambiguity)
-        return Encoding(*(None if part is None else inputs.write(part, X) for part in encoding))
+        return Encoding(*(None if part is None else inputs.write(part, X) for part in encoding))  # type: ignore[arg-type]
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data with the codes Z, as pre-images of their projections on the first layer."""
@@ -411,11 +411,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             return energy.kernels[0](points, energy.X)
 
     def _encode(self, points: Tensor, ambiguity: bool = False) -> Encoding:
-        parts = [self._encoder.encode(self._kernel_rows(rows), ambiguity=ambiguity) for rows in points.split(BATCH_ROWS)]
-        codes, residual, ambiguous = (
-            None if part[0] is None else torch.cat(part) for part in zip(*parts, strict=True)
-        )
-        return Encoding(codes @ self._rotation, residual, ambiguous)
+        parts = [
+            self._encoder.encode(self._kernel_rows(rows), ambiguity=ambiguity) for rows in points.split(BATCH_ROWS)
+        ]
+        codes = torch.cat([part.codes for part in parts]) @ self._rotation
+        ambiguous = torch.cat([part.ambiguous for part in parts if part.ambiguous is not None]) if ambiguity else None
+        return Encoding(codes, torch.cat([part.residual for part in parts]), ambiguous)
 
     def _component_columns(self, components: Any) -> list[int]:
         """Return the columns of the codes that a description of components names."""
@@ -437,7 +438,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 raise ValueError(f"components: layers are 1 to {len(slices)}, got {layer}")
             block = slices[layer - 1]
             if not 0 <= index < block.stop - block.start:
-                raise ValueError(f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}")
+                raise ValueError(
+                    f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}"
+                )
             columns.append(block.start + index)
         if not columns:
             raise ValueError("components: expected at least one component, got none")

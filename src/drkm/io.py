@@ -107,7 +107,9 @@ def load(
     try:
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({error})") from error
+        raise ValueError(
+            f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({error})"
+        ) from error
 
 
 def _rebuild(
@@ -115,15 +117,13 @@ def _rebuild(
 ) -> ConstrDRKM:
     from drkm import parameters
 
-    chosen = {name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()}
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
+    }
     X, H = tensors["X"], tensors["H"]
-    layers = [
-        _kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
-    ]
+    layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
     model = kind(**chosen, kernel=list(layers))
-    energy = Energy(
-        X, layers, header["sizes"], header["eta"], parameters.strategy(model.gram), bool(model.center)
-    )
+    energy = Energy(X, layers, header["sizes"], header["eta"], parameters.strategy(model.gram), bool(model.center))
     facts = header["result"]
     result = Result(H=H, **{**facts, "status": Status(facts["status"])})
     count = len(layers)
@@ -158,7 +158,8 @@ def _kernel(
         raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
     if layer + 1 not in feature_maps:
         raise ValueError(
-            f"feature_maps: the model has a feature map in layer {layer + 1}, pass it as feature_maps={{{layer + 1}: map}}"
+            f"feature_maps: the model has a feature map in layer {layer + 1}, "
+            f"pass it as feature_maps={{{layer + 1}: map}}"
         )
     settings = entry["parameters"]
     chosen = feature_maps[layer + 1]

@@ -66,13 +66,13 @@ def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
         A = A - A.mean(dim=0) if energy.center else A
         optimiser = torch.optim.LBFGS(kernel.module_parameters(), max_iter=steps, line_search_fn="strong_wolfe")
 
-        def closure(kernel=kernel, U=U, A=A, eta=eta, optimiser=optimiser) -> Tensor:  # type: ignore[no-untyped-def]
+        def closure(kernel=kernel, U=U, A=A, eta=eta, optimiser=optimiser) -> Tensor:
             optimiser.zero_grad()
             loss = -0.5 / eta * (kernel.features(U).T @ A).square().sum()
             loss.backward()
             return loss
 
-        optimiser.step(closure)  # type: ignore[no-untyped-call]
+        optimiser.step(closure)
     if 0 in trainable_layers(energy):
         energy.form_first()
     return abs(energy.value(H) - before) / max(abs(before), 1e-300)

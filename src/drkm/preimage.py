@@ -95,9 +95,7 @@ class Components:
     def scores(self, k_rows: Tensor) -> Tensor:
         """Return t = H_Cᵀk (m×c) from raw kernel rows k_1(x*, X) (m×n), centred if the components are."""
         if k_rows.ndim != 2 or k_rows.shape[1] != self.n:
-            raise ValueError(
-                f"k_rows: expected {self.n} columns, one a training point, got {tuple(k_rows.shape)}"
-            )
+            raise ValueError(f"k_rows: expected {self.n} columns, one a training point, got {tuple(k_rows.shape)}")
         return k_rows @ self.H - self.mean_scores
 
     def coordinates(self, k_rows: Tensor) -> Tensor:
@@ -213,9 +211,7 @@ def preimage(
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}")
     size = batch_size or BATCH_ROWS
     parts = [
-        _one_batch(
-            components, coordinates[i : i + size], None if start is None else start[i : i + size], search
-        )
+        _one_batch(components, coordinates[i : i + size], None if start is None else start[i : i + size], search)
         for i in range(0, len(coordinates), size)
     ]
     if not parts:
@@ -289,9 +285,7 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
         begin, begin_residual = start.to(default), components.residual(start.to(default), coordinates)
         if isinstance(components.kernel, Isotropic):
             # S(x) = Σ β_i k(x, x_i) from the residual 1 - 2S(x) + ‖P‖².
-            S, S_best = (
-                0.5 * (1 + components.norm2(coordinates) - r) for r in (begin_residual, default_residual)
-            )
+            S, S_best = (0.5 * (1 + components.norm2(coordinates) - r) for r in (begin_residual, default_residual))
             vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)
             begin = torch.where(vanished[:, None], default, begin)
     found = search.run(coordinates, begin)

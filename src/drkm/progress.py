@@ -13,7 +13,7 @@ class ProgressBar:
     def __init__(self, tol: float):
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
-        self.bar = tqdm(total=100, desc="fit", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} {postfix}")
+        self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:20}| {elapsed} {desc}")
 
     def __call__(self, entry: dict[str, float]) -> None:
         """Move the bar to an entry of the history."""
@@ -21,11 +21,13 @@ class ProgressBar:
         if self.begin is None or entry["iteration"] == 0:
             self.begin = max(stationarity, 10 * self.tol)
         share = math.log(self.begin / stationarity) / math.log(self.begin / self.tol)
-        self.bar.n = round(100 * min(max(share, self.bar.n / 100), 1.0))
-        self.bar.set_postfix_str(
-            f"iteration {entry['iteration']}, J {entry['objective']:.6g}, stationarity {entry['stationarity']:.1e}"
+        self.bar.set_description_str(
+            f"iteration {entry['iteration']}, J {entry['objective']:.6g}, stationarity {entry['stationarity']:.1e}",
+            refresh=False,
         )
+        self.bar.update(round(100 * min(max(share, self.bar.n / 100), 1.0)) - self.bar.n)
 
     def close(self) -> None:
-        """End the bar's line."""
+        """Show the last state and end the bar's line."""
+        self.bar.refresh()
         self.bar.close()

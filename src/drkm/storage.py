@@ -20,7 +20,9 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     from safetensors.torch import save
 
     target = Path(path)
-    data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {HEADER: json.dumps(header)})
+    data = save(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {HEADER: json.dumps(header)}
+    )
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
@@ -53,7 +55,8 @@ def read(
             if ours and header.get("version", 0) > version:
                 newer = header["version"]
                 raise ValueError(
-                    f"path: {target} was written by a newer drkm (format {newer}, this one reads up to {version}): upgrade drkm"
+                    f"path: {target} was written by a newer drkm (format {newer}, this one reads up to {version}): "
+                    "upgrade drkm"
                 )
             if ours:
                 return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dict

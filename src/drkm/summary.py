@@ -32,7 +32,7 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         foot.append(f"best of {len(trained.objectives)} starts: {spread}")
     if undetermined:
         foot.append(
-            f"{undetermined} direction{'s' if undetermined > 1 else ''} of the codes cannot be determined for new points: "
-            "the energy does not depend on them"
+            f"{undetermined} direction{'s' if undetermined > 1 else ''} of the codes cannot be determined "
+            "for new points: the energy does not depend on them"
         )
     return "\n".join([head, *lines, *foot])

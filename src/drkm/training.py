@@ -152,6 +152,8 @@ def _solve(
         tol=tol,
         max_iter=plan.max_iter,
         max_seconds=plan.max_seconds,
+        # A caller who gives the codes to begin with means these.
+        prepare=not isinstance(plan.init, Tensor),
         consistent=plan.consistent and tol == plan.tol,
         callbacks=plan.callbacks,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,

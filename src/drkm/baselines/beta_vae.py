@@ -187,9 +187,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
             raise ValueError(f"index: takes an integer from 0 to {n_latents - 1}, got {index!r}")
         settings = np.asarray(values, dtype=np.float32)
         if settings.ndim != 1 or len(settings) == 0:
-            raise ValueError(
-                f"values: takes a 1-d array with at least one number, got shape {settings.shape}"
-            )
+            raise ValueError(f"values: takes a 1-d array with at least one number, got shape {settings.shape}")
         start = np.zeros(n_latents, dtype=np.float32) if base is None else np.asarray(base)
         if start.shape != (n_latents,):
             start = self.transform(start[None])[0]
@@ -257,9 +255,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
             _check_integer(name, getattr(self, name), least)
         _check_number("beta", self.beta, "a finite number >= 0", lambda v: 0 <= v < math.inf)
         _check_number("learning_rate", self.learning_rate, "a finite number > 0", lambda v: 0 < v < math.inf)
-        _check_number(
-            "validation_fraction", self.validation_fraction, "a number in [0, 1)", lambda v: 0 <= v < 1
-        )
+        _check_number("validation_fraction", self.validation_fraction, "a number in [0, 1)", lambda v: 0 <= v < 1)
         if self.max_seconds is not None:
             _check_number("max_seconds", self.max_seconds, "None or a number > 0", lambda v: v > 0)
         return Schedule(

@@ -121,11 +121,7 @@ def verify(name: str | None = None) -> list[FileCheck]:
         for file in info.files:
             path = _download.data_dir() / file.name
             if not path.is_file():
-                note = (
-                    "not needed: images are drawn"
-                    if info.drawn
-                    else f"download it, or place {file.url} there"
-                )
+                note = "not needed: images are drawn" if info.drawn else f"download it, or place {file.url} there"
                 checks.append(FileCheck(info.name, path, "missing", note))
             elif _download.is_intact(path, file):
                 checks.append(FileCheck(info.name, path, "ok", file.checksum))

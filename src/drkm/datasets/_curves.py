@@ -52,9 +52,7 @@ class Segment:
 class Arc:
     """The arc of a circle from angle ``start``, counter-clockwise over ``sweep`` <= 2π radians."""
 
-    def __init__(
-        self, centre: ArrayLike, radius: float, start: float = 0.0, sweep: float = 2 * np.pi
-    ) -> None:
+    def __init__(self, centre: ArrayLike, radius: float, start: float = 0.0, sweep: float = 2 * np.pi) -> None:
         self.centre = np.asarray(centre, dtype=float)
         self.radius = float(radius)
         self.start = float(start)
@@ -159,9 +157,7 @@ class Curve:
         self.parts = tuple(tuple(part) for part in parts)
         weights = np.ones(len(self.parts)) if shares is None else np.asarray(shares, dtype=float)
         if len(self.parts) == 0 or weights.shape != (len(self.parts),) or not np.all(weights > 0):
-            raise ValueError(
-                f"shares: takes one positive number for each of {len(self.parts)} parts, got {shares!r}"
-            )
+            raise ValueError(f"shares: takes one positive number for each of {len(self.parts)} parts, got {shares!r}")
         self.shares = weights / weights.sum()
         self._pieces = [piece for part in self.parts for piece in part]
         self._starts = np.concatenate([[0.0], np.cumsum([piece.length for piece in self._pieces])])
@@ -236,10 +232,7 @@ class Curve:
         bounds = np.floor(np.concatenate([[0.0], np.cumsum(self.shares)]) * n_samples + 0.5).astype(int)
         ends = np.cumsum(self.part_lengths)
         starts = ends - self.part_lengths
-        s = [
-            starts[k] + self.part_lengths[k] * rng.random(bounds[k + 1] - bounds[k])
-            for k in range(len(self.parts))
-        ]
+        s = [starts[k] + self.part_lengths[k] * rng.random(bounds[k + 1] - bounds[k]) for k in range(len(self.parts))]
         # Shuffled, so that the first rows are a fair sample too: callers split sets by slicing.
         return self.points_at(rng.permutation(np.minimum(np.concatenate(s), self.length)))
 

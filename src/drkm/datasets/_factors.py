@@ -66,9 +66,7 @@ class FactorDataset(ABC):
         checked = self._check(factors)
         return self._images(checked, self._rows_of(checked))
 
-    def sample(
-        self, n: int, random_state: RandomState = None, replace: bool = False
-    ) -> tuple[Images, Factors]:
+    def sample(self, n: int, random_state: RandomState = None, replace: bool = False) -> tuple[Images, Factors]:
         """Draw images uniformly at random.
 
         Parameters
@@ -108,9 +106,7 @@ class FactorDataset(ABC):
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise ValueError(f"rows: takes a 1-d integer array, got {numbers.dtype} of shape {numbers.shape}")
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
-            raise ValueError(
-                f"rows: takes numbers from 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}"
-            )
+            raise ValueError(f"rows: takes numbers from 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}")
         return numbers.astype(np.int64)
 
     def _check(self, factors: ArrayLike) -> Factors:
@@ -124,9 +120,7 @@ class FactorDataset(ABC):
             raise ValueError(f"factors: takes integer class indices, got {given.dtype}")
         for name, size, column in zip(self.factor_names, self.factor_sizes, given.T, strict=True):
             if len(column) and not (column.min() >= 0 and column.max() < size):
-                raise ValueError(
-                    f"factors: {name} takes 0 to {size - 1}, got {column.min()} to {column.max()}"
-                )
+                raise ValueError(f"factors: {name} takes 0 to {size - 1}, got {column.min()} to {column.max()}")
         return given.astype(np.int64)
 
 
@@ -172,9 +166,7 @@ class ArrayDataset(FactorDataset):
         names, sizes = np.array(self.factor_names), np.array(self.factor_sizes)
         factors = self._factors.astype(np.int16)
         with open(path, "wb") as stream:
-            np.savez_compressed(
-                stream, images=self._stored, factors=factors, factor_names=names, factor_sizes=sizes
-            )
+            np.savez_compressed(stream, images=self._stored, factors=factors, factor_names=names, factor_sizes=sizes)
 
     def _rows_of(self, factors: Factors) -> NDArray[np.int64]:
         rows = self._row_at[super()._rows_of(factors)]

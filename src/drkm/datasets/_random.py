@@ -20,15 +20,9 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         return np.random.Generator(random_state._bit_generator)
     if random_state is None:
         return np.random.default_rng()
-    if (
-        isinstance(random_state, numbers.Integral)
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.default_rng(int(random_state))
-    raise ValueError(
-        f"random_state: takes None, an integer >= 0 or a numpy random generator, got {random_state!r}"
-    )
+    raise ValueError(f"random_state: takes None, an integer >= 0 or a numpy random generator, got {random_state!r}")
 
 
 def check_count(value: object, name: str, minimum: int = 1) -> int:

@@ -52,12 +52,7 @@ class RenderedDSprites(FactorDataset):
 
 def _check_values(name: str, given: ArrayLike) -> NDArray:
     values = np.asarray(given)
-    if (
-        values.ndim != 1
-        or len(values) == 0
-        or values.dtype.kind not in "iuf"
-        or not np.all(np.isfinite(values))
-    ):
+    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)):
         raise ValueError(f"values: {name} takes a 1-d array of finite numbers, got {given!r}")
     if name == "shape":
         if not np.all(np.isin(values, np.arange(len(SHAPES)))):
@@ -91,9 +86,7 @@ def read_original(path: Path, factor_sizes: tuple[int, ...] = FACTOR_SIZES) -> P
         grid = (1, *factor_sizes)
         classes = file.read("latents_classes", 1 << 28)
         if not np.array_equal(classes, np.stack(np.unravel_index(np.arange(n), grid), axis=1)):
-            raise DatasetError(
-                f"{path}: 'latents_classes' are not the rows of the factor grid {grid} in order"
-            )
+            raise DatasetError(f"{path}: 'latents_classes' are not the rows of the factor grid {grid} in order")
         for start, images in file.read_rows("imgs", (n, SIZE, SIZE), "uint8"):
             if images.max() > 1:
                 raise DatasetError(f"{path}: pixels should be 0 or 1, found {images.max()}")

@@ -33,9 +33,7 @@ class NoisyDSprites(FactorDataset):
     def __init__(self, sprites: FactorDataset, definition: str = "gaussian", seed: int = 0) -> None:
         if definition not in DEFINITIONS:
             raise ValueError(f"definition: takes 'gaussian' or 'uniform', got {definition!r}")
-        super().__init__(
-            "noisy_dsprites", sprites.factor_names, sprites.factor_sizes, (*sprites.image_shape, 3)
-        )
+        super().__init__("noisy_dsprites", sprites.factor_names, sprites.factor_sizes, (*sprites.image_shape, 3))
         self.definition = definition
         self.seed = check_count(seed, "seed", minimum=0)
         if self.seed >= 1 << 64:

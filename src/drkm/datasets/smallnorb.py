@@ -36,9 +36,7 @@ def read_matrix(path: Path, shape: tuple[int, ...], dtype: str) -> Iterator[NDAr
         magic, ndim = struct.unpack("<ii", stream.read(8))
         found = _DTYPES.get(magic)
         if found is None or not 1 <= ndim <= 8:
-            raise DatasetError(
-                f"{path}: is not a SmallNORB matrix (magic number {magic:#x}, {ndim} dimensions)"
-            )
+            raise DatasetError(f"{path}: is not a SmallNORB matrix (magic number {magic:#x}, {ndim} dimensions)")
         stored = max(3, ndim)
         sizes = struct.unpack(f"<{stored}i", stream.read(4 * stored))[:ndim]
         if sizes != shape or found != np.dtype(dtype):
@@ -94,9 +92,7 @@ def read_original(folder: Path, instance: int | None = 0) -> ArrayDataset:
 
 def _read_compact(path: Path, instance: int | None) -> ArrayDataset:
     if instance != 0:
-        raise DatasetError(
-            f"{path}: holds instance 0 alone, got instance={'all' if instance is None else instance!r}"
-        )
+        raise DatasetError(f"{path}: holds instance 0 alone, got instance={'all' if instance is None else instance!r}")
     names, sizes = (FACTOR_NAMES[0], *FACTOR_NAMES[2:]), (FACTOR_SIZES[0], *FACTOR_SIZES[2:])
     images, factors, _ = read_compact(path, "smallnorb", names, IMAGE_SHAPE)
     with reading(path, "a compact SmallNORB file"):

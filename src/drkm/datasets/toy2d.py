@@ -62,9 +62,7 @@ def _make(curve: Curve, n_samples: int, noise: float, random_state: RandomState)
     return clean + float(noise) * rng.standard_normal(clean.shape), clean
 
 
-def make_square(
-    n_samples: int = 1000, noise: float = 0.1, random_state: RandomState = None
-) -> tuple[Array, Array]:
+def make_square(n_samples: int = 1000, noise: float = 0.1, random_state: RandomState = None) -> tuple[Array, Array]:
     """Make noisy points on the outline of a square of side 2 at the origin.
 
     Parameters

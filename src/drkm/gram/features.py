@@ -42,7 +42,7 @@ class FeatureGram(MovingGram):
         """Return the derivatives along (dU, dA), by forward over reverse differentiation."""
 
         def both(U: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
-            phi, backward = torch.func.vjp(self.kernel.features, U)
+            phi, backward = torch.func.vjp(self.kernel.features, U)[:2]
             AtPhi = A.T @ phi
             return phi @ AtPhi.T, backward(A @ AtPhi)[0]
 

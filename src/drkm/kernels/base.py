@@ -48,10 +48,6 @@ class Kernel(ABC):
         """
         return self
 
-    def stretched(self, factor: float) -> Kernel | None:
-        """Return the kernel k' with k'(√factor·x, √factor·y) = k(x, y), or None where there is no such kernel."""
-        return None
-
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as plain numbers and strings."""
@@ -121,10 +117,6 @@ class Isotropic(Pairwise):
 
         return self.with_parameters(sigma2=resolve_bandwidth(self.sigma2, points, layer=layer))  # type: ignore[return-value]
 
-    def stretched(self, factor: float) -> Kernel:
-        """Return the kernel with σ² multiplied by the factor."""
-        return self.with_parameters(sigma2=float(self.sigma2) * factor)
-
     @property
     def pull_scale(self) -> float:
         """1/σ²."""
@@ -156,10 +148,6 @@ class DotProduct(Pairwise):
     is_isotropic = False
     gamma: float | str
     offset: float
-
-    def stretched(self, factor: float) -> Kernel:
-        """Return the kernel with γ divided by the factor."""
-        return self.with_parameters(gamma=float(self.gamma) / factor)
 
     @property
     def pull_scale(self) -> float:
@@ -196,4 +184,3 @@ class Explicit(Kernel):
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ‖φ(x)‖²."""
         return self.features(x).square().sum(dim=1)
-

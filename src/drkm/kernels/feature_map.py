@@ -56,7 +56,7 @@ class FeatureMap(Explicit):
         return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
-        """Return the kernel with a copy of its module beside the data, after a look at what it returns for a few rows."""
+        """Return the kernel with a copy of its module beside the data, after a look at a few of its values."""
         rows = min(len(points), 8)
         kernel = self
         if isinstance(self.map, torch.nn.Module):
@@ -66,7 +66,9 @@ class FeatureMap(Explicit):
             phi = kernel.map(points[:rows])
         if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
-            raise ValueError(f"kernel: the feature map of layer {layer} must return {rows}×D values for {rows} rows, got {got}")
+            raise ValueError(
+                f"kernel: the feature map of layer {layer} must return {rows}×D values for {rows} rows, got {got}"
+            )
         if not torch.isfinite(phi).all():
             raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")
         return kernel

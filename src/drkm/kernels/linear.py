@@ -26,10 +26,6 @@ class Linear(Explicit):
 class Cosine(Explicit):
     """k(x, y) = x·y / (‖x‖ ‖y‖); a zero vector has kernel value 0 with everything."""
 
-    def stretched(self, factor: float) -> Cosine:
-        """Return the kernel itself: it does not see lengths."""
-        return self
-
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""
         norm2 = x.square().sum(dim=1, keepdim=True)

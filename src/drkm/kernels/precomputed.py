@@ -34,5 +34,7 @@ class Precomputed(Kernel):
             raise ValueError(f"X: a precomputed Gram matrix must be square, got {shape}")
         asymmetry = (points - points.T).abs().max().item()
         if asymmetry > 1e-6 * points.abs().max().item():
-            raise ValueError(f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g}")
+            raise ValueError(
+                f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g}"
+            )
         return self

@@ -94,11 +94,7 @@ def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, siz
         test[:, code] = np.searchsorted(edges, test_codes[:, code])
     bins = int(train.max()) + 1
     cell = (train + np.arange(m) * bins).ravel()
-    order = (
-        np.argsort(cell.astype(np.int16), kind="stable")
-        if m * bins < 2**15
-        else np.argsort(cell, kind="stable")
-    )
+    order = np.argsort(cell.astype(np.int16), kind="stable") if m * bins < 2**15 else np.argsort(cell, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=m * bins))])
     members = csr_array((np.ones(n * m, dtype=np.float32), order // m, start), shape=(m * bins, n))
     return Binned(train, test, members, bins)

@@ -90,9 +90,7 @@ def chance(
     shuffled on its own: the level is that of independent codes.
     """
     function = _find(metric)
-    scores = [
-        float(result) for result in shuffled_results(function, codes, factors, repeats, random_state, options)
-    ]
+    scores = [float(result) for result in shuffled_results(function, codes, factors, repeats, random_state, options)]
     return summarize(scores)
 
 

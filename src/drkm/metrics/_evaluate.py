@@ -213,9 +213,7 @@ def evaluate(
         if name == "sap" and continuous:
             options["continuous"] = True
         given = factors if options.get("continuous") else labels
-        results[name] = (
-            METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
-        )
+        results[name] = METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
         count = repeats or _REPEATS.get(name, 20)
         shuffled = list(shuffled_results(METRICS[name], z, given, count, random_state, options))
         for attribute, label, better in _ROWS[name]:
@@ -224,7 +222,5 @@ def evaluate(
             rows.append(Row(name, label, score, level.score, level.sd, count, better))
     pruned = results.get("factor_vae")
     if pruned is not None and pruned.active.size == 0:  # type: ignore[attr-defined]
-        notes.append(
-            "FactorVAE: every code has a standard deviation below 0.05 and was pruned; pass standardize=True"
-        )
+        notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned; pass standardize=True")
     return Evaluation(tuple(rows), results, tuple(notes))

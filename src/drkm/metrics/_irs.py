@@ -105,9 +105,7 @@ def irs(
     if standardize:
         z = standardized(z)
     largest = np.abs(z - z.mean(axis=0)).max(axis=0)
-    deviation = np.stack(
-        [_mean_deviation(z, labels[:, i], sizes[i], quantile) for i in range(y.count)], axis=1
-    )
+    deviation = np.stack([_mean_deviation(z, labels[:, i], sizes[i], quantile) for i in range(y.count)], axis=1)
     matrix = 1.0 - deviation / largest[:, None]
     scores = matrix.max(axis=1)
     return IRS(

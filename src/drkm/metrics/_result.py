@@ -13,9 +13,7 @@ def _show(value: Any) -> str:
         return f"{value:.4f}"
     if isinstance(value, np.ndarray):
         if value.ndim == 1 and value.size <= 12:
-            return np.array2string(
-                value, precision=3, suppress_small=True, separator=", ", max_line_width=200
-            )
+            return np.array2string(value, precision=3, suppress_small=True, separator=", ", max_line_width=200)
         return "<" + "×".join(str(size) for size in value.shape) + " array>"
     return repr(value)
 

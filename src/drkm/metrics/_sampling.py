@@ -99,9 +99,7 @@ class GridSampler:
         return np.stack([first, fixed]) if pairs else fixed
 
 
-def make_sampler(
-    codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str
-) -> RowSampler | GridSampler:
+def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str) -> RowSampler | GridSampler:
     """The sampler for given rows (``factor_sizes`` None) or for a full grid, after checking either.
 
     Parameters

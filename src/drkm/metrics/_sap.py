@@ -127,9 +127,7 @@ def _accuracies(z: np.ndarray, y: Factors, test_z: np.ndarray, test_y: Factors) 
         first = machines.stop
         truth = match_labels(y, test_y, j)
         for code in range(z.shape[1]):
-            decision = (
-                np.multiply.outer(test_z[:, code], weights[code, machines]) + intercepts[code, machines]
-            )
+            decision = np.multiply.outer(test_z[:, code], weights[code, machines]) + intercepts[code, machines]
             predicted = (decision[:, 0] > 0).astype(np.intp) if size == 2 else decision.argmax(axis=1)
             matrix[code, j] = np.mean(predicted == truth)
     return matrix

@@ -67,9 +67,9 @@ def fit_one_against_rest(
 
 def _prepare(codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], penalty: float) -> _Problems:
     n, m = codes.shape
-    counts = np.concatenate(
-        [np.bincount(labels[:, j], minlength=size) for j, size in enumerate(sizes)]
-    ).astype(np.float64)
+    counts = np.concatenate([np.bincount(labels[:, j], minlength=size) for j, size in enumerate(sizes)]).astype(
+        np.float64
+    )
     n_classes = np.repeat(np.array(sizes), sizes)
     offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     balanced = penalty * n / (n_classes * counts)
@@ -114,9 +114,7 @@ def _prepare(codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], pena
     )
 
 
-def _stretch(
-    problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _stretch(problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float) -> tuple[np.ndarray, np.ndarray]:
     """First and last sorted row with sign·(w x + beta) < 1, for every problem."""
     m, n = problems.sorted_codes.shape
     flat = w == 0

@@ -22,18 +22,14 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}")
     if array.ndim != 2:
-        raise ValueError(
-            f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}"
-        )
+        raise ValueError(f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}")
     if array.shape[0] == 0:
         raise ValueError(f"{name}: expected at least one row, got none")
     if array.shape[1] == 0:
         raise ValueError(f"{name}: expected at least one column, got none")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(
-            f"{name}: expected finite numbers, got {array[row, column]} in row {row}, column {column}"
-        )
+        raise ValueError(f"{name}: expected finite numbers, got {array[row, column]} in row {row}, column {column}")
     return array
 
 
@@ -104,9 +100,7 @@ def _encode(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return levels, labels.reshape(-1)
 
 
-def check_factors(
-    factors: Any, rows: int | None = None, name: str = "factors", codes: str = "codes"
-) -> Factors:
+def check_factors(factors: Any, rows: int | None = None, name: str = "factors", codes: str = "codes") -> Factors:
     """Factors with their labels.
 
     Parameters
@@ -263,9 +257,7 @@ def split(
         )
     other = check_factors(test_factors, test_codes.shape[0], "test_factors", "test_codes")
     if other.count != given.count:
-        raise ValueError(
-            f"test_factors: as many columns as factors are needed, {given.count}, got {other.count}"
-        )
+        raise ValueError(f"test_factors: as many columns as factors are needed, {given.count}, got {other.count}")
     return codes, given, test_codes, other
 
 

@@ -15,6 +15,7 @@ from drkm.solvers.lbfgs import two_loop
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
 MAX_PENALTY = 100.0
 MAX_ROUNDS = 200
+NO_PAIRS: State = {"pairs_s": [], "pairs_y": []}
 
 
 @dataclass
@@ -50,7 +51,7 @@ class AugmentedLagrangian(Solver):
         Y = -stiefel.multipliers(H, G)
         mu = self.mu if self.mu is not None else float(G.norm())
         state = self._evaluate(energy, H, Y, mu)
-        return {**state, **self._empty(H), "Y": Y, "mu": mu, "last": 1.0, "inner_steps": 0, "rounds": 0}
+        return {**state, **NO_PAIRS, "Y": Y, "mu": mu, "last": 1.0, "inner_steps": 0, "rounds": 0}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Take one BFGS step, or update the multipliers when the round is solved well enough."""
@@ -58,11 +59,11 @@ class AugmentedLagrangian(Solver):
         if float(state["L"].norm()) <= target or state["inner_steps"] >= self.inner:
             return self._next_round(energy, state)
         H, L = state["H"], state["L"]
-        S, D = list(state["pairs_s"]), list(state["pairs_y"])
+        S, D = state["pairs_s"], state["pairs_y"]
         direction = -two_loop(L, S, D, lambda Z: Z if S else Z / float(L.norm()))
         slope = float((direction * L).sum())
         if slope >= 0:
-            return {**self._empty(H), "inner_steps": state["inner_steps"] + 1}
+            return {**NO_PAIRS, "inner_steps": state["inner_steps"] + 1}
         length = 1.0
         while length > MIN_LENGTH:
             trial = self._evaluate(energy, H + length * direction, state["Y"], state["mu"])
@@ -74,7 +75,7 @@ class AugmentedLagrangian(Solver):
         s, y = (trial["H"] - H).flatten(), (trial["L"] - L).flatten()
         if float(torch.dot(s, y)) > 1e-12 * float(s.norm() * y.norm()):
             S, D = [*S, s][-self.memory :], [*D, y][-self.memory :]
-            trial |= {"pairs_s": torch.stack(S), "pairs_y": torch.stack(D)}
+            trial |= {"pairs_s": S, "pairs_y": D}
         return {**trial, "inner_steps": state["inner_steps"] + 1}
 
     def _next_round(self, energy: Energy, state: State) -> State:
@@ -89,17 +90,13 @@ class AugmentedLagrangian(Solver):
         new = self._evaluate(energy, H, Y, mu)
         return {
             **new,
-            **self._empty(H),
+            **NO_PAIRS,
             "Y": Y,
             "mu": mu,
             "last": feasibility,
             "inner_steps": 0,
             "rounds": state["rounds"] + 1,
         }
-
-    def _empty(self, H: Tensor) -> State:
-        empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
-        return {"pairs_s": empty, "pairs_y": empty}
 
     def _defect(self, H: Tensor) -> Tensor:
         defect = stiefel.gram(H, H)

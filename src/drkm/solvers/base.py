@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Protocol
 
 import torch
@@ -16,12 +16,13 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy
 
-#: Everything a solver carries from one iteration to the next: tensors, numbers and strings, so that it can be stored.
+#: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
+#: numbers, strings and None.
 #: Keys that every state has: H, objective, stationarity, status ("" while running).
 State = dict[str, Any]
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """Why a solver stopped."""
 
     CONVERGED = "converged"
@@ -100,6 +101,10 @@ class Solver(ABC):
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
 
+    def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
+        """Return where to begin instead of H; to be cut short when `is_late` says so."""
+        return H
+
     @abstractmethod
     def start(self, energy: Energy, H: Tensor) -> State:
         """Return the first state."""
@@ -108,7 +113,7 @@ class Solver(ABC):
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Return the next state; one that sets `status` ends the run."""
 
-    def resume(self, energy: Energy, state: State) -> None:
+    def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
 
 
@@ -140,38 +145,44 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 1000,
     max_seconds: float | None = None,
+    prepare: bool = True,
     consistent: bool = False,
     callbacks: Iterable[Callback] = (),
     journal: Journal | None = None,
 ) -> Result:
     """Run a solver from H until it converges or a limit is met.
 
-    With `consistent` the run goes on, past the tolerance, until the codes themselves are stationary to it: the encoder
-    then returns the codes of the training points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True. Ctrl-C ends the run with
-    the best point so far.
+    `prepare` lets the solver look for a better place to begin than H. With `consistent` the run goes on, past the
+    tolerance, until the codes themselves are stationary to it: the encoder then returns the codes of the training
+    points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True.
+    Ctrl-C ends the run with the best point so far.
     """
     clock = time.perf_counter()
-    resumed = journal.read() if journal else None
-    if resumed is None:
+    status: Status | None = None
+    state = journal.read() if journal else None
+    if state is not None:
+        solver.resume(energy, state)
+        energy.count.evaluations = int(state["evaluations"])
+    else:
         # A start off the manifold is a start all the same: solvers that stay on it begin at the nearest point.
         point = stiefel.polar(H) if solver.on_manifold else H
+        try:
+            if prepare:
+                point = solver.prepare(energy, point, lambda: _is_late(clock, max_seconds))
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
         state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
-    else:
-        state = resumed
-        solver.resume(energy, state)
-        energy.n_evaluations = int(state["evaluations"])
     spent = state["seconds"]
-    status: Status | None = None
     try:
-        while True:
+        while status is None:
             state["seconds"] = spent + time.perf_counter() - clock
-            state["evaluations"] = energy.n_evaluations
+            state["evaluations"] = energy.count.evaluations
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
-            stop = any([callback(entry) for callback in callbacks])
+            answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
-            status = _verdict(state, tol, limit, max_seconds, consistent, stop)
-            if status:
+            status = _verdict(state, tol, limit, max_seconds, consistent, any(answers))
+            if status is not None:
                 break
             if journal:
                 journal.write(state)
@@ -184,11 +195,15 @@ def solve(
         feasibility=stiefel.feasibility(state["H"]),
         stationarity=state["stationarity"],
         n_iter=state["iteration"],
-        n_evaluations=energy.n_evaluations,
+        n_evaluations=energy.count.evaluations,
         seconds=spent + time.perf_counter() - clock,
         status=status,
         history=state["history"],
     )
+
+
+def _is_late(clock: float, max_seconds: float | None) -> bool:
+    return max_seconds is not None and time.perf_counter() - clock > 0.5 * max_seconds
 
 
 def _record(state: State) -> dict[str, float]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy
 
-MAX_SWEEPS = 200
+MAX_SWEEPS = 100
 SWEEP_TOL = 1e-4
 PROXIMAL = 1e-3
 

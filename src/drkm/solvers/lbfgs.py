@@ -11,19 +11,14 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy, Evaluation
 from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.coarse import coarse_step
 from drkm.solvers.line_search import backtrack
-from drkm.solvers.nested import nested_step
-from drkm.solvers.preconditioner import row_preconditioner
+from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
+from drkm.solvers.warmup import warm_up
 
-#: A warm-up step is kept if it removes this fraction of the energy.
-WARMUP_GAIN = 1e-8
-#: At a start this close to stationary, warming up would only cost.
-WARMUP_ABOVE = 5e-3
-#: How far a nested problem is solved.
-NESTED_TOL, NESTED_ITER = 1e-3, 100
 #: No single step moves the codes farther than this, √S being the norm of H.
 MAX_STEP = 3.0
+#: Iterations between two refreshments of the preconditioner: it changes slowly.
+REFRESH = 5
 
 
 @dataclass
@@ -39,52 +34,38 @@ class LBFGS(Solver):
     memory : int
         Number of pairs kept.
     warmup : bool
-        Begin with a nested step (a solution on part of the samples) and with coarse steps (the frozen problem in a
-        small subspace); each is kept only if it lowers the energy.
+        Look for a good basin before the first iteration (`drkm.solvers.warmup`).
     """
 
     memory: int = 10
     warmup: bool = True
     name = "lbfgs"
 
+    def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
+        """Warm up, unless told not to."""
+        if not self.warmup:
+            return H
+
+        def minimise(energy: Energy, H: Tensor, tol: float, max_iter: int) -> Tensor:
+            state = self.start(energy, H)
+            for _ in range(max_iter):
+                if state["stationarity"] <= tol or state.get("status") or is_late():
+                    break
+                state = {**state, **self.step(energy, state, tol)}
+            return state["H"]
+
+        return warm_up(energy, H, minimise)
+
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
-        empty = torch.empty(0, H.numel(), dtype=H.dtype, device=H.device)
-        state = point(energy, H, energy.evaluate(H))
-        deep = len(energy.sizes) > 1
-        pending = ["nested", *["coarse"] * 4] if self.warmup and deep and state["stationarity"] > WARMUP_ABOVE else []
-        return {**state, "S": empty, "Y": empty, "pending": ",".join(pending)}
+        return {**point(energy, H, energy.evaluate(H)), "S": [], "Y": [], "age": 0}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
-        """Take the warm-up steps that pay, then one quasi-Newton step."""
-        pending = state["pending"].split(",") if state["pending"] else []
-        while pending:
-            kind = pending.pop(0)
-            candidate = self._warmup(kind, energy, state)
-            if candidate is not None:
-                evaluation = energy.evaluate(candidate)
-                if state["objective"] - evaluation.value > WARMUP_GAIN * abs(state["objective"]):
-                    return {**point(energy, candidate, evaluation), "pending": ",".join(pending)}
-            pending = [other for other in pending if other != kind]
-        return {**self._quasi_newton(energy, state), "pending": ""}
-
-    def _warmup(self, kind: str, energy: Energy, state: State) -> Tensor | None:
-        if kind == "coarse":
-            return coarse_step(energy, state["H"], state["G"])
-        return nested_step(energy, state["H"], self._solve_restricted)
-
-    def _solve_restricted(self, energy: Energy, H: Tensor) -> Tensor:
-        state = self.start(energy, H)
-        for _ in range(NESTED_ITER):
-            if state["stationarity"] <= NESTED_TOL or state.get("status"):
-                break
-            state = {**state, **self.step(energy, state, NESTED_TOL)}
-        return state["H"]
-
-    def _quasi_newton(self, energy: Energy, state: State) -> State:
+        """Take one quasi-Newton step."""
         H, R = state["H"], state["R"]
-        precondition = row_preconditioner(energy, _evaluation(state), state["multipliers"].clone())
-        S, Y = list(state["S"]), list(state["Y"])
+        refreshed = {} if state["age"] % REFRESH else fresh_preconditioner(energy, state)
+        precondition = RowPreconditioner(**(refreshed or {name: state[name] for name in ("basis", "scale")}))
+        S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
         slope = float((direction * R).sum())
         if slope > -1e-12 * float(direction.norm() * R.norm()):
@@ -94,15 +75,12 @@ class LBFGS(Solver):
         length = min(1.0, MAX_STEP / max(float(direction.norm()), 1e-300))
         found = backtrack(energy, H, direction, state["objective"], slope, length)
         if found is None:
-            if not len(state["S"]):
-                return {"status": Status.STALLED.value}
-            return {"S": state["S"][:0], "Y": state["Y"][:0]}
+            return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
         new = point(energy, *found)
         s, y = new["H"] - H, new["R"] - R
         if float((s * y).sum()) > 1e-10 * float(s.norm() * y.norm()):
             S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
-        stacked = {"S": torch.stack(S), "Y": torch.stack(Y)} if S else {"S": state["S"][:0], "Y": state["Y"][:0]}
-        return {**new, **stacked}
+        return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
 
 
 def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
@@ -124,11 +102,10 @@ def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
     return state
 
 
-def _evaluation(state: State) -> Evaluation:
-    curvature = []
-    while f"curvature{len(curvature)}" in state:
-        curvature.append(state[f"curvature{len(curvature)}"])
-    return Evaluation(state["objective"], state["G"], tuple(curvature))
+def fresh_preconditioner(energy: Energy, state: State) -> State:
+    """Return the parts of the row preconditioner at the present point."""
+    curvature = [state[f"curvature{layer}"] for layer in range(len(energy.sizes) - 1)]
+    return row_preconditioner(energy, state["multipliers"].clone(), curvature, state["H"].dtype)._asdict()
 
 
 def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:

@@ -78,7 +78,8 @@ class Penalty(Solver):
         H, out["m"], out["v"] = self._adam(state["H"], state["Q"], state["m"], state["v"], t)
         if self.learn_bandwidth:
             gradient = torch.tensor(
-                [energy.bandwidth_gradient(state["H"], layer) for layer in range(len(energy.sizes))], dtype=torch.float64
+                [energy.bandwidth_gradient(state["H"], layer) for layer in range(len(energy.sizes))],
+                dtype=torch.float64,
             )
             logs, out["m_log"], out["v_log"] = self._adam(
                 state["log_sigma2"], gradient, state["m_log"], state["v_log"], t

@@ -9,23 +9,38 @@ few thin products.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from drkm.energy import Energy, Evaluation
+from drkm.energy import Energy
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
 
 
-def row_preconditioner(energy: Energy, evaluation: Evaluation, multipliers: Tensor) -> Callable[[Tensor], Tensor]:
+class RowPreconditioner(NamedTuple):
+    """The map Z ↦ ((ZB) ∘ scale)Bᵀ; a scale of None means ones."""
+
+    basis: Tensor
+    scale: Tensor | None
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        """Return the preconditioned block."""
+        coordinates = Z @ self.basis
+        return (coordinates if self.scale is None else coordinates * self.scale) @ self.basis.T
+
+
+def row_preconditioner(
+    energy: Energy, multipliers: Tensor, curvature: Sequence[Tensor | None], dtype: torch.dtype
+) -> RowPreconditioner:
     """Return the map Z ↦ Z(-Λ + d_i E)⁻¹, made positive definite."""
     M = -multipliers
     # With more than one layer pulled on, only the lowest gets its own weight a row; the others get their mean.
-    rows = evaluation.curvature[0] if evaluation.curvature else None
-    for block, weight in zip(energy.slices[1:], evaluation.curvature[1:], strict=False):
+    rows = curvature[0] if curvature else None
+    for block, weight in zip(energy.slices[1:], curvature[1:], strict=False):
         if weight is not None:
             M[block, block].diagonal().add_(weight.mean().clamp_min(0).double())
     values, vectors = torch.linalg.eigh(M)
@@ -33,11 +48,9 @@ def row_preconditioner(energy: Energy, evaluation: Evaluation, multipliers: Tens
     values = values.clamp_min(FLOOR * values.mean().item() + torch.finfo(values.dtype).tiny)
     half = (vectors * values.rsqrt()) @ vectors.T
     if rows is None:
-        inverse = (half @ half).to(evaluation.gradient.dtype)
-        return lambda Z: Z @ inverse
+        return RowPreconditioner(half.to(dtype), None)
     # -Λ = half⁻², and half E half = Q diag(θ) Qᵀ turns the inverse of every row into one diagonal scaling.
     columns = half[:, energy.slices[0]]
     theta, Q = torch.linalg.eigh(columns @ columns.T)
-    basis = (half @ Q).to(evaluation.gradient.dtype)
-    scale = 1.0 / (1.0 + rows.clamp_min(0)[:, None] * theta.clamp_min(0).to(basis.dtype))
-    return lambda Z: ((Z @ basis) * scale) @ basis.T
+    scale = 1.0 / (1.0 + rows.clamp_min(0)[:, None] * theta.clamp_min(0).to(dtype))
+    return RowPreconditioner((half @ Q).to(dtype), scale)

@@ -12,8 +12,8 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.lbfgs import _evaluation, point
-from drkm.solvers.preconditioner import row_preconditioner
+from drkm.solvers.lbfgs import fresh_preconditioner, point
+from drkm.solvers.preconditioner import RowPreconditioner
 
 
 @dataclass
@@ -45,7 +45,7 @@ class TrustRegion(Solver):
         def hessian(Z: Tensor) -> Tensor:
             return stiefel.projection(H, euclidean(Z) - Z @ curvature)
 
-        raw = row_preconditioner(energy, _evaluation(state), state["multipliers"].clone())
+        raw = RowPreconditioner(**fresh_preconditioner(energy, state))
 
         def precondition(Z: Tensor) -> Tensor:
             return stiefel.projection(H, raw(Z))

@@ -1,0 +1,50 @@
+"""All benchmarks that need no GPU and no data files: python -m benchmarks [name …]."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+#: one thread for everybody, set before any of the libraries starts
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    if any(os.environ.get(name) != value for name, value in THREADS.items()):
+        os.environ.update(THREADS)
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
+    from benchmarks import (
+        algorithm_1,
+        best_energy,
+        datasets,
+        imports,
+        metrics,
+        one_layer,
+        preimage,
+        solvers,
+        warmup,
+    )
+
+    runs = {
+        "imports": imports.main,
+        "one_layer": one_layer.main,
+        "solvers": solvers.main,
+        "best_energy": best_energy.main,
+        "algorithm_1": algorithm_1.main,
+        "warmup": warmup.main,
+        "preimage": preimage.main,
+        "metrics": metrics.main,
+        "datasets": datasets.main,
+    }
+    names = sys.argv[1:] or list(runs)
+    unknown = [name for name in names if name not in runs]
+    if unknown:
+        sys.exit(f"unknown benchmark {', '.join(unknown)}, there are {', '.join(runs)}")
+    sys.argv = sys.argv[:1]
+    for name in names:
+        print(f"\n## {name}\n", flush=True)
+        runs[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Other ways to solve the same problem, each at its best: (problem, start, seconds) → the point reached, or None.
+
+All get the common start and the Gram matrix that it needed. A rival stops when its stationarity is at most 1e-6 or its
+time is over; the checks of those that do not measure stationarity themselves are not counted against them.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.problems import Problem
+from drkm import stiefel
+from drkm.solvers import Penalty, ProjectedGradient, solve
+
+TOL = 1e-6
+Rival = Callable[[Problem, Tensor, float], tuple[Tensor, float]]
+
+
+def projected_gradient_cached(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
+    """The authors' later method with our cached K_1 and closed-form gradient."""
+    result = solve(ProjectedGradient(), problem.energy, H, tol=TOL, max_iter=10**9, max_seconds=seconds)
+    return result.H, result.seconds
+
+
+def projected_gradient_published(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
+    """The same as published: automatic differentiation, both Gram matrices recomputed at every evaluation."""
+    clock = time.perf_counter()
+    length = 1.0
+
+    def gradient(H: Tensor) -> tuple[float, Tensor]:
+        H = H.clone().requires_grad_()
+        value = problem.cost(H)
+        return value.item(), torch.autograd.grad(value, H)[0]
+
+    value, G = gradient(H)
+    while stiefel.stationarity(H, G) > TOL and time.perf_counter() - clock < seconds:
+        length *= 2
+        while True:
+            trial = stiefel.polar(H - length * G)
+            with torch.no_grad():
+                trial_value = problem.cost(trial).item()
+            if trial_value <= value - 1e-4 / length * float((trial - H).square().sum()) or length < 1e-12:
+                break
+            length /= 2
+        H = trial
+        value, G = gradient(H)
+    return H, time.perf_counter() - clock
+
+
+def algorithm_1(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
+    """The paper's quadratic penalty with Adam, to the end of its schedule, with our closed-form gradient."""
+    result = solve(Penalty(), problem.energy, H, tol=TOL, max_seconds=seconds)
+    return result.H, result.seconds
+
+
+def pymanopt_rival(optimiser: str) -> Rival:
+    """pymanopt with its torch backend and K_1 cached."""
+
+    def run(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
+        import pymanopt
+
+        manifold = pymanopt.manifolds.Stiefel(*H.shape)
+        K1 = problem.energy.first.K  # type: ignore[attr-defined]
+
+        @pymanopt.function.pytorch(manifold)
+        def cost(H: Tensor) -> Tensor:
+            return problem.cost(H, K1)
+
+        # pymanopt stops on the plain norm of the gradient; ‖G‖ hardly changes on the way.
+        scale = float(problem.energy.evaluate(H).gradient.norm())
+        kind = getattr(pymanopt.optimizers, optimiser)
+        options = {"max_iterations": 10**7, "min_gradient_norm": TOL * scale, "min_step_size": 0.0, "verbosity": 0}
+        search = kind(max_time=seconds, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clock = time.perf_counter()
+            point = search.run(pymanopt.Problem(manifold, cost), initial_point=H.numpy()).point
+        return torch.from_numpy(np.asarray(point)), time.perf_counter() - clock
+
+    return run
+
+
+def geoopt_adam(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
+    """geoopt's Riemannian Adam on its Euclidean Stiefel manifold, with the best of three learning rates.
+
+    The rate is chosen in short runs, which are not counted.
+    """
+    rates = (1e-3, 3e-3, 1e-2)
+    pilots = {rate: problem.energy.value(_adam(problem, H, 0.05 * seconds, rate)[0]) for rate in rates}
+    return _adam(problem, H, seconds, min(pilots, key=lambda rate: pilots[rate]))
+
+
+def _adam(problem: Problem, H: Tensor, seconds: float, rate: float) -> tuple[Tensor, float]:
+    import geoopt
+
+    K1 = problem.energy.first.K  # type: ignore[attr-defined]
+    point = geoopt.ManifoldParameter(H.clone(), manifold=geoopt.EuclideanStiefel())
+    optimiser = geoopt.optim.RiemannianAdam([point], lr=rate, stabilize=10)
+    spent = 0.0
+    while True:
+        clock = time.perf_counter()
+        for _ in range(25):
+            optimiser.zero_grad()
+            problem.cost(point, K1).backward()
+            optimiser.step()
+        spent += time.perf_counter() - clock
+        now = stiefel.polar(point.detach())
+        if spent >= seconds or stationarity_of(problem, now) <= TOL:
+            return now, spent
+
+
+def stationarity_of(problem: Problem, H: Tensor) -> float:
+    return stiefel.stationarity(H, problem.energy.evaluate(H).gradient)
+
+
+RIVALS: dict[str, Rival] = {
+    "projected gradient, cached": projected_gradient_cached,
+    "projected gradient, published": projected_gradient_published,
+    "Algorithm 1": algorithm_1,
+    "pymanopt CG": pymanopt_rival("ConjugateGradient"),
+    "pymanopt TR": pymanopt_rival("TrustRegions"),
+    "geoopt Adam": geoopt_adam,
+}

@@ -1,0 +1,5 @@
+"""python -m drkm."""
+
+from drkm.cli import main
+
+main()

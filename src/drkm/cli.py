@@ -1,0 +1,20 @@
+"""The command `drkm`; what it can do is in `drkm.commands`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command, or say which extra it needs."""
+    try:
+        import typer  # noqa: F401 - only to see whether it is there
+    except ModuleNotFoundError:
+        sys.exit("drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'")
+    from drkm.commands import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The main job on embedded data: scikit-learn's handwritten digits."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def run(out: Path, n: int = 400) -> None:
+    """Fit a two-layer model to n digits, encode and denoise unseen ones, draw a figure and save the model."""
+    from sklearn.datasets import load_digits
+
+    from drkm import ConstrDRKM, load
+
+    out.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    order = np.random.RandomState(0).permutation(len(digits.data))
+    X, labels = digits.data[order] / 16, digits.target[order]
+    train, new = X[:n], X[n : n + 200]
+    print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components\n")
+    model = ConstrDRKM((10, 5), verbose=1).fit(train)
+    print(f"\n{model.summary()}\n")
+
+    start = time.perf_counter()
+    codes = model.encode(new)
+    print(
+        f"encoded {len(new)} unseen digits in {time.perf_counter() - start:.2f} s: "
+        f"largest residual {codes.residual.max():.0e}, {codes.ambiguous.mean():.0%} ambiguous"
+    )
+    noisy = new + 0.25 * np.random.RandomState(1).randn(*new.shape)
+    clean = model.denoise(noisy)
+    print(
+        f"denoised them from noise of 0.25: mean squared error {np.mean((noisy - new) ** 2):.4f} "
+        f"before, {np.mean((clean - new) ** 2):.4f} after"
+    )
+    model.save(out / "digits.safetensors")
+    same = np.array_equal(load(out / "digits.safetensors").transform(new), model.transform(new))
+    print(f"saved to {out / 'digits.safetensors'}; the loaded model gives {'the same' if same else 'OTHER'} codes")
+    path = draw(model, train, labels[:n], new[:8], noisy[:8], clean[:8], out / "digits.png")
+    print(f"figure in {path}")
+
+
+def draw(model, train, labels, new, noisy, clean, path: Path) -> Path:  # type: ignore[no-untyped-def]
+    """Draw the first codes of both layers, what the first components mean, and the denoised digits."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise SystemExit("drkm: figures need the extra 'plot': pip install 'drkm[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure = plt.figure(figsize=(11, 7.2), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+    scale = np.sqrt(len(train))
+    for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
+        block = model.layer_slices_[layer - 1]
+        # The leading component of a layer is close to constant; the two after it tell samples apart.
+        pair = model.codes_[:, block][:, 1:3] * scale
+        for digit in range(10):
+            chosen = labels == digit
+            axis.scatter(*pair[chosen].T, s=14, color=plt.cm.tab10(digit), label=str(digit), linewidths=0)
+        axis.set_title(f"Layer {layer}: second and third code of the training digits", fontsize=10)
+        axis.set_xlabel(f"√n · code {block.start + 1}")
+        axis.set_ylabel(f"√n · code {block.start + 2}")
+        axis.spines[["top", "right"]].set_visible(False)
+    top.axes[1].legend(title="digit", fontsize=8, title_fontsize=8, ncols=2, frameon=False, loc="best")
+    left, right = bottom.subfigures(1, 2)
+    spread = model.codes_[:, :4].std(axis=0)
+    grid = [model.traverse(1, i, model.codes_[0, i] + np.linspace(-2, 2, 7) * spread[i], base=0) for i in range(4)]
+    _images(left, grid, [f"code {i}" for i in range(4)], "One digit, one code of layer 1 moved by −2 … 2 deviations")
+    _images(right, [noisy, clean, new], ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path
+
+
+def _images(figure, rows, names, title) -> None:  # type: ignore[no-untyped-def]
+    figure.suptitle(title, fontsize=10)
+    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+    for line, name, images in zip(axes, names, rows, strict=True):
+        for axis, image in zip(line, images, strict=True):
+            axis.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=1)
+            axis.set_xticks([])
+            axis.set_yticks([])
+            for spine in axis.spines.values():
+                spine.set_linewidth(0.4)
+        line[0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
