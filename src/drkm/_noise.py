@@ -10,8 +10,8 @@ from torch import Tensor
 
 #: samples used to fit, to test, and as places of the mixture
 MAX_POINTS = 1500
-MAX_PLACES = 1000
-EM_STEPS = 150
+MAX_PLACES = 750
+EM_STEPS = 100
 #: ratio of neighbouring noise levels that are tried
 RATIO = 1.12
 

@@ -16,9 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", default="results", help="folder for figures and tables (default: results)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the data (default: 1)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes, -1 for all processors (default)")
+    parser.add_argument("--points", type=int, help="table1: training points, instead of those of the scale")
     options = parser.parse_args(arguments)
     for name in options.names:
-        for path in by_name(name)(options.scale, options.out, seed=options.seed, n_jobs=options.jobs):
+        more = {"points": options.points} if name == "table1" else {}
+        for path in by_name(name)(options.scale, options.out, seed=options.seed, n_jobs=options.jobs, **more):
             print(path)
 
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.experiments import check_scale
-from drkm.experiments._denoising import DEEP_ETA, DEEP_STEPS, DEEP_WIDTH, mean_squared_error, one_thread
+from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error, one_thread
 from drkm.experiments._output import save_figure, save_table
 from drkm.selection import denoising_losses, select
 
@@ -124,7 +124,7 @@ def choose(
         return _choose_rival(train, validation, noise, widths, sizes)
     if method == "one layer":
         grid: Any = {"n_components": [max(sizes.keep)], "sigma2": widths, "keep": list(sizes.keep)}
-        base = ConstrDRKM(tol=1e-5)
+        base = ConstrDRKM(tol=1e-5, encoder="projection")
     else:
         grid = [
             {
@@ -134,7 +134,7 @@ def choose(
             }
             for s in sizes.layers
         ]
-        base = ConstrDRKM(eta=DEEP_ETA, tol=1e-2, max_iter=DEEP_STEPS)
+        base = deep_base()
     found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1, n_jobs=n_jobs)
     best = found.best_params
     first = best["sigma2"] if isinstance(best["sigma2"], float) else best["sigma2"][0]
