@@ -79,7 +79,8 @@ class Sizes:
     rival_components: tuple[int, ...]
 
 
-#: equal selection effort: 3×16 candidates for one layer, 3×3×5 for two (quick: 3×12 and 3×4×3)
+#: equal selection effort over the same range of components: 3×15 candidates for one layer, 3×5×3 for two (quick:
+#: 3×12 and 3×4×3)
 SIZES = {
     "quick": Sizes(
         n_train=300,
@@ -87,7 +88,7 @@ SIZES = {
         widths=(5.0, 12.0, 30.0),
         deep_widths=(5.0, 12.0, 30.0),
         keep=(4, 5, 7, 9, 11, 14, 18, 23, 29, 37, 47, 60),
-        layers=(4, 8, 16, 30),
+        layers=(3, 7, 15, 30),
         fractions=(0.3, 0.6, 1.0),
         protocol=(0.005, 0.02, 0.1, 0.5, 2.0),
         rival_points=300,
@@ -98,9 +99,9 @@ SIZES = {
         n_validation=750,
         widths=(5.0, 12.0, 30.0),
         deep_widths=(5.0, 12.0, 30.0),
-        keep=tuple(round(5 * (130 / 5) ** (i / 15)) for i in range(16)),
-        layers=(8, 20, 50),
-        fractions=(0.2, 0.4, 0.6, 0.8, 1.0),
+        keep=tuple(round(4 * (112 / 4) ** (i / 14)) for i in range(15)),
+        layers=(3, 6, 12, 25, 56),
+        fractions=(0.33, 0.67, 1.0),
         protocol=(0.002, 0.01, 0.05, 0.5, 2.0),
         rival_points=750,
         rival_components=(8, 16, 32, 64),

@@ -27,7 +27,7 @@ def run(
     scale: str = "quick",
     out: str | Path = "results",
     *,
-    seed: int = 1,
+    seed: int = 2,
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> list[Path]:

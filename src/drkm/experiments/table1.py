@@ -38,7 +38,7 @@ def run(
     scale: str = "quick",
     out: str | Path = "results",
     *,
-    seed: int = 1,
+    seed: int = 2,
     n_jobs: int | None = -1,
     verbose: int = 1,
     points: int | None = None,
