@@ -184,8 +184,8 @@ def mean_shift(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
 
         return denoise
 
-    settings = [(f * noise**2, steps) for f in (1.0, 2.0, 4.0) for steps in (1, 3)]
-    settings += [(f * noise**2, None) for f in (0.1, 0.3)]
+    settings: list[tuple[float, int | None]] = [(f * noise**2, None) for f in (0.1, 0.3)]
+    settings += [(f * noise**2, steps) for f in (1.0, 2.0, 4.0) for steps in (1, 3)]
     best, (sigma2, steps) = _least_risk(problem, noise, {entry: shift(*entry) for entry in settings})
     text = f"σ²={sigma2:.3g}, {'converged' if steps is None else f'steps {steps}'}"
     return Outcome(best(problem.train), text, time.perf_counter() - clock)
