@@ -59,20 +59,29 @@ def test_risk_chooses_a_model_that_denoises_and_reconstruction_one_that_does_not
     assert "| candidate |" in by_risk.to_markdown()
 
 
-def test_layers_and_parameters_of_the_estimator_can_be_searched_in_parallel_with_the_same_result():
+LAYERS = [
+    {"n_components": [6, 10], "kernel": ["rbf", "matern"]},
+    {"n_components": [(4, 4)], "eta": [(1.0, 30.0)], "keep": [(4, 2), (4, 4)]},
+    {"n_components": [(4, 4)], "components": ["layer 1"]},
+]
+
+
+def test_layers_and_parameters_of_the_estimator_can_be_searched():
+    X, _ = make_half_circle(100, 0.1, random_state=2)
+    found = select(X, LAYERS, noise=0.1, draws=1)
+    assert [row["n_components"] for row in found.table] == [6, 6, 10, 10, 6, 8, 4]
+    assert found.table[4]["params"] == {"n_components": (4, 4), "eta": (1.0, 30.0), "keep": (4, 2)}
+
+
+@pytest.mark.slow
+def test_processes_do_not_change_the_result():
     X, _ = make_half_circle(160, 0.1, random_state=2)
-    grid = [
-        {"n_components": [6, 10], "kernel": ["rbf", "matern"]},
-        {"n_components": [(4, 4)], "eta": [(1.0, 30.0)], "keep": [(4, 2), (4, 4)]},
-        {"n_components": [(4, 4)], "components": ["layer 1"]},
-    ]
-    alone = select(X, grid, noise=0.1, draws=1)
-    together = select(X, grid, noise=0.1, draws=1, n_jobs=2)
+    alone = select(X, LAYERS, noise=0.1, draws=1)
+    together = select(X, LAYERS, noise=0.1, draws=1, n_jobs=2)
     assert [row["params"] for row in alone.table] == [row["params"] for row in together.table]
     np.testing.assert_allclose(
         [row["criterion"] for row in alone.table], [row["criterion"] for row in together.table], rtol=1e-6
     )
-    assert [row["n_components"] for row in alone.table] == [6, 6, 10, 10, 6, 8, 4]
 
 
 def test_given_validation_points_are_not_trained_on():

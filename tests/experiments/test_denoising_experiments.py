@@ -45,7 +45,7 @@ def problem(noise: float = 0.1, n: int = 400) -> shared.Problem:
     return shared.make_problem("square", noise, n, 100, seed=3)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in ("figure1", "figure2", "figure3", "digits") if name in NAMES])
 def test_every_experiment_writes_figures_and_tables(name, tiny, tmp_path, capsys):
     command.main([name, "--out", str(tmp_path), "--jobs", "1"])
     written = {path.suffix for path in (tmp_path / name).iterdir()}
@@ -55,7 +55,8 @@ def test_every_experiment_writes_figures_and_tables(name, tiny, tmp_path, capsys
 
 
 def test_table1_has_a_row_for_every_method_and_cell(tiny, tmp_path):
-    table1.run("quick", tmp_path, n_jobs=1, verbose=0)
+    command.main(["table1", "--out", str(tmp_path), "--jobs", "1"])
+    assert {path.suffix for path in (tmp_path / "table1").iterdir()} == {".png", ".svg", ".csv", ".md"}
     with open(tmp_path / "table1" / "errors-quick.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * len(table1.ROW_ORDER)
