@@ -1,0 +1,62 @@
+"""How much isotropic Gaussian noise is in a sample, without clean data and without labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: samples used to fit, to test, and as places of the mixture
+MAX_POINTS = 1500
+MAX_PLACES = 750
+EM_STEPS = 100
+#: ratio of neighbouring noise levels that are tried
+RATIO = 1.12
+
+
+def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
+    """Return the standard deviation of the noise in each coordinate.
+
+    A sample of clean points plus noise of standard deviation σ has a density that is a mixture of Gaussians of
+    that width. The estimate is the width at which such a mixture, with free weights on some of the points,
+    explains points held out best: wider ones cannot follow the data, narrower ones follow the accidents of the
+    sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
+    enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
+    that fails, so the median of the covariance's eigenvalues is taken where it is smaller.
+    """
+    points = torch.as_tensor(np.asarray(X, dtype=np.float64))
+    generator = torch.Generator().manual_seed(random_state)
+    points = points[torch.randperm(len(points), generator=generator)][: 2 * MAX_POINTS]
+    spectrum = torch.linalg.eigvalsh(torch.cov(points.T).reshape(points.shape[1], -1)).clamp(min=0)
+    ceiling = float(spectrum.median()) ** 0.5
+    if ceiling == 0 or len(points) < 8:
+        return ceiling
+    train, test = points[::2], points[1::2]
+    to_train = torch.cdist(train, train[:MAX_PLACES]).square()
+    to_test = torch.cdist(test, train[:MAX_PLACES]).square()
+    levels, scores = [ceiling], [_log_likelihood(to_train, to_test, ceiling, points.shape[1])]
+    # Downwards until the likelihood has fallen well below its best: it has one peak.
+    while scores[-1] >= max(scores) - 0.05 and len(levels) < 80:
+        levels.append(levels[-1] / RATIO)
+        scores.append(_log_likelihood(to_train, to_test, levels[-1], points.shape[1]))
+    best = int(np.argmax(scores))
+    if not 0 < best < len(levels) - 1:
+        return levels[best]
+    left, top, right = scores[best - 1 : best + 2]
+    shift = 0.5 * (left - right) / (left - 2 * top + right)
+    return levels[best] * RATIO**-shift
+
+
+def _log_likelihood(to_train: Tensor, to_test: Tensor, sigma: float, dimension: int) -> float:
+    """Return the mean log-likelihood of the test points under the mixture fitted to the training points."""
+    K = torch.exp(to_train / (-2 * sigma**2))
+    weight = K.new_full((K.shape[1],), 1.0 / K.shape[1])
+    tiny = torch.finfo(K.dtype).tiny
+    for _ in range(EM_STEPS):
+        weight = weight * (K.T @ (K @ weight).clamp(min=tiny).reciprocal()) / len(K)
+    # In logarithms, for test points beyond the reach of the kernel; clamped so that one of them does not decide.
+    log_weight = weight.clamp(min=tiny).log()
+    value = torch.logsumexp(to_test / (-2 * sigma**2) + log_weight, dim=1).clamp(min=-100.0)
+    return float(value.mean()) - dimension * math.log(sigma)

@@ -1,0 +1,80 @@
+"""Tables as CSV and Markdown, figures as PNG and SVG, each file written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+def write_bytes(path: Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Write a file through a temporary one in the same folder, so that nobody sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        # mkstemp makes files for their owner alone; results are to be read like any other file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file."""
+    return write_bytes(path, lambda file: file.write(text.encode()))
+
+
+def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG, and close it."""
+    from drkm.plotting import pyplot, style
+
+    paths = []
+    with style():
+        for kind in ("png", "svg"):
+            metadata = {"Date": None} if kind == "svg" else {}
+            paths.append(
+                write_bytes(
+                    out / f"{name}.{kind}",
+                    lambda file, kind=kind, metadata=metadata: figure.savefig(  # type: ignore[misc]
+                        file, format=kind, metadata=metadata
+                    ),
+                )
+            )
+    pyplot().close(figure)
+    return paths
+
+
+def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
+    """Write rows with the same keys as CSV (all digits) and as a Markdown table (four)."""
+    columns = list(rows[0])
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return [
+        write_text(out / f"{name}.csv", buffer.getvalue()),
+        write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
+    ]
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table."""
+    columns = list(rows[0])
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(short(row[column]) for column in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def short(value: Any) -> str:
+    """Return a number with four digits, and anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

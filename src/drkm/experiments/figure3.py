@@ -1,0 +1,19 @@
+"""Figure 3: two squares, a spiral and a ring, denoised by one component at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drkm.experiments._panels import run_components
+
+
+def run(
+    scale: str = "quick",
+    out: str | Path = "results",
+    *,
+    seed: int = 2,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+) -> list[Path]:
+    """Draw the figure into `out`/figure3 and return the files; parameters as in `table1.run`."""
+    return run_components("figure3", "squares_spiral_ring", scale, out, seed, verbose)

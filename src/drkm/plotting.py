@@ -1,0 +1,128 @@
+"""One style for all figures, readable without colour vision; matplotlib is imported when a figure is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from drkm.selection import Selection
+
+#: Okabe and Ito's palette, which people with any of the common colour deficiencies can tell apart
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
+GREY = "#9A9A9A"
+MARKERS = "osD^vPX"
+
+STYLE = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "lines.linewidth": 1.4,
+    "svg.hashsalt": "drkm",
+    "svg.fonttype": "none",
+}
+
+
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, or say what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'drkm[plot]'") from error
+    return plt
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """Give matplotlib.pyplot with the house style, and leave the caller's settings as they were."""
+    from contextlib import nullcontext
+
+    plt = pyplot()
+    from cycler import cycler
+
+    with plt.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}), nullcontext():
+        yield plt
+
+
+def scatter_before_after(
+    axes: Any, noisy: np.ndarray, denoised: np.ndarray, title: str = "", clean: np.ndarray | None = None
+) -> None:
+    """Draw noisy points small and grey, denoised ones larger and blue, and the true curve as a thin line of dots."""
+    axes.scatter(*noisy.T, s=2, color=GREY, linewidths=0, label="noisy", rasterized=True)
+    if clean is not None:
+        axes.scatter(*clean.T, s=0.5, color=VERMILION, linewidths=0, label="true curve", rasterized=True)
+    axes.scatter(*denoised.T, s=5, color=BLUE, linewidths=0, label="denoised", rasterized=True)
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_title(title)
+
+
+def plot_selection(selection: Selection, axes: Any = None) -> Any:
+    """Draw the criterion against the number of components, and the eigenvalues of the chosen model."""
+    with style() as plt:
+        if axes is None:
+            figure, axes = plt.subplots(1, 2, figsize=(7.5, 3), layout="constrained")
+        else:
+            figure = axes[0].figure
+        curve, spectrum = axes
+        lines: dict[str, list[tuple[int, float]]] = {}
+        for row in selection.table:
+            lines.setdefault(_line(row["params"]), []).append((row["n_components"], row["criterion"]))
+        for i, (label, points) in enumerate(lines.items()):
+            x, y = np.array(sorted(points)).T
+            curve.plot(
+                x,
+                y,
+                marker=MARKERS[i % len(MARKERS)],
+                markersize=3,
+                color=COLOURS[i % len(COLOURS)],
+                label=label or None,
+            )
+        best = selection.table[selection.best_index]
+        curve.scatter(
+            best["n_components"], best["criterion"], s=90, facecolors="none", edgecolors="black", label="chosen"
+        )
+        values = [row["criterion"] for row in selection.table]
+        low, middle = min(values), float(np.median(values))
+        if middle > low:
+            curve.set_ylim(low - 0.1 * (middle - low), low + 2.5 * (middle - low))
+        curve.set_xlabel("components used")
+        curve.set_ylabel(f"estimated {selection.criterion}" if selection.criterion == "risk" else "error")
+        if len(lines) <= 6:
+            curve.legend()
+        for layer, eigenvalues in enumerate(selection._spectra, 1):
+            positive = np.maximum(np.asarray(eigenvalues, dtype=float), 1e-300)
+            spectrum.semilogy(
+                np.arange(1, len(positive) + 1),
+                positive,
+                marker=MARKERS[layer - 1],
+                markersize=3,
+                label=f"layer {layer}",
+            )
+        spectrum.set_xlabel("component")
+        spectrum.set_ylabel("eigenvalue")
+        if selection._spectra:
+            spectrum.legend()
+    return figure
+
+
+def _line(params: dict[str, Any]) -> str:
+    """Return the label of a candidate's curve: everything but what counts components."""
+    from drkm.selection import _describe
+
+    return _describe({k: v for k, v in params.items() if k not in ("keep", "components", "n_components")})

@@ -1,0 +1,362 @@
+"""Choosing the number of components, layers and bandwidths on held-out points, without labels.
+
+What to minimise is less obvious than it looks. The reconstruction error of held-out points (minus `score`) always
+falls with more components and narrower kernels: a noisy point is best reconstructed by itself. What a denoiser f
+should have is a small risk E‖f(y) - x‖², y = x + noise, and x is never seen. For Gaussian noise of standard
+deviation σ it can still be estimated: of every held-out point make y ± √α·ω with ω ~ N(0, σ²I); then
+
+    E‖f(y + √α ω) - x‖² = E‖f(y + √α ω) - y‖² + 2/√α · E⟨f(y + √α ω), ω⟩ - dσ²
+
+is the risk at noise variance (1 + α)σ². The first term is the reconstruction error, the second its optimism: how much
+f follows the noise it is given (Stein's identity; no derivative of f is taken, so that jumps between pre-images are
+counted). σ is given by the caller or estimated from the sample. Limits: the noise must be close to Gaussian and
+equal in all coordinates; an error of 10 % in σ moves the choice a little, one of a factor of two spoils it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from drkm._noise import estimate_noise
+from drkm.estimator import ConstrDRKM
+from drkm.kernels import RBF
+
+CRITERIA = ("risk", "reconstruction")
+#: α: the extra noise of the two copies relative to the noise there is
+EXTRA_NOISE = 0.05
+#: pre-images to this fraction of the bandwidth are enough to compare candidates
+PREIMAGE_TOL = 1e-3
+#: keys of a grid that are not parameters of the estimator
+OWN_KEYS = ("sigma2", "keep", "components")
+
+
+@dataclass
+class Selection:
+    """What `select` found.
+
+    Attributes
+    ----------
+    table : list of dict
+        One row a candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its
+        standard error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`.
+    best_index : int
+        Row of the smallest criterion.
+    best_params : dict
+        The candidate in that row, with the keys of the grid.
+    best_estimator : ConstrDRKM or None
+        That candidate fitted on all samples.
+    components : list of (layer, index) or None
+        The components that the candidate keeps, for `denoise`.
+    noise : float
+        The standard deviation of the noise, given or estimated.
+    criterion : str
+    """
+
+    table: list[dict[str, Any]]
+    best_index: int
+    best_estimator: ConstrDRKM | None
+    components: Any
+    noise: float
+    criterion: str
+    _spectra: list[np.ndarray] = field(default_factory=list, repr=False)
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """The candidate of smallest criterion."""
+        return self.table[self.best_index]["params"]
+
+    def denoise(self, X: Any) -> Any:
+        """Return the rows of X denoised by the chosen model with the chosen components."""
+        if self.best_estimator is None:
+            raise ValueError("refit: the chosen model was not fitted, call select with refit=True")
+        return self.best_estimator.denoise(X, components=self.components)
+
+    def to_markdown(self, rows: int = 10) -> str:
+        """Return the best candidates as a table."""
+        order = sorted(range(len(self.table)), key=lambda i: self.table[i]["criterion"])[:rows]
+        lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
+        for i in order:
+            row = self.table[i]
+            numbers = " | ".join(f"{row[name]:.4g}" for name in ("criterion", "error", "reconstruction"))
+            lines.append(f"| {_describe(row['params'])} | {row['n_components']} | {numbers} |")
+        return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the criterion against the number of components, and the eigenvalues of the chosen model's layers.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from drkm.plotting import plot_selection
+
+        return plot_selection(self, axes)
+
+
+def select(
+    X: Any,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+    *,
+    estimator: ConstrDRKM | None = None,
+    validation: Any = None,
+    holdout: float = 0.25,
+    criterion: str = "risk",
+    noise: float | str = "auto",
+    draws: int = 2,
+    method: str | None = None,
+    refit: bool = True,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> Selection:
+    """Choose among models by how well they denoise held-out points, without labels and without clean data.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Noisy samples.
+    grid : dict of lists, or a sequence of such dicts
+        Parameters of `ConstrDRKM` and the values to combine. Three more keys: "sigma2", one σ² or one a layer,
+        for RBF kernels; "keep", how many leading components of each layer the reconstruction uses, an int or
+        one a layer; "components", as in `denoise`. Candidates that differ only in the last two share one fit.
+    estimator : ConstrDRKM, optional
+        Parameters that the grid does not name; by default a fit to a loose tolerance.
+    validation : array of shape (m, d), optional
+        Noisy points to judge by; by default a part of X.
+    holdout : float
+        That part of X.
+    criterion : {"risk", "reconstruction"}
+        "risk" estimates the error of the denoised points against the clean ones, see the module's text.
+        "reconstruction" is minus `score`, which prefers not to smooth at all.
+    noise : float or "auto"
+        Standard deviation of the noise in each coordinate; "auto" estimates it from X.
+    draws : int
+        Pairs of copies of each held-out point.
+    method : str, optional
+        How pre-images are found, as in `denoise`.
+    refit : bool
+        Fit the best candidate on all of X.
+    n_jobs : int, optional
+        Processes; -1 means all.
+    random_state : int
+        Seed of the split and of the copies, the same for all candidates.
+    verbose : int
+        Whether to show progress.
+
+    Returns
+    -------
+    Selection
+    """
+    samples = np.asarray(X, dtype=np.float64)
+    if samples.ndim != 2 or len(samples) < 4:
+        raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(CRITERIA)}")
+    if not 0 < holdout < 1:
+        raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout}")
+    if not isinstance(draws, int) or draws < 1:
+        raise ValueError(f"draws: expected an integer of at least 1, got {draws!r}")
+    groups = _groups(grid)
+    base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
+    rng = np.random.default_rng(random_state)
+    if validation is None:
+        order = rng.permutation(len(samples))
+        count = min(max(1, round(holdout * len(samples))), len(samples) - 2)
+        held, train = samples[order[:count]], samples[np.sort(order[count:])]
+    else:
+        held, train = np.asarray(validation, dtype=np.float64), samples
+        if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
+            raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
+    sigma = _noise_level(noise, samples)
+    omega = sigma * rng.standard_normal((draws, *held.shape))
+    jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
+    outcomes = _run(jobs, len(groups), n_jobs, verbose)
+    rows = _in_grid_order(groups, outcomes, criterion)
+    losses = np.array([row.pop("_losses") for row in rows])
+    best = int(np.argmin(losses.mean(axis=1)))
+    for row, loss in zip(rows, losses, strict=True):
+        row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
+    result = Selection(rows, best, None, None, sigma, criterion)
+    fixed, variant = _split(rows[best]["params"])
+    if refit:
+        model = _fitted(base, fixed, samples)
+        result.best_estimator = model
+        result.components = _pairs(variant, model)
+        result._spectra = [np.asarray(values) for values in model.eigenvalues_]
+    return result
+
+
+def denoising_losses(
+    denoise: Callable[[np.ndarray], np.ndarray], held: np.ndarray, omega: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each held-out point its part of the estimated risk, and its squared reconstruction error.
+
+    Parameters
+    ----------
+    denoise : callable
+        Any map of points to points.
+    held : array of shape (m, d)
+        Noisy points.
+    omega : array of shape (draws, m, d)
+        Draws of the noise that the points are presumed to have.
+    """
+    step = math.sqrt(EXTRA_NOISE)
+    copies = np.concatenate([held + step * omega, held - step * omega]).reshape(-1, held.shape[1])
+    found = denoise(np.concatenate([held, copies]))
+    here, moved = found[: len(held)], found[len(held) :].reshape(2, *omega.shape)
+    reconstruction = ((moved - held) ** 2).sum(axis=-1).mean(axis=(0, 1))
+    optimism = ((moved[0] - moved[1]) * omega).sum(axis=-1).mean(axis=0) / step
+    # One constant for all candidates, so that their differences carry no extra noise.
+    constant = float((omega**2).sum(axis=-1).mean())
+    return reconstruction + optimism - constant, ((here - held) ** 2).sum(axis=-1)
+
+
+def _noise_level(noise: float | str, samples: np.ndarray) -> float:
+    if isinstance(noise, str):
+        if noise != "auto":
+            raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
+        return estimate_noise(samples)
+    if not (math.isfinite(noise) and noise > 0):
+        raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
+    return float(noise)
+
+
+def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]]:
+    """Return the fits of a grid, each with its variants of kept components and their place in the grid."""
+    grids = [grid] if isinstance(grid, Mapping) else list(grid)
+    known = set(ConstrDRKM().get_params()) | set(OWN_KEYS)
+    fits: dict[str, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}
+    place = itertools.count()
+    for part in grids:
+        for name, values in part.items():
+            if name not in known:
+                raise ValueError(f"grid: unknown parameter {name!r}")
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
+        for values in itertools.product(*part.values()):
+            fixed, variant = _split(dict(zip(part, values, strict=True)))
+            fits.setdefault(repr(fixed), (fixed, []))[1].append((next(place), variant))
+    if not fits:
+        raise ValueError("grid: expected at least one candidate, got none")
+    return list(fits.values())
+
+
+def _split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    variant = {name: params[name] for name in ("keep", "components") if name in params}
+    return {name: value for name, value in params.items() if name not in variant}, variant
+
+
+def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbose: int) -> list[Any]:
+    from sklearn.utils.parallel import Parallel, delayed
+    from tqdm import tqdm
+
+    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_evaluate)(*job) for job in jobs)
+    return list(tqdm(outcomes, total=count, disable=not verbose, desc="select", leave=False))
+
+
+def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: np.ndarray) -> ConstrDRKM:
+    model = clone(base)
+    params = dict(fixed)
+    if "sigma2" in params:
+        sigma2 = params.pop("sigma2")
+        sizes = params.get("n_components", model.n_components)
+        layers = 1 if isinstance(sizes, int | np.integer) else len(sizes)
+        widths = list(sigma2) if isinstance(sigma2, Sequence) and not isinstance(sigma2, str) else [sigma2] * layers
+        params["kernel"] = [RBF(width) for width in widths]
+    model.set_params(**params)
+    with warnings.catch_warnings():
+        # Whether a fit converged is a column of the table.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X)
+
+
+def _pairs(variant: Mapping[str, Any], model: ConstrDRKM) -> list[tuple[int, int]] | Any:
+    """Return the components of a variant as `denoise` takes them."""
+    if "keep" not in variant:
+        return variant.get("components")
+    keep = variant["keep"]
+    sizes = [block.stop - block.start for block in model.layer_slices_]
+    counts = [keep] if isinstance(keep, int | np.integer) else list(keep)
+    if len(counts) != len(sizes) or any(not 0 <= k <= size for k, size in zip(counts, sizes, strict=True)):
+        raise ValueError(f"keep: the layers have {sizes} components, got {keep!r}")
+    return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
+
+
+def _evaluate(
+    base: ConstrDRKM,
+    fixed: Mapping[str, Any],
+    variants: list[tuple[int, dict[str, Any]]],
+    train: np.ndarray,
+    held: np.ndarray,
+    omega: np.ndarray,
+    method: str | None,
+) -> list[dict[str, Any]]:
+    """Fit one model and return the losses of its variants, one number a held-out point."""
+    clock = time.perf_counter()
+    model = _fitted(base, fixed, train)
+    fit_seconds = (time.perf_counter() - clock) / len(variants)
+    rows = []
+    for _, variant in variants:
+        clock = time.perf_counter()
+        chosen = _pairs(variant, model)
+
+        def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
+            return model.reconstruct(points, chosen, method, tol=PREIMAGE_TOL).points.cpu().double().numpy()
+
+        risk, reconstruction = denoising_losses(denoise, held, omega)
+        rows.append(
+            {
+                "risk": risk,
+                "reconstruction": reconstruction,
+                "n_components": model.codes_.shape[1] if chosen is None else _count(chosen, model),
+                "seconds": time.perf_counter() - clock + fit_seconds,
+                "converged": model.converged_,
+            }
+        )
+    return rows
+
+
+def _count(chosen: Any, model: ConstrDRKM) -> int:
+    return len(model._component_columns(chosen))
+
+
+def _in_grid_order(groups: list[Any], outcomes: list[Any], criterion: str) -> list[dict[str, Any]]:
+    rows: dict[int, dict[str, Any]] = {}
+    for (fixed, variants), results in zip(groups, outcomes, strict=True):
+        for (place, variant), result in zip(variants, results, strict=True):
+            losses = result[criterion]
+            rows[place] = {
+                "params": {**fixed, **variant},
+                "criterion": float(losses.mean()),
+                "reconstruction": float(result["reconstruction"].mean()),
+                "n_components": result["n_components"],
+                "seconds": result["seconds"],
+                "converged": result["converged"],
+                "_losses": losses,
+            }
+    return [rows[place] for place in sorted(rows)]
+
+
+def _describe(params: Mapping[str, Any]) -> str:
+    def short(value: Any) -> str:
+        if isinstance(value, float):
+            return f"{value:.4g}"
+        if isinstance(value, list | tuple):
+            return "(" + ", ".join(short(entry) for entry in value) + ")"
+        return value.describe() if hasattr(value, "describe") else str(value)
+
+    return ", ".join(f"{name}={short(value)}" for name, value in params.items())

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drkm._noise import estimate_noise
+from drkm.datasets import make_half_circle, make_square
+from drkm.datasets.toy2d import CURVES
+from drkm.estimator import ConstrDRKM
+from drkm.selection import denoising_losses, select
+
+GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.1, 0.2])
+def test_noise_is_estimated_to_a_tenth_on_a_curve(noise):
+    X, _ = make_half_circle(1000, noise, random_state=3)
+    assert estimate_noise(X) == pytest.approx(noise, rel=0.12)
+
+
+def test_noise_in_many_dimensions_comes_from_the_smallest_variances():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3)) @ rng.standard_normal((3, 40)) + 0.3 * rng.standard_normal((400, 40))
+    assert estimate_noise(X) == pytest.approx(0.3, rel=0.1)
+
+
+def test_estimated_risk_is_the_error_against_the_clean_points():
+    noise = 0.1
+    X, clean = make_square(4000, noise, random_state=5)
+    omega = noise * np.random.default_rng(0).standard_normal((4, *X.shape))
+    nodes, weights = CURVES["square"]().quadrature(400)
+
+    def posterior_mean(points: np.ndarray) -> np.ndarray:
+        squared = ((points[:, None] - nodes) ** 2).sum(axis=-1)
+        density = weights * np.exp(-squared / (2 * noise**2))
+        return density @ nodes / density.sum(axis=1, keepdims=True)
+
+    for denoise in (posterior_mean, lambda x: x, lambda x: 0.5 * x, lambda x: 0.1 * np.round(10 * x)):
+        risk, reconstruction = denoising_losses(denoise, X, omega)
+        truth = ((denoise(X) - clean) ** 2).sum(axis=1).mean()
+        assert risk.mean() == pytest.approx(truth, rel=0.1)
+        assert reconstruction.mean() == pytest.approx(((denoise(X) - X) ** 2).sum(axis=1).mean())
+
+
+def test_risk_chooses_a_model_that_denoises_and_reconstruction_one_that_does_not():
+    X, clean = make_half_circle(500, 0.1, random_state=1)
+    by_risk = select(X, GRID, noise="auto")
+    by_reconstruction = select(X, GRID, noise=0.1, criterion="reconstruction")
+    error = {
+        name: ((found.denoise(X) - clean) ** 2).sum(axis=1).mean()
+        for name, found in (("risk", by_risk), ("reconstruction", by_reconstruction))
+    }
+    noisy = ((X - clean) ** 2).sum(axis=1).mean()
+    assert error["risk"] < 0.65 * noisy
+    assert error["reconstruction"] > 0.85 * noisy
+    assert by_reconstruction.best_params["keep"] == 30
+    assert len(by_risk.table) == 14
+    assert by_risk.table[by_risk.best_index]["error"] == 0.0
+    assert "| candidate |" in by_risk.to_markdown()
+
+
+LAYERS = [
+    {"n_components": [6, 10], "kernel": ["rbf", "matern"]},
+    {"n_components": [(4, 4)], "eta": [(1.0, 30.0)], "keep": [(4, 2), (4, 4)]},
+    {"n_components": [(4, 4)], "components": ["layer 1"]},
+]
+
+
+def test_layers_and_parameters_of_the_estimator_can_be_searched():
+    X, _ = make_half_circle(100, 0.1, random_state=2)
+    found = select(X, LAYERS, noise=0.1, draws=1)
+    assert [row["n_components"] for row in found.table] == [6, 6, 10, 10, 6, 8, 4]
+    assert found.table[4]["params"] == {"n_components": (4, 4), "eta": (1.0, 30.0), "keep": (4, 2)}
+
+
+@pytest.mark.slow
+def test_processes_do_not_change_the_result():
+    X, _ = make_half_circle(160, 0.1, random_state=2)
+    alone = select(X, LAYERS, noise=0.1, draws=1)
+    together = select(X, LAYERS, noise=0.1, draws=1, n_jobs=2)
+    assert [row["params"] for row in alone.table] == [row["params"] for row in together.table]
+    np.testing.assert_allclose(
+        [row["criterion"] for row in alone.table], [row["criterion"] for row in together.table], rtol=1e-6
+    )
+
+
+def test_given_validation_points_are_not_trained_on():
+    X, _ = make_half_circle(150, 0.1, random_state=2)
+    found = select(X[:100], {"n_components": [6]}, validation=X[100:], noise=0.1)
+    assert found.best_estimator.codes_.shape == (100, 6)
+    assert select(X, {"n_components": [6]}, noise=0.1, refit=False).best_estimator is None
+
+
+def test_plot_shows_the_curve_and_the_spectrum():
+    pytest.importorskip("matplotlib").use("Agg")
+    X, _ = make_half_circle(120, 0.1, random_state=2)
+    figure = select(X, {"n_components": [(6, 4)], "keep": [(6, 0), (6, 4)]}, noise=0.1).plot()
+    assert len(figure.axes) == 2
+    assert len(figure.axes[1].lines) == 2
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+
+
+def test_bad_input_gets_one_clear_sentence():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    with pytest.raises(ValueError, match="criterion: unknown name 'magic', allowed are risk, reconstruction"):
+        select(X, GRID, criterion="magic")
+    with pytest.raises(ValueError, match="grid: unknown parameter 'depth'"):
+        select(X, {"depth": [1]})
+    with pytest.raises(TypeError, match="grid: n_components takes a list of values to try, got 3"):
+        select(X, {"n_components": 3})
+    with pytest.raises(ValueError, match="grid: expected at least one candidate"):
+        select(X, {"n_components": []})
+    with pytest.raises(ValueError, match='noise: expected a positive number or "auto", got -1'):
+        select(X, GRID, noise=-1)
+    with pytest.raises(ValueError, match="validation: expected rows of 2 features"):
+        select(X, GRID, validation=np.zeros((3, 5)))
+    with pytest.raises(ValueError, match="keep: the layers have"):
+        select(X, {"n_components": [4], "keep": [9]}, noise=0.1)
+    with pytest.raises(ValueError, match="holdout"):
+        select(X, GRID, holdout=2)
+    with pytest.raises(ValueError, match="draws"):
+        select(X, GRID, draws=0)
+    with pytest.raises(ValueError, match="refit: the chosen model was not fitted"):
+        select(X, {"n_components": [4]}, noise=0.1, refit=False, estimator=ConstrDRKM()).denoise(X)
