@@ -13,7 +13,12 @@ def main() -> None:
         sys.exit("drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'")
     from drkm.commands import app
 
-    app()
+    try:
+        app()
+    except (ValueError, TypeError, OSError) as error:
+        # What a user can mend is one sentence; a traceback would hide it.
+        print(f"drkm: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF
+from drkm.parameters import component_columns
 
 CRITERIA = ("risk", "reconstruction")
 #: α: the extra noise of the two copies relative to the noise there is
@@ -322,16 +323,12 @@ def _evaluate(
             {
                 "risk": risk,
                 "reconstruction": reconstruction,
-                "n_components": model.codes_.shape[1] if chosen is None else _count(chosen, model),
+                "n_components": len(component_columns(chosen, model.layer_slices_)),
                 "seconds": time.perf_counter() - clock + fit_seconds,
                 "converged": model.converged_,
             }
         )
     return rows
-
-
-def _count(chosen: Any, model: ConstrDRKM) -> int:
-    return len(model._component_columns(chosen))
 
 
 def _in_grid_order(groups: list[Any], outcomes: list[Any], criterion: str) -> list[dict[str, Any]]:
