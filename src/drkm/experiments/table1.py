@@ -219,6 +219,7 @@ def draw(errors: list[Row]) -> Any:
         figure, panels = plt.subplots(1, len(DATASETS), figsize=(9, 3.4), sharey=True, layout="constrained")
         for axes, title in zip(panels, DATASETS.values(), strict=True):
             axes.axhline(1, color="black", linewidth=0.8, label="Bayes posterior mean")
+            above = dict.fromkeys(range(len(NOISES)), 0)
             for k, (method, (colour, marker)) in enumerate(looks.items()):
                 rows = [row for row in errors if row["dataset"] == title and row["method"] == method]
                 x = [NOISES.index(row["noise"]) + 0.09 * (k - 3) for row in rows]
@@ -230,10 +231,19 @@ def draw(errors: list[Row]) -> Any:
                 )
                 for place, value in zip(x, y, strict=True):
                     if value > top:
+                        # Two numbers over one noise level would meet: the second goes above the first.
+                        lift = (0, 6 + 9 * above[round(place)])
+                        above[round(place)] += 1
                         axes.annotate(
-                            f"{value:.3g}", (place, top), (0, 6), textcoords="offset points", ha="center", fontsize=7
+                            f"{value:.3g}",
+                            (place, top),
+                            lift,
+                            textcoords="offset points",
+                            ha="center",
+                            fontsize=7,
+                            color=colour,
                         )
-            axes.set_title(title, pad=18)
+            axes.set_title(title, pad=26)
             axes.set_xticks(range(len(NOISES)), [str(noise) for noise in NOISES])
             axes.set_xlim(-0.45, len(NOISES) - 0.55)
             axes.set_ylim(0.9, top)
