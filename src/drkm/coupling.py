@@ -86,7 +86,7 @@ class PairwiseCoupling(Coupling):
         second = second + self.isotropic * sums[:, -1, None, None] * u[:, :, None] * u[:, None, :]
         total = self.isotropic * (slope * inner).sum(dim=1)
         eye = torch.eye(s, dtype=u.dtype, device=u.device)
-        mixed = (slope @ self.UA).view(m, s, -1) - self.isotropic * u[:, :, None] * (slope @ self.A)[:, None, :]
+        mixed = (slope @ self.UA).view(m, s, h.shape[1]) - self.isotropic * u[:, :, None] * (slope @ self.A)[:, None, :]
         return self.scale**2 * second - self.scale * total[:, None, None] * eye, self.scale * mixed
 
 

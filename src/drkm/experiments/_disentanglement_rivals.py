@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm.baselines import BetaVAE
 from drkm.estimator import ConstrDRKM
+from drkm.gram import RememberedDistances
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import resolve_bandwidth
 
