@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from drkm import metrics
 from drkm.datasets import load_cars3d, load_dsprites, load_smallnorb
 from drkm.datasets._factors import FactorDataset
-from drkm.experiments._disentanglement_rivals import DEFAULTS, KINDS, Codes, Rule, codes_of
+from drkm.experiments._disentanglement_rivals import KINDS, Codes, Rule, codes_of
 
 DATASETS: dict[str, Callable[[], FactorDataset]] = {
     "dsprites": lambda: load_dsprites(source="rendered"),
