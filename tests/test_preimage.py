@@ -219,9 +219,7 @@ def test_feature_maps_and_cosine_have_gradients():
     for kernel in (FeatureMap(network, normalize=False), Cosine()):
         X = points(30)
         components = Components(kernel, X, torch.eye(30).double())
-        result = preimage(
-            components, components.coordinates(kernel(X, X).detach()), method="gradient", start=X * 1.1
-        )
+        result = preimage(components, components.coordinates(kernel(X, X).detach()), method="gradient", start=X * 1.1)
         assert result.residual.max() < 1e-8
 
 
@@ -278,9 +276,7 @@ def test_bad_input_gets_one_clear_sentence():
 @pytest.mark.parametrize("kernel", [Polynomial(2, 1.0), Linear()], ids=ids)
 def test_fixed_point_names_what_it_needs(kernel):
     components, _, a = make(kernel)
-    with pytest.raises(
-        TypeError, match=r'"fixed-point" needs a kernel of distances .* use method="gradient"'
-    ):
+    with pytest.raises(TypeError, match=r'"fixed-point" needs a kernel of distances .* use method="gradient"'):
         preimage(components, a)
 
 

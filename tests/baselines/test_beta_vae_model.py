@@ -63,9 +63,7 @@ def test_initial_weights_are_those_of_pytorch_in_distribution():
     for module in network.modules():
         if isinstance(module, torch.nn.Conv2d | torch.nn.ConvTranspose2d):
             reference = type(module)(module.in_channels, module.out_channels, 4, stride=module.stride)
-            assert float(module.weight.detach().std()) == pytest.approx(
-                float(reference.weight.detach().std()), rel=0.2
-            )
+            assert float(module.weight.detach().std()) == pytest.approx(float(reference.weight.detach().std()), rel=0.2)
 
 
 def test_training_learns(images):
@@ -242,9 +240,7 @@ def test_scikit_learn_conventions(model, images):
     with pytest.raises(NotFittedError):
         copy.inverse_transform(np.zeros((1, 4)))
     # In memory an estimator pickles, as joblib needs; no file format of ours does.
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(model)).transform(images), model.transform(images)
-    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(images), model.transform(images))
     assert BetaVAE(n_latents=4, **QUICK).fit_transform(images).shape == (40, 4)
 
 

@@ -136,9 +136,7 @@ def test_compact_norb_holds_instance_0_alone(tmp_path):
 @pytest.mark.parametrize("load", [datasets.load_cars3d, datasets.load_smallnorb])
 def test_missing_files_say_where_they_belong(load, tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
-    with pytest.raises(
-        DatasetError, match=r"found no .* in .*drkm datasets download .* or place it there by hand"
-    ):
+    with pytest.raises(DatasetError, match=r"found no .* in .*drkm datasets download .* or place it there by hand"):
         load()
 
 

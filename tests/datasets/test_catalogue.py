@@ -102,15 +102,11 @@ def test_without_pooch_the_extra_is_named(folder, monkeypatch):
 
 def test_download_takes_all_files_of_a_dataset(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        _download, "fetch", lambda file, where, progress: asked.append(file.name) or where / file.name
-    )
+    monkeypatch.setattr(_download, "fetch", lambda file, where, progress: asked.append(file.name) or where / file.name)
     paths = datasets.download("smallnorb")
     assert len(asked) == 6
     assert all(path.parent == folder for path in paths)
-    with pytest.raises(
-        ValueError, match="name: takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'mnist'"
-    ):
+    with pytest.raises(ValueError, match="name: takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'mnist'"):
         datasets.download("mnist")
 
 
@@ -127,9 +123,7 @@ def test_verify_tells_ok_missing_and_damaged_apart(folder, monkeypatch):
     folder.mkdir()
     info = _catalogue._CATALOGUE["cars3d"]
     file = remote("http://127.0.0.1:9", info.files[0].name)
-    monkeypatch.setitem(
-        _catalogue._CATALOGUE, "cars3d", _catalogue.DatasetInfo(**{**vars(info), "files": (file,)})
-    )
+    monkeypatch.setitem(_catalogue._CATALOGUE, "cars3d", _catalogue.DatasetInfo(**{**vars(info), "files": (file,)}))
 
     def states():
         return {check.path.name: check.state for check in datasets.verify("cars3d")}
@@ -139,9 +133,7 @@ def test_verify_tells_ok_missing_and_damaged_apart(folder, monkeypatch):
     (folder / "cars3d_64.npz").write_bytes(b"damaged")
     assert states() == {file.name: "damaged", "cars3d_64.npz": "damaged"}
     (folder / file.name).write_bytes(CONTENT)
-    originals.compact_npz(
-        folder / "cars3d_64.npz", ("elevation", "azimuth", "object_type"), (2, 2, 1), (64, 64, 3)
-    )
+    originals.compact_npz(folder / "cars3d_64.npz", ("elevation", "azimuth", "object_type"), (2, 2, 1), (64, 64, 3))
     assert states() == {file.name: "ok", "cars3d_64.npz": "ok"}
     assert all(check.state == "missing" for check in datasets.verify("dsprites"))
     assert len(datasets.verify()) == 1 + 1 + 2 + 6

@@ -124,9 +124,7 @@ def test_damage_inside_an_intact_archive(compress, tmp_path, monkeypatch):
 def test_random_bytes(content, suffix, tmp_path):
     path = tmp_path / f"random{suffix}"
     path.write_bytes(content)
-    loaders = (
-        [datasets.load_cars3d] if suffix == ".tar.gz" else [datasets.load_dsprites, datasets.load_smallnorb]
-    )
+    loaders = [datasets.load_cars3d] if suffix == ".tar.gz" else [datasets.load_dsprites, datasets.load_smallnorb]
     for load in loaders:
         with pytest.raises(DatasetError, match="random"):
             load(path)

@@ -17,9 +17,7 @@ from drkm.datasets.dsprites import FACTOR_NAMES, RenderedDSprites, read_original
 from drkm.datasets.noisy_dsprites import NoisyDSprites
 
 REAL = os.environ.get("DRKM_DATA") and os.path.join(os.environ["DRKM_DATA"], "dsprites_grid46080.npz")
-real_data = pytest.mark.skipif(
-    not (REAL and os.path.isfile(REAL)), reason="needs dsprites_grid46080.npz in DRKM_DATA"
-)
+real_data = pytest.mark.skipif(not (REAL and os.path.isfile(REAL)), reason="needs dsprites_grid46080.npz in DRKM_DATA")
 
 
 def polygon(shape, scale, angle, x, y):
@@ -34,8 +32,7 @@ def polygon(shape, scale, angle, x, y):
         outline = [
             (
                 9.6 * np.sin(t) ** 3,
-                -(19.2 / 29) * (13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t))
-                - 1.44,
+                -(19.2 / 29) * (13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)) - 1.44,
             )
             for t in ts
         ]
@@ -69,9 +66,7 @@ def test_rendering_agrees_with_testing_every_pixel(shape):
         scale, angle, x, y = rng.uniform([0.5, 0, -0.4, -0.4], [1.2, 7, 1.4, 1.4])
         image = render(*(np.array([v]) for v in (shape, scale, angle, x, y)))[0]
         vertices = polygon(shape, scale, angle, x, y)
-        oracle = [
-            [255 * inside(vertices, 256 * i + 128, 256 * j + 128) for i in range(64)] for j in range(64)
-        ]
+        oracle = [[255 * inside(vertices, 256 * i + 128, 256 * j + 128) for i in range(64)] for j in range(64)]
         np.testing.assert_array_equal(image, oracle)
 
 

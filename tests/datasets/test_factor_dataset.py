@@ -15,9 +15,7 @@ def _array(folder):
 
 MEMBERS = {
     "rendered": lambda folder: datasets.load_dsprites(source="rendered"),
-    "own grid": lambda folder: datasets.load_dsprites(
-        values={"scale": [0.7], "orientation": [0.0, 1.0, 2.0]}
-    ),
+    "own grid": lambda folder: datasets.load_dsprites(values={"scale": [0.7], "orientation": [0.0, 1.0, 2.0]}),
     "original": lambda folder: dsprites.read_original(
         originals.dsprites_npz(folder / "d.npz"), originals.DSPRITES_SIZES
     ),

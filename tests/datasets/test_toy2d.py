@@ -50,9 +50,7 @@ def test_lengths_are_those_of_the_shapes():
     r = 1.2 * fine / (4 * np.pi)
     polyline = np.hypot(np.diff(r * np.cos(fine)), np.diff(r * np.sin(fine))).sum()
     assert toy2d.square_spiral().part_lengths == pytest.approx([8, polyline], rel=1e-9)
-    assert toy2d.squares_spiral_ring().part_lengths == pytest.approx(
-        [8, 8, polyline, 2 * np.pi * 1.8], rel=1e-9
-    )
+    assert toy2d.squares_spiral_ring().part_lengths == pytest.approx([8, 8, polyline, 2 * np.pi * 1.8], rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "n"), [("square_spiral", 1001), ("squares_spiral_ring", 1002)])
@@ -93,9 +91,7 @@ def test_distance_to_the_spiral_agrees_with_a_careful_search():
         for i in np.argsort(coarse)[:5]:
             bounds = (starts[max(i - 1, 0)], starts[min(i + 1, 400)])
             candidates.append(
-                np.sqrt(
-                    minimize_scalar(squared, bounds=bounds, method="bounded", options={"xatol": 1e-12}).fun
-                )
+                np.sqrt(minimize_scalar(squared, bounds=bounds, method="bounded", options={"xatol": 1e-12}).fun)
             )
         assert distance == pytest.approx(min(candidates), abs=1e-9)
 

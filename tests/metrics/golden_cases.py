@@ -12,9 +12,7 @@ import numpy as np
 
 FOLDER = Path(__file__).parent / "golden"
 CASES = tuple(path.stem for path in sorted(FOLDER.glob("p*.json")))
-EDGES = tuple(
-    name for name in json.loads((FOLDER / "edge_cases.json").read_text()) if not name.startswith("_")
-)
+EDGES = tuple(name for name in json.loads((FOLDER / "edge_cases.json").read_text()) if not name.startswith("_"))
 
 
 @dataclass(frozen=True)
@@ -29,9 +27,7 @@ class Case:
     def halves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.rows(self.train, self.test)
 
-    def rows(
-        self, train: np.ndarray, test: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def rows(self, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.codes[train], self.factors[train], self.codes[test], self.factors[test]
 
 

@@ -99,9 +99,7 @@ def test_evaluate_says_when_codes_are_too_small_for_factor_vae():
     z, y = noise()
     table = metrics.evaluate(z / 1000, y, metrics=["factor_vae"], repeats=1)
     assert "pass standardize=True" in str(table)
-    assert "standardize" not in str(
-        metrics.evaluate(z / 1000, y, metrics=["factor_vae"], repeats=1, standardize=True)
-    )
+    assert "standardize" not in str(metrics.evaluate(z / 1000, y, metrics=["factor_vae"], repeats=1, standardize=True))
 
 
 def test_evaluate_leaves_out_what_one_factor_cannot_give():

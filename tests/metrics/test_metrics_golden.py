@@ -21,9 +21,7 @@ UNSUPERVISED = {
 def test_irs_equals_the_reference(name, binning, quantile):
     case = golden(name)
     expected = case.expected["irs"][f"{binning}_q{quantile}"]
-    result = metrics.irs(
-        case.codes, case.factors, bins=20 if binning == "hist20" else None, quantile=quantile
-    )
+    result = metrics.irs(case.codes, case.factors, bins=20 if binning == "hist20" else None, quantile=quantile)
     assert float(result) == pytest.approx(expected["IRS"], **EXACT)
     np.testing.assert_allclose(result.matrix, expected["IRS_matrix"], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(result.max_deviations, expected["max_deviations"], rtol=1e-9)

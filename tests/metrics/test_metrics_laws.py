@@ -113,9 +113,7 @@ def test_support_vector_machines_are_at_the_optimum_of_scikit_learn(seed, log_sc
     z = 10**log_scale * z + offset
     weights, intercepts = fit_one_against_rest(z, y, (2, 4))
     got = np.stack([weights[0], intercepts[0]])
-    model = [
-        LinearSVC(C=0.01, class_weight="balanced", tol=1e-10, max_iter=10000).fit(z, y[:, j]) for j in (0, 1)
-    ]
+    model = [LinearSVC(C=0.01, class_weight="balanced", tol=1e-10, max_iter=10000).fit(z, y[:, j]) for j in (0, 1)]
     expected = np.stack(
         [
             np.concatenate([m.coef_[:, 0] for m in model]),
