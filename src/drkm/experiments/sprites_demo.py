@@ -15,7 +15,8 @@ from drkm.estimator import ConstrDRKM
 
 #: unseen images that are scored
 N_EVALUATION = 1500
-COLUMNS = ("IRS", "MIG", "SAP", "DCI disentanglement")
+#: column of the printed table → metric it comes from
+COLUMNS = {"IRS": "irs", "MIG": "mig", "SAP": "sap", "DCI disentanglement": "dci"}
 STEPS = np.linspace(-2, 2, 7)
 #: components drawn in the figure
 DRAWN = 4
@@ -73,7 +74,7 @@ def table(rivals: dict[str, NDArray[np.float64]], factors: NDArray[np.int64]) ->
     lines = [f"{'':<14}" + "".join(f"{name:>22}" for name in COLUMNS)]
     for name, codes in rivals.items():
         # Orthonormal codes have entries of size n^-1/2, and SAP depends on scale.
-        found = metrics.evaluate(codes, factors, metrics=["irs", "mig", "sap", "dci"], standardize=True)
+        found = metrics.evaluate(codes, factors, metrics=list(COLUMNS.values()), standardize=True)
         cells = [f"{found[column].score:.3f} (chance {found[column].chance:.3f})" for column in COLUMNS]
         lines.append(f"{name:<14}" + "".join(f"{cell:>22}" for cell in cells))
     return "\n".join([*lines, "chance: the same codes with their rows shuffled; only what is above it counts"])
