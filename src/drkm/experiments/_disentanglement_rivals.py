@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,7 @@ def _paper(init: str, learn_bandwidth: bool) -> Callable[..., Codes]:
     def paper(train: NDArray, evaluation: NDArray, seed: int, rule: Rule) -> Codes:
         def make() -> ConstrDRKM:
             # Single precision is PyTorch's own; the distances of images are formed once, not at each of 3,500 steps.
-            options = {"dtype": "float32", "gram": RememberedDistances(), "random_state": seed}
+            options: dict[str, Any] = {"dtype": "float32", "gram": RememberedDistances(), "random_state": seed}
             return ConstrDRKM.paper(LAYERS, PAPER_SIGMA2, init=init, learn_bandwidth=learn_bandwidth, **options)
 
         return fit_and_encode(make, rows_of(train), evaluation)

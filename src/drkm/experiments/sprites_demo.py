@@ -98,7 +98,8 @@ def draw(
 
     chosen = informative(codes, factors)
     figure = plt.figure(figsize=(11.5, 4.4), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+    left, right = halves
     _traversals(left, model, chosen)
     _dependence(right, codes, factors, names, chosen)
     figure.savefig(path, dpi=130)
