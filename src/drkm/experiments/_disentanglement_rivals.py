@@ -153,10 +153,10 @@ def _defaults(train: NDArray, evaluation: NDArray, seed: int, rule: Rule) -> Cod
     return fit_and_encode(lambda: ConstrDRKM(LAYERS, random_state=seed), rows, evaluation)
 
 
-def _kernel_pca(axes: str | None = "ritz", center: bool = False) -> Callable[..., Codes]:
+def _kernel_pca(axes: str | None = "ritz", center: bool = False, fixed: Rule | None = None) -> Callable[..., Codes]:
     def kernel_pca(train: NDArray, evaluation: NDArray, seed: int, rule: Rule) -> Codes:
-        rows = rows_of(train)
-        return fit_and_encode(lambda: one_layer(rows, rule, axes or rule.axes, center), rows, evaluation)
+        rows, used = rows_of(train), fixed or rule
+        return fit_and_encode(lambda: one_layer(rows, used, axes or used.axes, center), rows, evaluation)
 
     return kernel_pca
 
@@ -189,6 +189,7 @@ def _random(train: NDArray, evaluation: NDArray, seed: int, rule: Rule) -> Codes
 KINDS: dict[str, Callable[[NDArray, NDArray, int, Rule], Codes]] = {
     "ours": _ours,
     "defaults": _defaults,
+    "kpca-median": _kernel_pca(fixed=DEFAULTS),
     "kpca": _kernel_pca(),
     "kpca-axes": _kernel_pca(axes=None),
     "kpca-centred": _kernel_pca(center=True),
