@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from drkm.eigen import Eigenpairs, leading_eigenpairs
-from drkm.gram import Centered, Gram, MovingGram, Strategy, SweptGram
+from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram
 from drkm.kernels import Isotropic, Kernel, Pairwise
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
@@ -195,6 +195,8 @@ class Energy:
         """Return ∂J/∂log σ² of a layer (counted from 0)."""
         if layer:
             operator = self.moving(layer, H)
+        elif isinstance(self.first, ExponentGram):
+            return -0.5 / self.eta[layer] * self.first.parameter_sum(H[:, self.slices[layer]])
         else:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)

@@ -1,16 +1,18 @@
 """How a Gram matrix acts on a block of vectors."""
 
 from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
-from drkm.gram.dense import Dense, StoredGram
+from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
 
 __all__ = [
     "Centered",
     "Dense",
+    "ExponentGram",
     "FeatureGram",
     "Gram",
     "MovingGram",
+    "RememberedDistances",
     "StoredGram",
     "Strategy",
     "Sums",

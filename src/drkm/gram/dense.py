@@ -7,7 +7,7 @@ from torch import Tensor
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
-from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.kernels import Explicit, Isotropic, Kernel, Pairwise
 
 
 class StoredGram(Gram):
@@ -46,3 +46,40 @@ class Dense(Strategy):
         if isinstance(kernel, Explicit):
             return FeatureGram(kernel, points)
         raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
+
+
+class ExponentGram(StoredGram):
+    """A Gram matrix f(e) held in memory with its exponents e = -‖x-y‖²/(2σ²)."""
+
+    def __init__(self, kernel: Isotropic, exponents: Tensor):
+        super().__init__(kernel.values(exponents.clone()))
+        self.kernel = kernel
+        self.exponents = exponents
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
+        slope = self.kernel.jet(self.exponents.clone(), 1)[1]
+        return -float((self.exponents * slope * (A @ A.T)).sum())
+
+
+class RememberedDistances(Dense):
+    """Store the squared distances of the samples too: for bandwidths that change while they are learned.
+
+    One object serves one fit after another; it remembers the last samples alone.
+    """
+
+    def __init__(self) -> None:
+        self._points: Tensor | None = None
+        self._halves: Tensor | None = None
+
+    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+        """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""
+        if not isinstance(kernel, Isotropic):
+            return super().fixed(kernel, points)
+        if self._halves is None or self._points is not points:
+            centred = points - points.mean(dim=0)
+            norms = centred.square().sum(dim=1)
+            self._points = points
+            self._halves = (centred @ centred.T - 0.5 * (norms[:, None] + norms)).clamp_(max=0)
+            self._halves.fill_diagonal_(0)
+        return ExponentGram(kernel, self._halves * kernel.pull_scale)

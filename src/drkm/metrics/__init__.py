@@ -12,6 +12,7 @@ from drkm.metrics._dci import dci
 from drkm.metrics._evaluate import evaluate
 from drkm.metrics._explicitness import explicitness
 from drkm.metrics._factor_vae import factor_vae
+from drkm.metrics._files import evaluate_files
 from drkm.metrics._information import discretize
 from drkm.metrics._irs import irs
 from drkm.metrics._mig import mig
@@ -25,6 +26,7 @@ __all__ = [
     "dci",
     "discretize",
     "evaluate",
+    "evaluate_files",
     "explicitness",
     "factor_vae",
     "irs",

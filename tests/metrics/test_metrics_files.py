@@ -1,0 +1,77 @@
+"""Codes and factors from files: the same table as from arrays, and one sentence for what cannot be read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from drkm import metrics
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(0)
+    factors = rng.integers(0, 4, (200, 2))
+    return factors + 0.3 * rng.standard_normal(factors.shape), factors
+
+
+def test_npy_npz_and_csv_give_the_table_of_the_arrays(arrays, tmp_path):
+    codes, factors = arrays
+    np.save(tmp_path / "codes.npy", codes)
+    np.save(tmp_path / "factors.npy", factors)
+    np.savez(tmp_path / "both.npz", codes=codes, factors=factors)
+    np.savetxt(tmp_path / "codes.csv", codes, delimiter=",", fmt="%.17g")
+    np.savetxt(tmp_path / "factors.csv", factors, delimiter=",", fmt="%d", header="shape,size", comments="")
+    chosen = {"metrics": ["irs", "mig", "sap"]}
+    expected = str(metrics.evaluate(codes, factors, **chosen))
+    for pair in (("codes.npy", "factors.npy"), ("both.npz", "both.npz"), ("codes.csv", "factors.csv")):
+        assert metrics.evaluate_files(*(tmp_path / name for name in pair), **chosen) == expected
+
+
+def test_json_holds_every_row_and_no_nan(arrays, tmp_path):
+    codes, factors = arrays
+    np.savez(tmp_path / "both.npz", codes=codes, factors=factors)
+    text = metrics.evaluate_files(tmp_path / "both.npz", tmp_path / "both.npz", format="json", metrics=["irs", "mig"])
+    found = json.loads(text)
+    assert [row["metric"] for row in found["scores"]] == ["irs", "mig"]
+    assert found["scores"][1]["score"] == pytest.approx(float(metrics.mig(codes, factors)))
+    assert "NaN" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("codes.txt", b"1,2\n", "should end in"),
+        ("codes.npy", b"not numpy at all", "cannot be read"),
+        ("codes.npz", b"PK\x03\x04 broken", "cannot be read"),
+        ("codes.npy", b"\x80\x04\x95\x0c", "cannot be read"),
+        ("codes.csv", b"1,2\n3\n", "has 1 entries in row 2"),
+        ("codes.csv", b"1,2\n3,x\n", "no number in row 2"),
+        ("codes.csv", b"a,b\n", "has no rows"),
+        ("codes.csv", b"\xff\xfe\x00", "cannot be read"),
+    ],
+)
+def test_bad_files_get_one_sentence(name, content, sentence, arrays, tmp_path):
+    np.save(tmp_path / "factors.npy", arrays[1])
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        metrics.evaluate_files(tmp_path / name, tmp_path / "factors.npy")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_different_lengths_and_strange_archives_are_named(arrays, tmp_path):
+    codes, factors = arrays
+    np.save(tmp_path / "codes.npy", codes[:-1])
+    np.save(tmp_path / "factors.npy", factors)
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    np.savez(tmp_path / "two.npz", a=codes, b=codes)
+    for first, sentence in (
+        ("none.npy", "there is no file"),
+        ("codes.npy", "as many rows as codes"),
+        ("words.npy", "not real numbers"),
+        ("two.npz", "holds a, b"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            metrics.evaluate_files(tmp_path / first, tmp_path / "factors.npy")
+    with pytest.raises(ValueError, match="format: unknown name"):
+        metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / "factors.npy", format="xml")
