@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,16 +18,38 @@ def about() -> None:
 
 @app.command()
 def demo(
+    data: Annotated[
+        str, typer.Argument(help="sprites (drawn dSprites, with scores) or digits (with denoising).")
+    ] = "sprites",
     out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("results/demo"),
-    n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training digits.")] = 400,
+    n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training images.")] = 400,
 ) -> None:
-    """Train on handwritten digits, print what was fitted, and draw it.
+    """Train on embedded data, print what was fitted, and draw it.
 
-    Example: drkm demo --out results/demo
+    Example: drkm demo digits --out results/demo
     """
-    from drkm.demo import run
+    from drkm.experiments import digits_demo, sprites_demo
 
-    run(out, n)
+    demos: dict[str, Callable[[Path, int], object]] = {"sprites": sprites_demo.run, "digits": digits_demo.run}
+    if data not in demos:
+        raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(demos)}")
+    demos[data](out, n)
+
+
+@app.command()
+def evaluate(
+    codes: Annotated[Path, typer.Argument(help="Codes, one row a sample: npy, npz or csv.")],
+    factors: Annotated[Path, typer.Argument(help="Factors as integer classes, one row a sample: npy, npz or csv.")],
+    standardize: Annotated[bool, typer.Option(help="Scale codes to unit variance, as kernel codes need.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Score codes against factors: every disentanglement metric beside its chance level.
+
+    Example: drkm evaluate codes.npy factors.npy --standardize
+    """
+    from drkm.metrics import evaluate_files
+
+    typer.echo(evaluate_files(codes, factors, standardize=standardize, format="json" if json else "table"))
 
 
 @app.command()
