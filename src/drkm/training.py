@@ -61,8 +61,8 @@ class Trained:
 def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
-    if checkpoint and learning.trainable_layers(energy):
-        raise ValueError("checkpoint: a fit that trains a feature map cannot be resumed, leave checkpoint=None")
+    if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
+        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     best: Result | None = None
     kernels = energy.kernels
     best_kernels = kernels
@@ -138,7 +138,8 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
     H = first_point(energy, plan, number)
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     first = 0
-    if interrupted:
+    # A trained map is not in the file: its rounds are repeated, to the same result.
+    if interrupted and not learning.trainable_layers(energy):
         first, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     for stage in range(first, MAX_LEARNING_ROUNDS):
