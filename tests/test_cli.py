@@ -27,6 +27,16 @@ def test_evaluate_prints_every_metric_beside_its_chance_level(files):
         assert name in done.stdout
 
 
+def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
+    done = drkm("datasets", "list")
+    assert done.returncode == 0, done.stderr
+    assert "cars3d" in done.stdout
+    assert "Apache-2.0" in done.stdout
+    assert str(tmp_path) in done.stdout
+    assert drkm("datasets", "verify", "cars3d").returncode == 0
+
+
 def test_evaluate_writes_json_for_scripts(files):
     done = drkm("evaluate", files / "codes.npy", files / "factors.npy", "--json")
     scores = json.loads(done.stdout)["scores"]
@@ -38,6 +48,7 @@ def test_evaluate_writes_json_for_scripts(files):
     [
         (("evaluate", "missing.npy", "missing.npy"), "there is no file missing.npy"),
         (("reproduce", "table9"), "unknown name 'table9', allowed are table1"),
+        (("datasets", "download", "cats"), "takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'cats'"),
         (("demo", "cats"), "unknown name 'cats', allowed are sprites, digits"),
     ],
 )
