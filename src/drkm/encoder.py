@@ -56,7 +56,7 @@ class FirstLayer:
         self.X = energy.X
         self.center = energy.center
         self.H1 = H[:, energy.slices[0]]
-        gram = energy.first.gram if energy.center else energy.first  # type: ignore[attr-defined]
+        gram = energy.first_uncentered
         self.diagonal = gram.diagonal()
         if energy.center:
             ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=H.dtype, device=H.device)

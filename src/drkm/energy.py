@@ -82,8 +82,8 @@ class Energy:
 
     def form_first(self) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed."""
-        first = self.strategy.fixed(self.kernels[0], self.X)
-        self.first: Gram = Centered(first) if self.center else first
+        self.first_uncentered: Gram = self.strategy.fixed(self.kernels[0], self.X)
+        self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:

@@ -429,7 +429,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
         energy = self._trained.energy
-        gram = energy.first.gram if energy.center else energy.first  # type: ignore[attr-defined]
+        gram = energy.first_uncentered
         H = self._codes[:, columns]
         return Components(energy.kernels[0], energy.X, H, center=energy.center, normalized=normalized, gram=gram)
 
