@@ -3,10 +3,10 @@
 python -m benchmarks refit
 
 The second fit begins at the stacked codes; its layers are aligned with the first by rotations on the training rows.
-Errors are relative to the codes after the second fit, beside those of copying the nearest sample's codes: as the mean of
-the points' own errors, in which all points count alike, and as one number for the whole matrix of codes, in which the
-few points with the largest codes decide. The second bandwidth shrinks by 400/440, because the codes of more samples are
-smaller.
+Errors are relative to the codes after the second fit, beside those of copying the nearest sample's codes: as the mean
+of the points' own errors, in which all points count alike, and as one number for the whole matrix of codes, in which
+the few points with the largest codes decide. The second bandwidth shrinks by 400/440, because the codes of more samples
+are smaller.
 """
 
 from __future__ import annotations
