@@ -134,12 +134,12 @@ class Isotropic(Pairwise):
         return x.new_ones(len(x))
 
     def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f and its derivatives; rounding may have pushed an exponent above 0."""
-        return self.profile(exponent.clamp_(max=0), order)
+        """Return f and its derivatives."""
+        return self.profile(exponent, order)
 
     @abstractmethod
     def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f, f', … for exponents ≤ 0, whose memory may be overwritten."""
+        """Return f, f', … for exponents that rounding may have pushed above 0, whose memory may be overwritten."""
 
 
 class DotProduct(Pairwise):
