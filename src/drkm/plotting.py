@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,27 @@ def scatter_before_after(
     for side in axes.spines.values():
         side.set_visible(False)
     axes.set_title(title)
+
+
+def image_grid(images: np.ndarray, names: Sequence[str]) -> Any:
+    """Return a figure of images (rows × columns × height × width [× 3], values from 0 to 1), one name a row."""
+    pyplot()
+    from matplotlib.figure import Figure
+
+    count, steps = images.shape[:2]
+    height, width = images.shape[2:4]
+    cell = 0.8
+    figure = Figure(figsize=(cell * steps + 1.0, cell * count * height / width), dpi=150)
+    cells = figure.subplots(
+        count, steps, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.06, "left": 1.0 / (cell * steps + 1.0)}
+    )
+    figure.subplots_adjust(right=1.0, top=1.0, bottom=0.0)
+    for line, row, name in zip(cells, images, names, strict=True):
+        for axis, image in zip(line, row, strict=True):
+            axis.imshow(image, cmap="gray", vmin=0, vmax=1, aspect="auto")
+            axis.set_axis_off()
+        line[0].text(-0.1, 0.5, name, transform=line[0].transAxes, ha="right", va="center", fontsize=8)
+    return figure
 
 
 def plot_selection(selection: Selection, axes: Any = None) -> Any:

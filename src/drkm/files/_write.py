@@ -75,7 +75,7 @@ def write_table(
     if kind == ".npz":
         arrays = {"values": array, **({"names": names[1]} if names else {}), **(more or {})}
         plain = {name: np.asarray(entry) for name, entry in arrays.items()}
-        return write_whole(path, lambda file: np.savez(file, **plain))
+        return write_whole(path, lambda file: np.savez(file, **plain))  # type: ignore[arg-type]
     text = _csv_text(values, columns, dict([names]) if names else {}, more or {})
     return write_whole(path, lambda file: file.write(text.encode()))
 
