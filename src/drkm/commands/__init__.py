@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.commands import datasets, experiments, fit, scores, use
+from drkm.commands import datasets, experiments, fit, scores, traverse, use
 from drkm.commands._help import SectionedCommand, application, examples
 
 app = application(
@@ -44,7 +44,7 @@ def about(
 app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
 app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
 app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
-app.command(cls=SectionedCommand, epilog=use.TRAVERSE_EXAMPLES)(use.traverse)
+app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)
 app.command(cls=SectionedCommand)(experiments.reproduce)

@@ -116,6 +116,11 @@ class FittedModel:
             raise ValueError(f"data: {path} has {table.values.shape[1]} columns, the model was trained on {wanted}")
         return table, prepared.apply(table.values)
 
+    @staticmethod
+    def numpy(values: Any) -> np.ndarray:
+        """Return what the model gives as an array, which is a tensor where it was trained on one."""
+        return values.cpu().numpy() if hasattr(values, "cpu") else np.asarray(values)
+
     def feature_names(self) -> list[str]:
         """Return names for the columns of data that the model gives back."""
         return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])

@@ -1,23 +1,15 @@
-"""Using a trained model: encode, denoise and traverse."""
+"""Data through a trained model: encode and denoise."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Array, Data, Device, Force, Id, Json, Model, Shape
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from drkm.commands._data import FittedModel
-
-TABLES = (".npy", ".npz", ".csv")
-FIGURES = (".png", ".svg", ".pdf")
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -26,10 +18,6 @@ ENCODE_EXAMPLES = examples(
 DENOISE_EXAMPLES = examples(
     "drkm denoise X.safetensors noisy.npy -o clean.npy --components 'layer 1'",
     "drkm denoise photos.safetensors noisy/ -o clean/",
-)
-TRAVERSE_EXAMPLES = examples(
-    "drkm traverse photos.safetensors -o components.png",
-    "drkm traverse X.safetensors -o moved.csv --component 1:0 --base 12 --steps 5",
 )
 
 
@@ -58,19 +46,20 @@ def encode(
     import numpy as np
 
     from drkm import files
+    from drkm.commands._data import FittedModel
 
-    files.check_target(out, force=force, suffixes=TABLES)
+    files.check_target(out, force=force, suffixes=files.WRITABLE)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
-    fitted = _load(model, device)
+    fitted = FittedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id)
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
     if quality:
         more = {"residual": residual, "ambiguous": np.asarray(encoding.ambiguous).astype(int)}
-    names = None if table.names is None else (table.title, table.names)
-    files.write_table(out, codes, list(fitted.model.get_feature_names_out()), names=names, more=more)
+    names = list(fitted.model.get_feature_names_out())
+    files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     ambiguous = int(more["ambiguous"].sum()) if quality else None
     if json:
         facts = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
@@ -112,11 +101,15 @@ def denoise(
     import numpy as np
 
     from drkm import files
+    from drkm.commands._data import FittedModel
 
     asked = None if shape is None else options.sizes("shape", shape)
-    folder = _is_folder(out)
-    _check_out(out, force, folder, TABLES)
-    fitted = _load(model, device)
+    folder = not out.suffix or out.is_dir()
+    if folder:
+        files.check_folder(out)
+    else:
+        files.check_target(out, force=force, suffixes=files.WRITABLE)
+    fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
     table, rows = fitted.read(data, array=array, id=id)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
@@ -124,8 +117,7 @@ def denoise(
     if image_shape is not None:
         files.write_images(out, fitted.pixels(values), image_shape, table.names)
     else:
-        names = None if table.names is None else (table.title, table.names)
-        files.write_table(out, values, fitted.feature_names(), shape=table.shape, names=names)
+        files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
     change = float(np.mean((values - table.values) ** 2))
     unfinished = int((~found.converged).sum())
     if json:
@@ -134,124 +126,3 @@ def denoise(
         return
     told = f"{len(values)} samples denoised, mean squared change {change:.4g}, written to {out}"
     typer.echo(f"{told}\n{unfinished} pre-images did not converge" if unfinished else told)
-
-
-def traverse(
-    model: Model,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="OUT", help="npy, npz or csv; png, svg or pdf for a strip of images.")
-    ],
-    component: Annotated[
-        list[str] | None,
-        typer.Option(metavar="L:I", help="Component as layer:index; may be repeated. By default all of layer 1."),
-    ] = None,
-    values: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Values of the code, as in -0.1,0,0.1; instead of --steps.")
-    ] = None,
-    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of values.")] = 7,
-    span: Annotated[
-        float,
-        typer.Option(metavar="NUMBER", help="They reach this many standard deviations to both sides of the mean."),
-    ] = 2.0,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROW|DATA",
-            help="Whose other codes are kept: a training row from 0, or the first row of a file; "
-            "by default a typical training row.",
-        ),
-    ] = None,
-    shape: Shape = None,
-    device: Device = "cpu",
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Write data along components: one code moves, the others stay.
-
-    Tables have one row a value, component after component; the csv says which. A strip has one line a component.
-    """
-    import numpy as np
-
-    from drkm import files
-
-    asked = None if shape is None else options.sizes("shape", shape)
-    _check_out(out, force, False, TABLES + FIGURES)
-    fitted = _load(model, device)
-    drawn = out.suffix.lower() in FIGURES
-    image_shape = fitted.image_shape(asked) if drawn else fitted.preparation.shape
-    pairs = [options.component("component", text) for text in component or []]
-    pairs = pairs or [(1, index) for index in range(fitted.model.layer_slices_[0].stop)]
-    start = _base(fitted, base)
-    grids = [_grid(fitted, pair, values, steps, span) for pair in pairs]
-    moved = np.concatenate(
-        [np.asarray(fitted.model.traverse(*pair, grid, start)) for pair, grid in zip(pairs, grids, strict=True)]
-    )
-    points = fitted.preparation.undo(moved)
-    if drawn:
-        _draw(out, fitted, points, image_shape, pairs, grids)
-    else:
-        columns = np.concatenate([np.column_stack([[pair] * len(g), g]) for pair, g in zip(pairs, grids, strict=True)])
-        more = dict(zip(("layer", "index"), columns[:, :2].T.astype(int).tolist(), strict=True))
-        more["value"] = columns[:, 2].tolist()
-        files.write_table(out, points, fitted.feature_names(), shape=image_shape, more=more)
-    if json:
-        rows = [
-            {"layer": layer, "index": index, "values": grid} for (layer, index), grid in zip(pairs, grids, strict=True)
-        ]
-        options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
-    else:
-        count = "1 component" if len(pairs) == 1 else f"{len(pairs)} components"
-        typer.echo(f"{count}, {len(grids[0])} values each, written to {out}")
-
-
-def _load(path: Path, device: str) -> FittedModel:
-    from drkm.commands._data import FittedModel
-
-    return FittedModel(path, device)
-
-
-def _is_folder(out: Path) -> bool:
-    return not out.suffix or out.is_dir()
-
-
-def _check_out(out: Path, force: bool, folder: bool, suffixes: tuple[str, ...]) -> None:
-    from drkm import files
-
-    if folder:
-        files.check_folder(out)
-    else:
-        files.check_target(out, force=force, suffixes=suffixes)
-
-
-def _base(fitted: FittedModel, base: str | None) -> Any:
-    if base is None or base.lstrip("-").isdecimal():
-        return None if base is None else int(base)
-    return fitted.read(Path(base))[1][0]
-
-
-def _grid(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> np.ndarray:
-    import numpy as np
-
-    from drkm.parameters import component_columns
-
-    if values is not None:
-        return np.array(options.numbers("values", values, float))
-    column = component_columns([pair], fitted.model.layer_slices_)[0]
-    codes = np.asarray(fitted.model.codes_)[:, column]
-    return codes.mean() + codes.std() * np.linspace(-span, span, steps)
-
-
-def _draw(
-    out: Path,
-    fitted: FittedModel,
-    points: np.ndarray,
-    shape: Any,
-    pairs: list[tuple[int, int]],
-    grids: list[np.ndarray],
-) -> None:
-    from drkm.files import write_whole
-    from drkm.plotting import image_grid
-
-    images = fitted.pixels(points).reshape(len(pairs), len(grids[0]), *shape)
-    figure = image_grid(images / 255, [f"layer {layer}, {index}" for layer, index in pairs])
-    write_whole(out, lambda file: figure.savefig(file, format=out.suffix[1:].lower()))

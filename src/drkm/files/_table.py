@@ -31,6 +31,10 @@ class Table:
     title: str = "name"
     shape: tuple[int, ...] | None = None
 
+    def row_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the rows under their title, as a column to write."""
+        return {} if self.names is None else {self.title: self.names}
+
 
 @dataclass(frozen=True)
 class Columns:

@@ -49,9 +49,10 @@ def write_table(
     values: np.ndarray,
     columns: Sequence[str],
     *,
+    name: str = "data",
     shape: Sequence[int] | None = None,
-    names: tuple[str, Sequence[str]] | None = None,
-    more: Mapping[str, Sequence[Any]] | None = None,
+    before: Mapping[str, Sequence[Any]] | None = None,
+    after: Mapping[str, Sequence[Any]] | None = None,
 ) -> Path:
     """Write rows to a .npy, .npz or .csv file, whole or not at all.
 
@@ -61,22 +62,23 @@ def write_table(
     values : array of shape (n, d)
     columns : sequence of str
         Names of the columns, for .csv.
+    name : str
+        Name of the array in .npz.
     shape : sequence of int, optional
         Shape of one row in .npy and .npz.
-    names : title and sequence of str, optional
-        Names of the rows: the first column of .csv, the array `names` of .npz.
-    more : mapping from name to sequence, optional
-        The last columns of .csv, more arrays of .npz.
+    before, after : mapping from name to sequence, optional
+        The first and the last columns of .csv, more arrays of .npz; .npy has no place for them.
     """
     kind = path.suffix.lower()
     array = values.reshape(len(values), *shape) if shape else values
     if kind == ".npy":
         return write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
     if kind == ".npz":
-        arrays = {"values": array, **({"names": names[1]} if names else {}), **(more or {})}
-        plain = {name: np.asarray(entry) for name, entry in arrays.items()}
+        arrays = {**(before or {}), name: array, **(after or {})}
+        # numpy.savez keeps the name "file" to itself.
+        plain = {"files" if key == "file" else key: np.asarray(entry) for key, entry in arrays.items()}
         return write_whole(path, lambda file: np.savez(file, **plain))  # type: ignore[arg-type]
-    text = _csv_text(values, columns, dict([names]) if names else {}, more or {})
+    text = _csv_text(values, columns, before or {}, after or {})
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
