@@ -1,7 +1,8 @@
 """The tables and figures of the paper, one module each.
 
 An experiment is a module with `TITLE`, `configurations(scale)`, which returns its runs, and `section(results, scale)`,
-which returns what they show; or, older, with one function `run(scale, out, ...)`. `drkm.experiments.reproduce` runs them.
+which returns what they show; or, older, with one function `run(scale, out, ...)`. `drkm.experiments.reproduce` runs
+them.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class ProcessPool:
         worker.process.join()
         self._false_starts += not worker.ready
         if self._false_starts >= _FALSE_STARTS:
-            raise RuntimeError(
+            raise ChildProcessError(
                 f"jobs: worker processes die as they start ({_cause_of_death(worker.process)}); a script that starts "
                 "them needs 'if __name__ == \"__main__\":' around what it does, and jobs=1 does without them"
             )

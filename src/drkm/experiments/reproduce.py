@@ -14,6 +14,7 @@ from drkm.experiments.lease import LEASE_SECONDS
 from drkm.experiments.runner import check_jobs, sweep
 from drkm.experiments.section import Section
 from drkm.experiments.store import Store
+from drkm.experiments.tasks import identify
 
 
 def reproduce(
@@ -47,7 +48,8 @@ def reproduce(
     jobs, dask, retry_failed, progress, lease_seconds
         As in `drkm.experiments.runner.sweep`.
     only, skip : collection of str
-        Names of tasks or models whose runs alone are computed, or are not computed.
+        Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
+        are computed, or are not computed.
 
     Returns
     -------
@@ -60,6 +62,9 @@ def reproduce(
     modules = {name: module_of(name) for name in expand(names)}
     runs = {name: module.configurations(scale) for name, module in modules.items() if is_sweep(module)}
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
+    for run in chosen:
+        # Data that are absent are said before anything is written.
+        identify(run)
     folder = Path(out)
     paths: list[Path] = []
     with Store(store_path(out, store)) as opened:
@@ -102,8 +107,8 @@ def is_sweep(module: ModuleType) -> bool:
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
-    """Whether a run is to be computed, by the name of its task or of its model."""
-    names = {run.task, run.parameters.get("model")}
+    """Whether a run is to be computed, by the name of its task or of its family of models."""
+    names = {run.task, run.parameters.get("family")}
     return (not only or bool(names & set(only))) and not names & set(skip)
 
 
