@@ -13,7 +13,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import reduction, stiefel
 from drkm.energy import Energy
 
 NAMES = ("ritz", "varimax", "ica", None)
@@ -31,9 +31,9 @@ def rotations(energy: Energy, H: Tensor, axes: str | None) -> list[Tensor]:
         T = stiefel.symmetric(stiefel.gram(H[:, block], energy.gram(layer, H).matmul(H[:, block])))
         R = torch.linalg.eigh(T)[1].flip(1)
         if axes == "varimax":
-            R = R @ varimax(len(A) ** 0.5 * A @ R)
+            R = R @ varimax(energy.n**0.5 * A @ R)
         elif axes == "ica":
-            R = R @ ica(len(A) ** 0.5 * A @ R)
+            R = R @ ica(energy.n**0.5 * A @ R)
         order = (R * (T @ R)).sum(dim=0).argsort(descending=True, stable=True)
         out.append(_fix_signs(A, R[:, order]))
     return out
@@ -54,7 +54,7 @@ def varimax(A: Tensor, max_iter: int = 500, tol: float = 1e-10) -> Tensor:
     last = 0.0
     for _ in range(max_iter):
         B = A @ R
-        left, values, right = torch.linalg.svd(A.T @ (B**3 - B * B.square().mean(dim=0)))
+        left, values, right = torch.linalg.svd(stiefel.gram(A, B**3 - B * reduction.mean(B.square())))
         R = left @ right
         total = values.sum().item()
         if total <= last * (1 + tol):
@@ -71,6 +71,7 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
     from sklearn.decomposition import fastica
     from sklearn.exceptions import ConvergenceWarning
 
+    A = reduction.gather(A)
     eye = torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
     options = {"whiten": False, "max_iter": max_iter, "tol": 1e-8, "w_init": eye.cpu().numpy()}
     for contrast in ("logcosh", "cube") if A.shape[1] > 1 else ():
@@ -80,12 +81,17 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
                 W = fastica(A.cpu().numpy(), fun=contrast, **options)[1]
             except ConvergenceWarning:
                 continue
-        return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
+        with reduction.shared(None):
+            return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
     return eye
 
 
 def _fix_signs(A: Tensor, R: Tensor) -> Tensor:
     """Return R with signs such that the largest entry of every reported code is positive."""
-    codes = A @ R
-    largest = codes.gather(0, codes.abs().argmax(dim=0, keepdim=True))[0]
+    largest = _largest(reduction.gather(_largest(A @ R), most=1))[0]
     return R * torch.where(largest < 0, -1.0, 1.0).to(R)
+
+
+def _largest(codes: Tensor) -> Tensor:
+    """Return the entry of largest size in every column, as one row."""
+    return codes.gather(0, codes.abs().argmax(dim=0, keepdim=True))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction, stiefel
 from drkm.gram import Gram
 
 #: below this many samples, or when a tenth of the spectrum is wanted, a dense eigensolver is the fastest
@@ -49,7 +50,7 @@ def leading_eigenpairs(
     max_passes : int
         Largest number of products with K.
     """
-    n = gram.n
+    n = reduction.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
     if n <= DENSE_BELOW or 10 * count >= free:
         return _dense(gram, count, like, outside)
@@ -59,15 +60,22 @@ def leading_eigenpairs(
 def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:
     # Above its own directions the projected matrix has eigenvalue 0; pushing these below zero keeps them out of the
     # answer even when K itself has no more than rounding left there.
-    K = gram.rows(torch.arange(gram.n, device=like.device)).double()
+    K = _whole(gram, like).double()
     shift = torch.linalg.norm(K).item() + 1.0
     if outside is not None:
-        Q = outside.double()
+        Q = reduction.gather(outside.double())
         KQ = K @ Q
         K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T
     values, vectors = torch.linalg.eigh(0.5 * (K + K.T))
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
-    return Eigenpairs(values.to(like.dtype), vectors.to(like.dtype), 0.0)
+    return Eigenpairs(values.to(like.dtype), reduction.own_rows(vectors).to(like.dtype), 0.0)
+
+
+def _whole(gram: Gram, like: Tensor) -> Tensor:
+    """Return the matrix itself."""
+    if reduction.current() is None:
+        return gram.rows(torch.arange(gram.n, device=like.device))
+    return reduction.gather(gram.matmul(reduction.eye(gram.n, reduction.samples(gram.n), like=like)))
 
 
 def _block_krylov(
@@ -76,7 +84,8 @@ def _block_krylov(
     width = count + max(5, count // 2)
     # A fixed generator: the answer must not depend on who else draws random numbers.
     generator = torch.Generator().manual_seed(0)
-    start = torch.randn(gram.n, width, generator=generator, dtype=torch.float64).to(like)
+    start = reduction.normal(gram.n, width, generator).to(like)
+    n = reduction.samples(gram.n)
     floor = 50 * torch.finfo(like.dtype).eps
     block = _orthonormal(start, outside)
     passes = 0
@@ -84,13 +93,13 @@ def _block_krylov(
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            T = (basis.T @ image).double()
+            T = stiefel.gram(basis, image)
             values, rotation = torch.linalg.eigh(0.5 * (T + T.T))
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(like.dtype)
             vectors = basis @ rotation
             defect = image @ rotation - vectors * values.to(like.dtype)
-            residual = torch.linalg.norm(defect[:, :count], dim=0).max().item() / max(values[0].item(), 1e-300)
-            if residual <= max(tol, floor) or passes >= max_passes or basis.shape[1] + width > gram.n:
+            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), 1e-300)
+            if residual <= max(tol, floor) or passes >= max_passes or basis.shape[1] + width > n:
                 return Eigenpairs(values[:count].to(like.dtype), vectors[:, :count].contiguous(), residual)
             if basis.shape[1] >= MAX_BLOCKS * width:
                 break
@@ -104,7 +113,7 @@ def _block_krylov(
 
 def _apply(gram: Gram, block: Tensor, outside: Tensor | None) -> Tensor:
     image = gram.matmul(block)
-    return image if outside is None else image - outside @ (outside.T @ image)
+    return image if outside is None else image - outside @ reduction.total(outside.T @ image)
 
 
 def _orthonormal(block: Tensor, *against: Tensor | None) -> Tensor:
@@ -112,6 +121,6 @@ def _orthonormal(block: Tensor, *against: Tensor | None) -> Tensor:
     for _ in range(2):
         for other in against:
             if other is not None:
-                block = block - other @ (other.T @ block)
-        block = torch.linalg.qr(block)[0]
+                block = block - other @ reduction.total(other.T @ block)
+        block = stiefel.qr(block)[0]
     return block

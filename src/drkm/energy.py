@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram
 from drkm.kernels import Isotropic, Kernel, Pairwise
@@ -73,7 +74,8 @@ class Energy:
         self.strategy = strategy
         self.center = center
         self.X = X
-        self.n = len(X)
+        #: number of samples, and how many of them are at hand
+        self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
@@ -201,11 +203,11 @@ class Energy:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)
             # Distances do not depend on the origin, but the digits of a sweep do.
-            swept = SweptGram(kernel, self.X - self.X.mean(dim=0) if kernel.is_isotropic else self.X)
+            swept = SweptGram(kernel, self.X - reduction.mean(self.X) if kernel.is_isotropic else self.X)
             operator = Centered(swept) if self.center else swept
         return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
 
 
 def _inner(A: Tensor, B: Tensor) -> float:
     """Return ⟨A, B⟩, summed in float64: line searches compare values that agree in most digits."""
-    return float((A.double() * B.double()).sum())
+    return float(reduction.total((A.double() * B.double()).sum()))

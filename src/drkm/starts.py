@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import reduction, stiefel
 from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
 
@@ -18,7 +18,7 @@ def kernel_pca(energy: Energy) -> Tensor:
     The paper's layer-wise start solves each layer alone; where a deep kernel matrix is nearly constant its leading
     eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement.
     """
-    H = torch.zeros(energy.n, energy.n_components, dtype=energy.dtype, device=energy.device)
+    H = torch.zeros(energy.rows, energy.n_components, dtype=energy.dtype, device=energy.device)
     H[:, energy.slices[0]] = energy.leading_of_first().vectors[:, : energy.sizes[0]]
     for layer, block in enumerate(energy.slices[1:], start=1):
         below = H[:, : block.start]
@@ -29,7 +29,7 @@ def kernel_pca(energy: Energy) -> Tensor:
 
 def random(energy: Energy, generator: torch.Generator) -> Tensor:
     """Return standard normal numbers, off the manifold, as the paper's random start."""
-    draw = torch.randn(energy.n, energy.n_components, generator=generator, dtype=torch.float64)
+    draw = reduction.normal(energy.rows, energy.n_components, generator)
     return draw.to(dtype=energy.dtype, device=energy.device)
 
 
@@ -40,13 +40,13 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
 
 def perturbed(H: Tensor, generator: torch.Generator, size: float = 0.5) -> Tensor:
     """Return a random point near H, for further starts; `size` is the length of the step relative to ‖H‖."""
-    noise = torch.randn(H.shape, generator=generator, dtype=torch.float64).to(H)
-    return stiefel.polar(H + (size / len(H) ** 0.5) * noise)
+    noise = reduction.normal(len(H), H.shape[1], generator).to(H)
+    return stiefel.polar(H + (size / reduction.samples(len(H)) ** 0.5) * noise)
 
 
 def given(energy: Energy, array: Tensor) -> Tensor:
     """Return the caller's array in the precision and on the device of the energy."""
-    expected = (energy.n, energy.n_components)
+    expected = (energy.rows, energy.n_components)
     if tuple(array.shape) != expected:
         raise ValueError(f"init: expected an array of shape {expected}, got {tuple(array.shape)}")
     if not torch.isfinite(array).all():

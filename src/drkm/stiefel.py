@@ -1,13 +1,16 @@
 """The Stiefel manifold St(n, S) of n×S matrices with orthonormal columns, with the metric of the surrounding space.
 
 Small S×S matrices are kept in float64 whatever the precision of the long ones: this is what keeps HᵀH = I to
-rounding in float32 as well.
+rounding in float32 as well. Long matrices may be shared out over processes by rows: every sum over rows here is one
+over all of them (`drkm.reduction`).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+from drkm import reduction
 
 #: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
 ILL_CONDITIONED = 1e-6
@@ -17,7 +20,37 @@ WELL_CONDITIONED = 0.1
 
 def gram(A: Tensor, B: Tensor) -> Tensor:
     """Return AᵀB in float64."""
-    return (A.T @ B).double()
+    return reduction.total((A.T @ B).double())
+
+
+def inner(A: Tensor, B: Tensor) -> float:
+    """Return ⟨A, B⟩."""
+    product = torch.dot(A, B) if A.ndim == 1 else (A * B).sum()
+    return float(reduction.total(product.double()))
+
+
+def norm(A: Tensor) -> float:
+    """Return ‖A‖_F."""
+    return float(reduction.root_sum_square(torch.linalg.vector_norm(A)))
+
+
+def column_norms(A: Tensor) -> Tensor:
+    """Return the norm of every column."""
+    return reduction.root_sum_square(torch.linalg.vector_norm(A, dim=0))
+
+
+def qr(Y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Q with orthonormal columns and a triangular R with QR = Y.
+
+    Processes that share Y factorise their own rows and then the stack of their triangular factors, which is as
+    accurate as one factorisation of the whole.
+    """
+    Q, R = torch.linalg.qr(Y)
+    if reduction.current() is None:
+        return Q, R
+    most = Y.shape[1]
+    again, R = torch.linalg.qr(reduction.gather(R, most))
+    return Q @ reduction.own_rows(again, most), R
 
 
 def symmetric(M: Tensor) -> Tensor:
@@ -43,7 +76,7 @@ def polar(Y: Tensor) -> Tensor:
     """
     values, vectors = torch.linalg.eigh(gram(Y, Y))
     if values[0] <= ILL_CONDITIONED * values[-1]:
-        Q, R = torch.linalg.qr(Y.double())
+        Q, R = qr(Y.double())
         left, _, right = torch.linalg.svd(R)
         return (Q @ (left @ right)).to(Y.dtype)
     H = Y @ ((vectors * values.rsqrt()) @ vectors.T).to(Y.dtype)
@@ -76,10 +109,10 @@ def feasibility(H: Tensor) -> float:
 
 def stationarity(H: Tensor, G: Tensor) -> float:
     """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
-    norm = torch.linalg.norm(G).item()
-    return torch.linalg.norm(projection(H, G)).item() / norm if norm > 0 else 0.0
+    size = norm(G)
+    return norm(projection(H, G)) / size if size > 0 else 0.0
 
 
 def random_point(n: int, size: int, generator: torch.Generator, *, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return a point drawn uniformly."""
-    return polar(torch.randn(n, size, generator=generator, dtype=dtype).to(device))
+    return polar(reduction.normal(n, size, generator, dtype).to(device))

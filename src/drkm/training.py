@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drkm import axes as axes_of
-from drkm import learning, starts, stiefel
+from drkm import learning, reduction, starts, stiefel
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
@@ -111,7 +111,7 @@ def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         kernels.append(kernel.resolve(points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
-        points = torch.eye(len(X), size, dtype=X.dtype, device=X.device)
+        points = reduction.eye(len(X), size, like=X)
     return kernels
 
 

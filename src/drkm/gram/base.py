@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.kernels import Kernel
 
 
@@ -25,8 +26,12 @@ class Sums(NamedTuple):
 
 
 class Gram(ABC):
-    """The Gram matrix K of n points as an operator; it need not be stored."""
+    """The Gram matrix K of all points as an operator; it need not be stored.
 
+    Where processes share the points, blocks hold the rows of this process.
+    """
+
+    #: number of points at hand
     n: int
 
     @abstractmethod
@@ -84,12 +89,12 @@ class Centered(MovingGram):
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
         mean = self._row_means()
-        return self.gram.diagonal() - 2 * mean + mean.mean()
+        return self.gram.diagonal() - 2 * mean + reduction.mean(mean)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + mean.mean()
+        return self.gram.rows(index) - mean[index, None] - mean + reduction.mean(mean)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -111,10 +116,10 @@ class Centered(MovingGram):
         return self.gram
 
     def _row_means(self) -> Tensor:
-        ones = torch.full_like(self.gram.diagonal(), 1.0 / self.n)
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / reduction.samples(self.n))
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
 def center(A: Tensor) -> Tensor:
     """Return CA, the block with the mean of every column removed."""
-    return A - A.mean(dim=0)
+    return A - reduction.mean(A)

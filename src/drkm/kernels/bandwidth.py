@@ -8,6 +8,8 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from drkm import reduction
+
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
 
@@ -35,7 +37,7 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     if not isinstance(sigma2, str):
         return sigma2
     rule = ("median" if layer == 1 else "scale") if sigma2 == "auto" else sigma2
-    n = len(points)
+    n = reduction.samples(len(points))
     if rule == "median":
         if layer > 1:
             raise ValueError(
@@ -45,14 +47,13 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
         return _positive(_half_median(points), points)
     if layer > 1:
         return 2.0 * points.shape[1] / n
-    centred = points - points.mean(dim=0)
-    return _positive(2.0 * centred.square().sum().item() / n, points)
+    return _positive(2.0 * _spread(points), points)
 
 
 def _half_median(points: Tensor) -> float:
-    if len(points) > MEDIAN_ROWS:
-        index = torch.linspace(0, len(points) - 1, MEDIAN_ROWS, device=points.device).round().long()
-        points = points[index]
+    n = reduction.samples(len(points))
+    index = torch.linspace(0, n - 1, min(n, MEDIAN_ROWS), dtype=torch.float64).round().long()
+    points = reduction.rows_at(points, index.to(points.device))
     return 0.5 * torch.pdist(points).median().item() ** 2
 
 
@@ -60,5 +61,11 @@ def _positive(value: float, points: Tensor) -> float:
     """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
     if value > 0:
         return value
-    spread = (points - points.mean(dim=0)).square().sum().item() / len(points)
+    spread = _spread(points)
     return spread if spread > 0 else 1.0
+
+
+def _spread(points: Tensor) -> float:
+    """Return the mean squared distance to the mean."""
+    centred = points - reduction.mean(points)
+    return reduction.total(centred.square().sum()).item() / reduction.samples(len(points))

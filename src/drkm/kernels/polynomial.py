@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 from torch import Tensor
 
+from drkm import reduction
 from drkm.kernels.base import DotProduct
 
 
@@ -43,7 +44,7 @@ class Polynomial(DotProduct):
         """Return the kernel with γ as a number."""
         if self.gamma != "scale":
             return self
-        mean = points.square().sum().item() / len(points)
+        mean = reduction.total(points.square().sum()).item() / reduction.samples(len(points))
         return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)  # type: ignore[return-value]
 
     def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:

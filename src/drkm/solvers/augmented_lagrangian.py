@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from drkm import stiefel
@@ -49,19 +48,19 @@ class AugmentedLagrangian(Solver):
         H = stiefel.polar(H)
         G = energy.evaluate(H).gradient
         Y = -stiefel.multipliers(H, G)
-        mu = self.mu if self.mu is not None else float(G.norm())
+        mu = self.mu if self.mu is not None else stiefel.norm(G)
         state = self._evaluate(energy, H, Y, mu)
         return {**state, **NO_PAIRS, "Y": Y, "mu": mu, "last": 1.0, "inner_steps": 0, "rounds": 0}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Take one BFGS step, or update the multipliers when the round is solved well enough."""
-        target = max(0.1 * min(state["last"], 1.0), 0.1 * tol) * float(state["G"].norm())
-        if float(state["L"].norm()) <= target or state["inner_steps"] >= self.inner:
+        target = max(0.1 * min(state["last"], 1.0), 0.1 * tol) * stiefel.norm(state["G"])
+        if stiefel.norm(state["L"]) <= target or state["inner_steps"] >= self.inner:
             return self._next_round(energy, state)
         H, L = state["H"], state["L"]
         S, D = state["pairs_s"], state["pairs_y"]
-        direction = -two_loop(L, S, D, lambda Z: Z if S else Z / float(L.norm()))
-        slope = float((direction * L).sum())
+        direction = -two_loop(L, S, D, lambda Z: Z if S else Z / stiefel.norm(L))
+        slope = stiefel.inner(direction, L)
         if slope >= 0:
             return {**NO_PAIRS, "inner_steps": state["inner_steps"] + 1}
         length = 1.0
@@ -73,7 +72,7 @@ class AugmentedLagrangian(Solver):
         else:
             return self._next_round(energy, state)
         s, y = (trial["H"] - H).flatten(), (trial["L"] - L).flatten()
-        if float(torch.dot(s, y)) > 1e-12 * float(s.norm() * y.norm()):
+        if stiefel.inner(s, y) > 1e-12 * stiefel.norm(s) * stiefel.norm(y):
             S, D = [*S, s][-self.memory :], [*D, y][-self.memory :]
             trial |= {"pairs_s": S, "pairs_y": D}
         return {**trial, "inner_steps": state["inner_steps"] + 1}
@@ -84,7 +83,7 @@ class AugmentedLagrangian(Solver):
         H, feasibility = state["H"], state["feasibility"]
         Y = state["Y"] + state["mu"] * self._defect(H)
         # Beyond this a larger penalty only worsens the conditioning: the multipliers must do the rest.
-        limit = MAX_PENALTY * float(state["G"].norm())
+        limit = MAX_PENALTY * stiefel.norm(state["G"])
         grow = feasibility > 0.25 * state["last"] and state["mu"] < limit
         mu = state["mu"] * (self.growth if grow else 1.0)
         new = self._evaluate(energy, H, Y, mu)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import reduction, stiefel
 from drkm.energy import Energy
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
@@ -170,20 +170,20 @@ def solve(
         point = stiefel.polar(H) if solver.on_manifold else H
         try:
             if prepare:
-                point = solver.prepare(energy, point, lambda: _is_late(clock, max_seconds))
+                point = solver.prepare(energy, point, lambda: bool(reduction.agreed(_is_late(clock, max_seconds))))
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
     spent = state["seconds"]
     try:
         while status is None:
-            state["seconds"] = spent + time.perf_counter() - clock
+            state["seconds"] = reduction.agreed(spent + time.perf_counter() - clock)
             state["evaluations"] = energy.count.evaluations
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
-            status = _verdict(state, tol, limit, max_seconds, consistent, any(answers))
+            status = _verdict(state, tol, limit, max_seconds, consistent, bool(reduction.agreed(any(answers))))
             if status is not None:
                 break
             if journal:
@@ -255,4 +255,4 @@ def code_error(state: State) -> float:
     size = values.abs()
     inverse = torch.where(size > UNDETERMINED * size.max(), 1.0 / size, torch.zeros_like(size))
     error = state["R"].double() @ (vectors * inverse)
-    return float(error.norm() / state["H"].double().norm())
+    return stiefel.norm(error) / stiefel.norm(state["H"].double())

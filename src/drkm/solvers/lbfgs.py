@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from drkm import stiefel
@@ -68,18 +67,18 @@ class LBFGS(Solver):
         precondition = RowPreconditioner(**parts).apply
         S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
-        slope = float((direction * R).sum())
-        if slope > -1e-12 * float(direction.norm() * R.norm()):
+        slope = stiefel.inner(direction, R)
+        if slope > -1e-12 * stiefel.norm(direction) * stiefel.norm(R):
             S, Y = [], []
             direction = -stiefel.projection(H, precondition(R))
-            slope = float((direction * R).sum())
-        length = min(1.0, MAX_STEP / max(float(direction.norm()), 1e-300))
+            slope = stiefel.inner(direction, R)
+        length = min(1.0, MAX_STEP / max(stiefel.norm(direction), 1e-300))
         found = backtrack(energy, H, direction, state["objective"], slope, length)
         if found is None:
             return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
         new = point(energy, *found)
         s, y = new["H"] - H, new["R"] - R
-        if float((s * y).sum()) > 1e-10 * float(s.norm() * y.norm()):
+        if stiefel.inner(s, y) > 1e-10 * stiefel.norm(s) * stiefel.norm(y):
             S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
         return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
 
@@ -89,14 +88,14 @@ def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
     G = evaluation.gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
-    norm = float(G.norm())
+    norm = stiefel.norm(G)
     state: State = {
         "H": H,
         "G": G,
         "R": R,
         "multipliers": multipliers,
         "objective": evaluation.value,
-        "stationarity": float(R.norm()) / norm if norm > 0 else 0.0,
+        "stationarity": stiefel.norm(R) / norm if norm > 0 else 0.0,
     }
     for layer, weight in enumerate(evaluation.curvature):
         state[f"curvature{layer}"] = weight
@@ -114,14 +113,14 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
     q = R.flatten().clone()
     steps = []
     for s, y in zip(reversed(S), reversed(Y), strict=True):
-        rho = 1.0 / float(torch.dot(s, y))
-        alpha = rho * float(torch.dot(s, q))
+        rho = 1.0 / stiefel.inner(s, y)
+        alpha = rho * stiefel.inner(s, q)
         q.add_(y, alpha=-alpha)
         steps.append((rho, alpha))
     z = precondition(q.view_as(R)).flatten()
     if S:
         last = precondition(Y[-1].view_as(R)).flatten()
-        z = z * (float(torch.dot(S[-1], Y[-1])) / float(torch.dot(Y[-1], last)))
+        z = z * (stiefel.inner(S[-1], Y[-1]) / stiefel.inner(Y[-1], last))
     for (rho, alpha), s, y in zip(reversed(steps), S, Y, strict=True):
-        z.add_(s, alpha=alpha - rho * float(torch.dot(y, z)))
+        z.add_(s, alpha=alpha - rho * stiefel.inner(y, z))
     return z.view_as(R)

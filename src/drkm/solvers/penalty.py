@@ -116,7 +116,7 @@ class Penalty(Solver):
         return {
             "H": H,
             "Q": Q,
-            "gradient_norm": float(Q.norm()),
+            "gradient_norm": stiefel.norm(Q),
             "objective": value,
             "feasibility": float(defect.norm()),
             "stationarity": stiefel.stationarity(H, G),

@@ -37,7 +37,8 @@ class ProjectedGradient(Solver):
         H, G, length = state["H"], state["G"], 2.0 * state["length"]
         while length > MIN_LENGTH:
             trial = stiefel.polar(H - length * G)
-            distance2 = float((trial - H).square().sum())
+            moved = trial - H
+            distance2 = stiefel.inner(moved, moved)
             if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2:
                 return {**point(energy, trial, energy.evaluate(trial)), "length": length}
             length *= 0.5

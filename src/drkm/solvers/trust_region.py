@@ -51,8 +51,8 @@ class TrustRegion(Solver):
         def precondition(Z: Tensor) -> Tensor:
             return stiefel.projection(H, raw(Z))
 
-        norm = float(R.norm())
-        target = norm * min(0.1, math.sqrt(norm / float(G.norm())))
+        norm = stiefel.norm(R)
+        target = norm * min(0.1, math.sqrt(norm / stiefel.norm(G)))
         step, decrease, at_boundary = truncated_cg(hessian, precondition, R, radius, target, self.max_inner)
         trial = stiefel.retraction(H, step)
         evaluation = energy.evaluate(trial)
@@ -60,7 +60,7 @@ class TrustRegion(Solver):
         actual = state["objective"] - evaluation.value
         ratio = (actual + slack) / (decrease + slack)
         if ratio < 0.25:
-            radius = 0.25 * min(radius, float(step.norm()))
+            radius = 0.25 * min(radius, stiefel.norm(step))
         elif ratio > 0.75 and at_boundary:
             radius = min(2 * radius, math.sqrt(H.shape[1]))
         if ratio > 0.05 and actual >= -slack:
@@ -84,28 +84,28 @@ def truncated_cg(
     """
     Z, HZ, r = torch.zeros_like(R), torch.zeros_like(R), R
     z = precondition(r)
-    d, rz = -z, float((r * z).sum())
+    d, rz = -z, stiefel.inner(r, z)
     for _ in range(max_inner):
         Hd = hessian(d)
-        dHd = float((d * Hd).sum())
+        dHd = stiefel.inner(d, Hd)
         alpha = rz / dHd if dHd > 0 else math.inf
-        if dHd <= 0 or float((Z + alpha * d).norm()) >= radius:
+        if dHd <= 0 or stiefel.norm(Z + alpha * d) >= radius:
             tau = _to_boundary(Z, d, radius)
             Z, HZ = Z + tau * d, HZ + tau * Hd
             return Z, -_model(R, Z, HZ), True
         Z, HZ, r = Z + alpha * d, HZ + alpha * Hd, r + alpha * Hd
-        if float(r.norm()) <= target:
+        if stiefel.norm(r) <= target:
             break
         z = precondition(r)
-        rz_new = float((r * z).sum())
+        rz_new = stiefel.inner(r, z)
         d, rz = -z + (rz_new / rz) * d, rz_new
     return Z, -_model(R, Z, HZ), False
 
 
 def _to_boundary(Z: Tensor, d: Tensor, radius: float) -> float:
-    dd, Zd, ZZ = float((d * d).sum()), float((Z * d).sum()), float((Z * Z).sum())
+    dd, Zd, ZZ = stiefel.inner(d, d), stiefel.inner(Z, d), stiefel.inner(Z, Z)
     return (-Zd + math.sqrt(Zd**2 + dd * max(radius**2 - ZZ, 0.0))) / dd
 
 
 def _model(R: Tensor, Z: Tensor, HZ: Tensor) -> float:
-    return float((R * Z).sum() + 0.5 * (Z * HZ).sum())
+    return stiefel.inner(R, Z) + 0.5 * stiefel.inner(Z, HZ)
