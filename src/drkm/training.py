@@ -105,11 +105,12 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
 
 
 def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
-    """Return the kernels with numbers for parameters."""
+    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that."""
     kernels = []
     points = X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
-        kernels.append(kernel.resolve(points, layer=layer))
+        resolved = kernel.resolve(points, layer=layer)
+        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = torch.eye(len(X), size, dtype=X.dtype, device=X.device)
     return kernels

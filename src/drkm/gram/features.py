@@ -16,8 +16,7 @@ class FeatureGram(MovingGram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        with torch.no_grad():
-            self.phi = kernel.features(points)
+        self.phi = kernel.table(points)
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
@@ -54,5 +53,6 @@ class FeatureGram(MovingGram):
         return d_product, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
-        """Return 0: explicit kernels have no bandwidth."""
-        return 0.0
+        """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        with torch.no_grad():
+            return self.kernel.parameter_sum(self.points, A)
