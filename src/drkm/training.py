@@ -14,7 +14,7 @@ from drkm import learning, starts, stiefel
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Approximation, FeatureMap, Kernel
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -56,6 +56,8 @@ class Trained:
     eigenvalues: list[Tensor]
     #: energies of all starts
     objectives: list[float]
+    #: relative errors of approximate kernels, None for exact ones
+    errors: list[float | None]
 
 
 def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
@@ -101,7 +103,12 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives))
+    inputs = [energy.X, *energy.split(H)]
+    errors = [
+        k.error(points) if isinstance(k, Approximation) else None
+        for k, points in zip(energy.kernels, inputs, strict=False)
+    ]
+    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives), errors)
 
 
 def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm.gram.base import MovingGram, Sums
+from drkm.gram.base import Gram, MovingGram, Sums
 from drkm.kernels import Explicit
+
+#: rows whose features are computed at once where they are not kept
+ROWS = 4096
 
 
 class FeatureGram(MovingGram):
@@ -56,3 +59,12 @@ class FeatureGram(MovingGram):
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
         with torch.no_grad():
             return self.kernel.parameter_sum(self.points, A)
+
+
+def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Tensor:
+    """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
+    if isinstance(gram, FeatureGram):
+        return gram.phi.T @ A
+    with torch.no_grad():
+        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
+        return sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[return-value]

@@ -65,4 +65,3 @@ class Nystroem(Strategy):
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
         return self.deep.moving(kernel, points)
-

@@ -68,9 +68,7 @@ class FourierGram(MovingGram):
         d_product, d_pull = A.new_empty(A.shape), torch.empty_like(self.points)
         for rows, phase in self._phases():
             cosine, sine, turn = phase.cos(), phase.sin(), dU[rows] @ self._frequencies
-            d_product[rows] = (
-                cosine @ d_cosine + sine @ d_sine + (cosine * turn) @ on_sine - (sine * turn) @ on_cosine
-            )
+            d_product[rows] = cosine @ d_cosine + sine @ d_sine + (cosine * turn) @ on_sine - (sine * turn) @ on_cosine
             a, da = A[rows], dA[rows]
             moved = cosine * (da @ on_sine.T + a @ d_sine.T - turn * (a @ on_cosine.T))
             moved -= sine * (da @ on_cosine.T + a @ d_cosine.T + turn * (a @ on_sine.T))
