@@ -229,7 +229,7 @@ def test_a_deep_cosine_is_encoded_by_its_stationarity():
     # Far from zero codes the cosine is smooth: a common direction keeps them there.
     model = ConstrDRKM((6, 3), kernel=[RBF(20.0), "cosine"], eta=(1.0, 50.0)).fit(train)
     assert model.converged_
-    assert relative(model.transform(train), model.codes_) <= 2e-6
+    assert relative(model.transform(train), model.codes_) <= 5e-6
     encoding = model.encode(new)
     assert (encoding.residual <= 1e-8).mean() >= 0.9
 

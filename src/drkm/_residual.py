@@ -41,7 +41,7 @@ class _PairwiseTarget:
         self.augmented = torch.cat([X, ones], dim=1)
         self.B = components.H
         if components.center:
-            self.B = torch.cat([self.B, ones / components.n], dim=1)
+            self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
         self.Bt = self.B.T.contiguous()
         d, c = X.shape[1], self.B.shape[1]
         # Σ_i β_i f'(e_i) x_i is linear in the coordinates: with few components, sums with B_ic x_i come
@@ -57,7 +57,8 @@ class _PairwiseTarget:
         S, pull = x.new_empty(len(x)), x.new_empty(len(x), x.shape[1] + 1)
         # Blocks reuse the same memory: fresh pages would cost as much as the arithmetic.
         parts = blocks(len(x), self.components.n, x)
-        exponents, weights = (x.new_empty(parts[0].stop, self.components.n) for _ in range(2)) if parts else ((), ())
+        height = parts[0].stop if parts else 0
+        exponents, weights = (x.new_empty(height, self.components.n) for _ in range(2))
         for rows in parts:
             a = coordinates[rows]
             value, slope = kernel.jet(torch.mm(left[rows], self.right, out=exponents[: len(a)]), 1)
@@ -89,15 +90,12 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
             'method: "gradient" needs a kernel that can be differentiated, and this feature map carries no '
             'gradients; use method="ridge"'
         )
-    with torch.no_grad():
-        phi = kernel.features(components.X)
-        v, mean = components.H.T @ phi, phi.mean(dim=0)
 
     def evaluate(points: Tensor, coordinates: Tensor) -> Evaluation:
-        projection = coordinates @ v + (mean if components.center else 0.0)
+        projection = components.projected_features(coordinates)
         with torch.no_grad():
-            image, pullback = torch.func.vjp(kernel.features, points)[:2]
-            gradient = pullback(2 * (image - projection))[0]
+            image = kernel.features(points)
+            gradient = kernel.pullback(points)(2 * (image - projection))
         return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach(), None)
 
     return evaluate

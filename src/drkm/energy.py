@@ -20,7 +20,7 @@ from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
 from drkm.gram.base import center as centered
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap, Isotropic, Kernel, Pairwise, Precomputed
+from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
 from drkm.rows import Rows
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
@@ -118,7 +118,7 @@ class Energy:
     def relative_widths(self) -> list[float | None]:
         """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
         return [
-            float(kernel.sigma2) * self.n / (2.0 * size) if isinstance(kernel, Isotropic) else None
+            float(kernel.sigma2) * self.n / (2.0 * size) if kernel.has_bandwidth else None  # type: ignore[attr-defined]
             for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
         ]
 
@@ -220,6 +220,8 @@ class Energy:
         elif isinstance(self.first_uncentered, ExponentGram | TiledGram):
             A = H[:, self.slices[layer]]
             return -0.5 / self.eta[layer] * self.first_uncentered.parameter_sum(centered(A) if self.center else A)
+        elif isinstance(self.first_uncentered, MovingGram):
+            operator = Centered(self.first_uncentered) if self.center else self.first_uncentered
         else:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)

@@ -21,8 +21,8 @@ from drkm.checkpoint import fingerprint
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.gram import Cross
 from drkm.gram.memory import in_memory
-from drkm.kernels import RBF, Isotropic, Kernel, Precomputed
-from drkm.preimage import Components, PreImage, preimage
+from drkm.kernels import RBF, Isotropic, Kernel, NystroemFeatures, Precomputed
+from drkm.preimage import Components, PreImage, components_of, preimage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
 from drkm.summary import summary as summarise
@@ -110,6 +110,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Lagrange multipliers Λ of HᵀH = I.
     eigenvalues_ : list of arrays
         For each layer the diagonal of H_lᵀK_lH_l: the eigenvalues of kernel PCA for one layer.
+    approximation_errors_ : list of float or None
+        For each layer an estimate of the relative error of an approximate kernel: the part of the trace that Nyström
+        features miss, or the root mean square error of kernel values by Fourier features; None for an exact kernel.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -431,6 +434,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.kernels_ = energy.kernels
         self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
         self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
+        self.approximation_errors_ = list(trained.errors)
 
     def _read(self, X: Any) -> Tensor | Rows:
         """Return new samples in the precision and on the device of the model."""
@@ -465,14 +469,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return Encoding(codes, residual, ambiguous)
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
-        energy = self._trained.energy
-        X, H, gram = in_memory(energy.X), self._codes[:, columns], energy.first_uncentered
-        return Components(energy.kernels[0], X, H, center=energy.center, normalized=normalized, gram=gram)
+        return components_of(self._trained.energy, self._codes[:, columns], normalized=normalized)
 
     def _preimage_method(self, method: str | None = None) -> str:
         if method is not None:
             return method
-        return "fixed-point" if isinstance(self.kernels_[0], Isotropic) else "gradient"
+        first = self.kernels_[0]
+        # Nyström features have the pre-images of the kernel that they approximate.
+        first = first.kernel if isinstance(first, NystroemFeatures) else first
+        return "fixed-point" if isinstance(first, Isotropic) else "gradient"
 
     def _preimages_of_codes(self, codes: Tensor) -> PreImage:
         scores = self._encoder.scores_of(codes @ self._rotation.T)

@@ -16,7 +16,7 @@ from torch import Tensor
 from drkm import kernels, storage
 from drkm.energy import Energy
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
 from drkm.solvers import Result, Status
 from drkm.training import Trained
@@ -41,6 +41,7 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
+APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
 
 
@@ -53,6 +54,8 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
     for layer, kernel in enumerate(energy.kernels):
+        if isinstance(kernel, Approximation):
+            tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
     chosen = model.get_params(deep=False)
@@ -73,6 +76,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "kind_of_array": "torch" if isinstance(model.codes_, Tensor) else "numpy",
         "objectives": trained.objectives,
+        "errors": trained.errors,
         "result": {
             "objective": result.objective,
             "feasibility": result.feasibility,
@@ -155,6 +159,7 @@ def _rebuild(
         [tensors[f"rotation{layer}"] for layer in range(count)],
         [tensors[f"eigenvalues{layer}"] for layer in range(count)],
         header["objectives"],
+        header.get("errors", [None] * count),
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:
@@ -190,6 +195,8 @@ def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
+    if isinstance(kernel, Approximation):
+        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
     return {"type": type(kernel).__name__, "parameters": kernel.parameters}
 
 
@@ -199,6 +206,11 @@ def _kernel(
     known = {kind.__name__: kind for kind in kernels.NAMES.values()}
     if entry["type"] in known:
         return known[entry["type"]](**entry["parameters"])
+    if entry["type"] in APPROXIMATIONS:
+        inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
+        prefix = f"kernel{layer}."
+        arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        return APPROXIMATIONS[entry["type"]](inner, **arrays)
     if entry["type"] != "FeatureMap":
         raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
     if layer + 1 not in feature_maps:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drkm.energy import Energy
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap, Isotropic
+from drkm.kernels import FeatureMap
 
 #: A learned σ² stays within this factor of where it began.
 RANGE = 1e4
@@ -22,7 +22,7 @@ RANGE = 1e4
 
 def learnable_layers(energy: Energy) -> list[int]:
     """Return the layers (counted from 0) whose kernels have a bandwidth."""
-    return [layer for layer, kernel in enumerate(energy.kernels) if isinstance(kernel, Isotropic)]
+    return [layer for layer, kernel in enumerate(energy.kernels) if kernel.has_bandwidth]
 
 
 def trainable_layers(energy: Energy) -> list[int]:

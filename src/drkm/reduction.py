@@ -16,6 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from drkm.rows import Rows
+
 #: rows of random numbers that come from one generator; a process draws the blocks that its own rows lie in
 RANDOM_BLOCK = 1 << 16
 
@@ -122,7 +124,7 @@ def agreed(number: float) -> float:
     return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
 
 
-def eye(rows: int, columns: int, *, like: Tensor) -> Tensor:
+def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
     """Return the rows at hand of the identity matrix of all samples, cut to some columns."""
     out = torch.zeros(rows, columns, dtype=like.dtype, device=like.device)
     if offset() < columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drkm.kernels import Approximation
 from drkm.training import Trained
 
 
@@ -27,6 +28,11 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         f"energy J = {result.objective:.8g}, axes: {axes}",
         f"{result.message}, {result.n_evaluations} evaluations, {result.seconds:.2f} s",
         f"gram: {energy.strategy.describe()}, {energy.cost.describe()}",
+    ]
+    foot += [
+        f"layer {layer}: {kernel.describe_error(error)}"
+        for layer, (kernel, error) in enumerate(zip(energy.kernels, trained.errors, strict=True), start=1)
+        if isinstance(kernel, Approximation) and error is not None
     ]
     if len(trained.objectives) > 1:
         spread = ", ".join(f"{value:.6g}" for value in trained.objectives)

@@ -14,7 +14,7 @@ from drkm import learning, reduction, starts, stiefel
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Approximation, FeatureMap, Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
@@ -58,6 +58,8 @@ class Trained:
     eigenvalues: list[Tensor]
     #: energies of all starts
     objectives: list[float]
+    #: relative errors of approximate kernels, None for exact ones
+    errors: list[float | None]
 
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
@@ -103,15 +105,25 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives))
+    samples = energy.X.evenly(MEDIAN_ROWS) if isinstance(energy.X, Rows) else energy.X
+    inputs = [samples, *energy.split(H)]
+    errors = [
+        k.error(points) if isinstance(k, Approximation) else None
+        for k, points in zip(energy.kernels, inputs, strict=False)
+    ]
+    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives), errors)
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
-    """Return the kernels with numbers for parameters; rules see some 2,000 rows of samples that are in a file."""
+    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that.
+
+    Rules see some 2,000 rows of samples that are in a file.
+    """
     kernels = []
     points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
-        kernels.append(kernel.resolve(points, layer=layer))
+        resolved = kernel.resolve(points, layer=layer)
+        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = reduction.eye(len(X), size, like=X)
     return kernels

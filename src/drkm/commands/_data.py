@@ -140,6 +140,8 @@ class FittedModel:
         """Return values in the units of the file as grey values from 0 to 255."""
         white = self.preparation.white
         if white is None:
-            training = self.preparation.undo(self.model._trained.energy.X.cpu().numpy())
+            from drkm.gram.memory import in_memory
+
+            training = self.preparation.undo(in_memory(self.model._trained.energy.X).cpu().numpy())
             white = float(training.max())
         return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)

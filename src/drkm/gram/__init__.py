@@ -7,9 +7,12 @@ from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
 from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
+from drkm.gram.fourier import Fourier
 from drkm.gram.memory import NotEnoughMemory
+from drkm.gram.nystroem import Nystroem
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import Tiled, TiledGram
+from drkm.gram.waves import FourierGram
 
 __all__ = [
     "Auto",
@@ -19,9 +22,12 @@ __all__ = [
     "Dense",
     "ExponentGram",
     "FeatureGram",
+    "Fourier",
+    "FourierGram",
     "Gram",
     "MovingGram",
     "NotEnoughMemory",
+    "Nystroem",
     "RememberedDistances",
     "StoredGram",
     "Strategy",
@@ -34,7 +40,7 @@ __all__ = [
     "settle",
 ]
 
-NAMES: dict[str, type[Strategy]] = {"dense": Dense, "tiled": Tiled}
+NAMES: dict[str, type[Strategy]] = {"dense": Dense, "tiled": Tiled, "nystroem": Nystroem, "fourier": Fourier}
 
 
 def by_name(name: str) -> Strategy:

@@ -1,4 +1,4 @@
-"""Kernel values of new points with the samples, a batch of new points at a time."""
+"""How the first layer sees new points, a batch at a time: what encoders and pre-images take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from drkm.rows import Rows, mean_row
 
 
 class Cross:
-    """k(new points, samples); what depends on the samples alone is computed once, at the first batch.
+    """Features of new points where the kernel has explicit ones, else their kernel values with the samples.
+
+    What depends on the samples alone is computed once, at the first batch.
 
     Parameters
     ----------
@@ -27,12 +29,12 @@ class Cross:
         self._samples: Tensor | None = None
 
     def __call__(self, new: Tensor) -> Tensor:
-        """Return the kernel values, one row a new point."""
+        """Return the features or kernel values, one row a new point."""
         with torch.no_grad():
             if isinstance(self.kernel, Pairwise):
                 return self._pairwise(self.kernel, new)
             if isinstance(self.kernel, Explicit):
-                return self._explicit(self.kernel, new)
+                return self.kernel.features(new)
             return self.kernel(new, self.points)  # type: ignore[arg-type]
 
     def _pairwise(self, kernel: Pairwise, new: Tensor) -> Tensor:
@@ -46,11 +48,3 @@ class Cross:
         if self._samples is None:
             self._samples = kernel.factors(self.points - origin)[1]
         return kernel.values(left @ self._samples.T)
-
-    def _explicit(self, kernel: Explicit, new: Tensor) -> Tensor:
-        phi = kernel.features(new)
-        if isinstance(self.points, Rows):
-            return torch.cat([phi @ kernel.features(self.points[rows]).T for rows in self.points.tiles()], dim=1)
-        if self._samples is None:
-            self._samples = kernel.features(self.points)
-        return phi @ self._samples.T

@@ -5,8 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm.gram.base import MovingGram, Sums
+from drkm.gram.base import Gram, MovingGram, Sums
 from drkm.kernels import Explicit
+from drkm.rows import Rows
+
+#: rows whose features are computed at once where they are not kept
+ROWS = 4096
 
 
 class FeatureGram(MovingGram):
@@ -16,8 +20,7 @@ class FeatureGram(MovingGram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        with torch.no_grad():
-            self.phi = kernel.features(points)
+        self.phi = kernel.table(points)
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
@@ -54,5 +57,15 @@ class FeatureGram(MovingGram):
         return d_product, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
-        """Return 0: explicit kernels have no bandwidth."""
-        return 0.0
+        """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        with torch.no_grad():
+            return self.kernel.parameter_sum(self.points, A)
+
+
+def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
+    """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
+    if isinstance(gram, FeatureGram):
+        return gram.phi.T @ A
+    with torch.no_grad():
+        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
+        return sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[return-value]
