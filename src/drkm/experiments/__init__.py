@@ -1,7 +1,8 @@
 """The tables and figures of the paper, one module each.
 
 An experiment is a module with `TITLE`, `configurations(scale)`, which returns its runs, and `section(results, scale)`,
-which returns what they show; or, older, with one function `run(scale, out, ...)`. `drkm.experiments.reproduce` runs them.
+which returns what they show; or, older, with one function `run(scale, out, ...)`. `drkm.experiments.reproduce` runs
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,16 @@ NAMES: dict[str, str] = {
     "figure2": "drkm.experiments.figure2",
     "figure3": "drkm.experiments.figure3",
     "digits": "drkm.experiments.digits",
+    "components": "drkm.experiments.components",
+    "layers": "drkm.experiments.layers",
+    "training_points": "drkm.experiments.training_points",
+    "hyperparameters": "drkm.experiments.hyperparameters",
+    "gamma": "drkm.experiments.gamma",
+    "table2": "drkm.experiments.table2",
+    "variance": "drkm.experiments.variance",
+    "sample_efficiency": "drkm.experiments.sample_efficiency",
+    "deep_layer": "drkm.experiments.deep_layer",
+    "stability": "drkm.experiments.stability",
 }
 SCALES = ("quick", "paper")
 

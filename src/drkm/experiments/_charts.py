@@ -154,9 +154,7 @@ def _legend_below(figure: Any, axes: Any, title: str = "") -> None:
             found.setdefault(label, handle)
     if found:
         columns = min(len(found), 4)
-        figure.legend(
-            list(found.values()), list(found), loc="outside lower center", ncols=columns, title=title or None
-        )
+        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, title=title or None)
 
 
 def dot_grid(

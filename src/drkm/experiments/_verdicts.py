@@ -1,8 +1,8 @@
 """Rules by which claims are judged. They were fixed before the runs at medium and paper scale were looked at.
 
-All rules are about means over runs and an interval of two standard errors around their difference (Welch), wide enough
-that chance alone seldom leaves it. A claim about one dataset cannot be judged without it; a claim about all datasets can
-fail on one, and holds only where all four were run.
+All rules are about means over runs and an interval of two standard errors around their difference (Welch), wide
+enough that chance alone seldom leaves it. A claim about one dataset cannot be judged without it; a claim about all
+datasets can fail on one, and holds only where all four were run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drkm.experiments._sweep import DATASET_NAMES, FOUR, METRIC_NAMES, Row, values_of
+from drkm.experiments._sweep import DATASET_NAMES, FOUR, METRIC_NAMES, Row, chosen, values_of
 from drkm.experiments.section import Claim, Verdict
 
 #: half-width of an interval, in standard errors
@@ -116,6 +116,19 @@ def compare(
         return Claim(text, published, "; ".join(parts), Verdict.UNDECIDED, "Fewer than two runs on one side.")
     why = f"{RULE} of {SCORE_NAMES[score]}: {found}; {rule}"
     return Claim(text, published, "; ".join(parts), judge(found), why)
+
+
+def on_most_datasets(text: str, first: Sequence[Row], second: Sequence[Row], score: str) -> Claim:
+    """Return a question of our own: is the first group of runs ahead of the second on most datasets?"""
+    judged, parts = [], []
+    for dataset in dict.fromkeys(row["dataset"] for row in first):
+        found = difference(*(values_of(chosen(rows, dataset=dataset), score) for rows in (first, second)))
+        if found is not None:
+            judged.append(greater(found))
+            parts.append(f"{DATASET_NAMES[dataset]} {found}")
+    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
+    why = f"{RULE.capitalize()}; holds or fails by more than half of the datasets that were run."
+    return Claim(text, "", "; ".join(parts) or "no runs", verdict, why)
 
 
 def described(rows: Sequence[Row], score: str) -> str:

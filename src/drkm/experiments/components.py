@@ -41,7 +41,7 @@ def configurations(scale: str) -> list[Configuration]:
 def _runs(sizes: Sizes, family: str) -> list[Configuration]:
     run = {"paper": paper_run, "drkm": drkm_run}[family]
     return [
-        run(sizes, dataset, sizes.components_points, layers, seed)  # type: ignore[operator]
+        run(sizes, dataset, sizes.components_points, layers, seed)
         for dataset in sizes.datasets
         for layers in CHOICES
         for seed in range(sizes.seeds)
@@ -63,7 +63,9 @@ def section(results: Results, scale: str) -> Section:
         "components",
         TITLE,
         text,
-        tables=[score_table("components", "Mean ± standard deviation by choice", rows, ("dataset", "family", "layers"))],
+        tables=[
+            score_table("components", "Mean ± standard deviation by choice", rows, ("dataset", "family", "layers"))
+        ],
         figures=[_figure(rows, sizes, metric) for metric in METRIC_NAMES] if rows else [],
         claims=[claim for family in FAMILIES for claim in claims(chosen(rows, family=family), family)],
         settings={"N": sizes.components_points, "seeds": sizes.seeds, "evaluation images": sizes.evaluation},
@@ -128,8 +130,8 @@ def _never_poorer(rows: Sequence[Row], name: str) -> Claim:
         f"poorer in {len(poor)} of {len(verdicts)} combinations of dataset and metric"
         + (f": {', '.join(poor)}" if poor else ""),
         all_of(verdicts, complete=all_four(rows)),
-        "Poorer: the mean of all other choices less its own is above 0 by more than two standard errors. Fails with one "
-        "such combination, holds without any on all four datasets.",
+        "Poorer: the mean of all other choices less its own is above 0 by more than two standard errors. Fails with "
+        "one such combination, holds without any on all four datasets.",
     )
 
 
@@ -168,8 +170,8 @@ def _no_best_and_no_worst(rows: Sequence[Row], name: str) -> Claim:
         "no choice consistently best or poor",
         listed or "no runs",
         Verdict.UNDECIDED if not complete else Verdict.HELD if several else Verdict.FAILED,
-        "By median IRS on each of the four datasets; medians are taken as they are. IRS is compared within one dataset; "
-        "chance levels stand in the table.",
+        "By median IRS on each of the four datasets; medians are taken as they are. IRS is compared within one "
+        "dataset; chance levels stand in the table.",
     )
 
 
@@ -183,11 +185,14 @@ def _largest_on_sprites(rows: Sequence[Row], name: str) -> Claim:
             verdicts.append(Verdict.UNDECIDED)
             continue
         top = max(medians, key=lambda s: medians[s])
-        parts.append(f"{DATASET_NAMES[dataset]}: {_label(LARGEST)} {medians[LARGEST]:.3f}, best {_label(top)} "
-                     f"{medians[top]:.3f}")
+        parts.append(
+            f"{DATASET_NAMES[dataset]}: {_label(LARGEST)} {medians[LARGEST]:.3f}, best {_label(top)} {medians[top]:.3f}"
+        )
         verdicts.append(Verdict.HELD if (top == LARGEST) is wanted else Verdict.FAILED)
     why = "By the medians of IRS over seeds, as published; chance levels stand in the table."
-    return Claim(text, "best median on dSprites, not on SmallNORB", "; ".join(parts) or "not run", all_of(verdicts), why)
+    return Claim(
+        text, "best median on dSprites, not on SmallNORB", "; ".join(parts) or "not run", all_of(verdicts), why
+    )
 
 
 def _steady_dataset(rows: Sequence[Row], name: str) -> Claim:

@@ -17,12 +17,11 @@ from drkm.experiments._sweep import (
     scored_rows,
     sizes_of,
     unique,
-    values_of,
 )
 from drkm.experiments._tables import score_table
-from drkm.experiments._verdicts import SCORE_NAMES, difference, greater, majority
+from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
 from drkm.experiments.configuration import Configuration, Results
-from drkm.experiments.section import Claim, Figure, Section, Verdict
+from drkm.experiments.section import Claim, Figure, Section
 
 TITLE = "What the deep layer adds at equal components"
 #: ten components in all, in one, two and three layers
@@ -35,7 +34,7 @@ def configurations(scale: str) -> list[Configuration]:
     """Return the runs of this experiment."""
     sizes = sizes_of(scale)
     return unique(
-        run(sizes, dataset, sizes.start_points, layers, seed)  # type: ignore[operator]
+        run(sizes, dataset, sizes.start_points, layers, seed)
         for run in (paper_run, drkm_run)
         for dataset in sizes.datasets
         for layers in STACKS
@@ -48,9 +47,9 @@ def section(results: Results, scale: str) -> Section:
     sizes = sizes_of(scale)
     rows = scored_rows(results, configurations(scale))
     text = (
-        f"Ten components in all, in one layer (10), two (5, 5) or three (4, 3, 3), N = {sizes.start_points}, all ten codes "
-        "scored. The comparison of the paper has 10, 15 and 10 components, of which different layers are scored, so that "
-        "depth and number of components change together. One layer of our defaults is kernel PCA."
+        f"Ten components in all, in one layer (10), two (5, 5) or three (4, 3, 3), N = {sizes.start_points}, all ten "
+        "codes scored. The comparison of the paper has 10, 15 and 10 components, of which different layers are "
+        "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     )
     return Section(
         "deep_layer",
@@ -95,14 +94,5 @@ def _label(layers: Sequence[int]) -> str:
 
 
 def _adds(rows: Sequence[Row], family: str, score: str, deep: Sequence[int]) -> Claim:
-    judged, parts = [], []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        here = chosen(rows, dataset=dataset)
-        found = difference(*(values_of(chosen(here, layers=s), score) for s in (deep, STACKS[0])))
-        if found is not None:
-            judged.append(greater(found))
-            parts.append(f"{DATASET_NAMES[dataset]} {found}")
     text = f"{_label(deep)} is better than one layer of ten in {SCORE_NAMES[score]} ({FAMILY_NAMES[family]})."
-    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
-    why = "Difference of means ± 2 standard errors; holds or fails by more than half of the datasets."
-    return Claim(text, "", "; ".join(parts) or "no runs", verdict, why)
+    return on_most_datasets(text, chosen(rows, layers=deep), chosen(rows, layers=STACKS[0]), score)

@@ -61,7 +61,9 @@ def section(results: Results, scale: str) -> Section:
         "hyperparameters",
         TITLE,
         text,
-        tables=[score_table("hyperparameters", "Mean ± standard deviation", rows, ("dataset", "family", "gamma", "beta"))],
+        tables=[
+            score_table("hyperparameters", "Mean ± standard deviation", rows, ("dataset", "family", "gamma", "beta"))
+        ],
         figures=[_figure(rows, sizes, metric) for metric in METRIC_NAMES] if rows else [],
         claims=claims(rows),
         settings={"N": list(sizes.points), "γ": list(sizes.gammas), "β": list(sizes.betas), "seeds": sizes.seeds},
@@ -82,8 +84,8 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         return box_panels(panels, tilt=True)
 
     caption = (
-        f"{METRIC_NAMES[metric]} by γ and β, over all N and seeds. Box: quartiles, line: median, whiskers: extremes; up to "
-        "five runs each is a dot."
+        f"{METRIC_NAMES[metric]} by γ and β, over all N and seeds. Box: quartiles, line: median, whiskers: extremes; "
+        "up to five runs each is a dot."
     )
     return Figure(f"hyperparameters-{metric}", caption, draw)
 
@@ -127,7 +129,7 @@ def _steady_in_gamma(rows: Sequence[Row], dataset: str, score: str, added: str) 
     if not added:
         chance = values_of([row for group in groups.values() for row in group], "irs_chance")
         measured += f"; chance {np.mean(chance):.3f}"
-    why = f"Highest less lowest mean over γ: {found}; holds where the interval is within ±{STEADY}, fails where it is beyond."
+    why = f"Highest less lowest mean over γ: {found}; holds where that is within ±{STEADY}, fails where it is beyond."
     return Claim(text, published, measured, alike(found, STEADY), why)
 
 
@@ -177,6 +179,6 @@ def _less_sensitive(rows: Sequence[Row]) -> Claim:
         "in general less sensitive",
         f"range of means over γ smaller than over β in {less} of {total} combinations of dataset and metric",
         verdict,
-        "Range: highest less lowest mean over the values that were run. Holds where it is smaller in more than half; judged "
-        "on all four datasets only. With our defaults γ changes nothing at all.",
+        "Range: highest less lowest mean over the values that were run. Holds where it is smaller in more than "
+        "half; judged on all four datasets only. With our defaults γ changes nothing at all.",
     )

@@ -59,10 +59,10 @@ def section(results: Results, scale: str) -> Section:
     rows = [{**row, "depth": len(row["layers"])} for row in scored_rows(results, configurations(scale))]
     shown = "all γ" if sizes.every_gamma else "γ = 1 (two layers: all γ)"
     text = (
-        "1 layer with s = 10, 2 layers with (10, 5), of which the ten codes of layer 1 are scored, and 3 layers with "
-        f"(2, 2, 6), of which all ten are, on N = {', '.join(map(str, sizes.points))} images. As published: {shown} and "
-        "seeds together. Our defaults: training draws; γ changes nothing on the manifold, so that one run stands for all "
-        "γ. One layer of our defaults is kernel PCA."
+        "1 layer with s = 10, 2 layers with (10, 5), of which the ten codes of layer 1 are scored, and 3 layers "
+        f"with (2, 2, 6), of which all ten are, on N = {', '.join(map(str, sizes.points))} images. As published: "
+        f"{shown} and seeds together. Our defaults: training draws; γ changes nothing on the manifold, so that one "
+        "run stands for all γ. One layer of our defaults is kernel PCA."
     )
     return Section(
         "layers",
@@ -90,7 +90,9 @@ def _figure(rows: Sequence[Row], dataset: str) -> Figure:
         }
         return line_grid(cells, "training images N")
 
-    caption = f"{DATASET_NAMES[dataset]}: mean score by N and number of layers, band of one standard error, chance dotted."
+    caption = (
+        f"{DATASET_NAMES[dataset]}: mean score by N and number of layers, band of one standard error, chance dotted."
+    )
     return Figure(f"layers-{dataset}", caption, draw)
 
 
@@ -119,7 +121,9 @@ def _similar_sap(rows: Sequence[Row], name: str) -> Claim:
     if not here:
         return not_run(text, published, "cars3d")
     groups = [chosen(here, depth=depth) for depth in ARCHITECTURES]
-    found = [difference(values_of(a, "sap"), values_of(b, "sap")) for a, b in (*pairwise(groups), (groups[0], groups[2]))]
+    found = [
+        difference(values_of(a, "sap"), values_of(b, "sap")) for a, b in (*pairwise(groups), (groups[0], groups[2]))
+    ]
     measured = "; ".join(f"{NAMES[d]}: {described(g, 'sap')}" for d, g in zip(ARCHITECTURES, groups, strict=True))
     why = f"All N together; holds where all three differences of means ± 2 standard errors are within ±{SIMILAR_SAP}."
     return Claim(text, published, measured, all_of(alike(one, SIMILAR_SAP) for one in found), why)
@@ -183,8 +187,8 @@ def _two_layers_consistent(rows: Sequence[Row], name: str) -> Claim:
         "in most cases the best or close to the best",
         f"best or close to best by number of layers: {counts}, of {len(cases)} combinations of dataset, N and metric",
         verdict,
-        "Close: the mean is within one standard error of the best mean. Holds where 2 layers are so in more than half of "
-        "the cases and in no fewer than 1 and 3 layers; needs more than one dataset.",
+        "Close: the mean is within one standard error of the best mean. Holds where 2 layers are so in more than "
+        "half of the cases and in no fewer than 1 and 3 layers; needs more than one dataset.",
     )
 
 
@@ -192,14 +196,16 @@ def _third_layer_not_consistently_better(rows: Sequence[Row], name: str) -> Clai
     judged = [greater(difference(case[3], case[2])) for case in _cases(rows)]
     better, worse = judged.count(Verdict.HELD), judged.count(Verdict.FAILED)
     several = len({row["dataset"] for row in rows}) > 1
-    verdict = (Verdict.FAILED if better > len(judged) / 2 else Verdict.HELD) if judged and several else Verdict.UNDECIDED
+    verdict = (
+        (Verdict.FAILED if better > len(judged) / 2 else Verdict.HELD) if judged and several else Verdict.UNDECIDED
+    )
     return Claim(
         f"A third layer does not consistently raise the scores ({name}).",
         "did not consistently increase",
         f"3 layers better than 2 in {better}, worse in {worse} of {len(judged)} combinations of dataset, N and metric",
         verdict,
-        "Better: by more than two standard errors. Fails where that is so in more than half of the cases; needs more than "
-        "one dataset.",
+        "Better: by more than two standard errors. Fails where that is so in more than half of the cases; needs "
+        "more than one dataset.",
     )
 
 
@@ -212,6 +218,6 @@ def _two_better_than_one(rows: Sequence[Row], name: str, score: str, added: str)
         "a 2-layer architecture is a better choice than a single layer" if not added else "",
         f"better in {better}, worse in {worse} of {len(judged)} combinations of dataset and N",
         majority(better, worse, len(judged)) if several else Verdict.UNDECIDED,
-        "Better: by more than two standard errors, in more than half of the combinations; fails where it is worse in more "
-        "than half; needs more than one dataset.",
+        "Better: by more than two standard errors, in more than half of the combinations; fails where it is worse "
+        "in more than half; needs more than one dataset.",
     )

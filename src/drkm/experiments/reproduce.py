@@ -103,7 +103,7 @@ def is_sweep(module: ModuleType) -> bool:
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
     """Whether a run is to be computed, by the name of its task or of its model."""
-    names = {run.task, run.parameters.get("model")}
+    names = {run.task, run.parameters.get("family")}
     return (not only or bool(names & set(only))) and not names & set(skip)
 
 

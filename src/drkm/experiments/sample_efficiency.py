@@ -23,7 +23,7 @@ from drkm.experiments._sweep import (
     values_of,
 )
 from drkm.experiments._tables import score_table
-from drkm.experiments._verdicts import SCORE_NAMES, difference, greater, majority
+from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
 from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
@@ -119,16 +119,8 @@ def claims(rows: Sequence[Row], score: str) -> list[Claim]:
     first, last = points[0], points[-1]
     few = f"With {first} images our defaults are ahead of the β-VAE in {SCORE_NAMES[score]}."
     many = f"With {last} images the β-VAE has overtaken our defaults in {SCORE_NAMES[score]}."
-    return [_ahead(rows, score, first, FAMILIES, few), _ahead(rows, score, last, FAMILIES[::-1], many)]
-
-
-def _ahead(rows: Sequence[Row], score: str, n: int, order: Sequence[str], text: str) -> Claim:
-    judged, parts = [], []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        found = difference(*(values_of(chosen(rows, dataset=dataset, n=n, family=f), score) for f in order))
-        if found is not None:
-            judged.append(greater(found))
-            parts.append(f"{DATASET_NAMES[dataset]} {found}")
-    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
-    why = "Difference of means ± 2 standard errors over draws; holds or fails by more than half of the datasets."
-    return Claim(text, "", "; ".join(parts) or "no runs", verdict, why)
+    ours, theirs = (chosen(rows, family=family) for family in FAMILIES)
+    return [
+        on_most_datasets(few, chosen(ours, n=first), chosen(theirs, n=first), score),
+        on_most_datasets(many, chosen(theirs, n=last), chosen(ours, n=last), score),
+    ]

@@ -8,9 +8,9 @@ import numpy as np
 
 from drkm.experiments._charts import FAMILY_COLOURS, dot_grid
 from drkm.experiments._sweep import BETA, DATASET_NAMES, GAMMA, TWO_LAYERS, Row, Sizes, chosen, sizes_of
-from drkm.experiments._verdicts import difference, greater, majority, mean_and_spread
+from drkm.experiments._verdicts import mean_and_spread, on_most_datasets
 from drkm.experiments.configuration import Configuration, Results
-from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
+from drkm.experiments.section import Claim, Figure, Section, Table
 from drkm.plotting import GREEN
 
 TITLE = "Stability of components"
@@ -56,11 +56,11 @@ def section(results: Results, scale: str) -> Section:
     sizes = sizes_of(scale)
     rows = layer_rows(results, sizes)
     text = (
-        f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, and all "
-        f"fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the principal angles "
-        "between the spans of the centred codes of a layer, over pairs of resamples: 1 for the same subspace, chance is "
-        "what random subspaces share. Agreement compares single codes: 1 where every code has one partner and no second "
-        "one (unsupervised disentanglement ranking with rank correlations)."
+        f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
+        f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "
+        "principal angles between the spans of the centred codes of a layer, over pairs of resamples: 1 for the "
+        "same subspace, chance is what random subspaces share. Agreement compares single codes: 1 where every code "
+        "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     )
     return Section(
         "stability",
@@ -68,8 +68,7 @@ def section(results: Results, scale: str) -> Section:
         text,
         tables=[Table("stability", "Means ± standard deviations over training draws", _table(rows))],
         figures=[_figure(rows, sizes)] if rows else [],
-        claims=[_more_stable(rows, *pair) for pair in ((OURS, SHALLOW), (OURS, RIVAL), (OURS, PAPER))]
-        + [_deep_less_stable(rows)],
+        claims=claims(rows),
         settings={"N": sizes.start_points, "resamples": sizes.resamples, "common images": COMMON, "seeds": sizes.seeds},
     )
 
@@ -130,28 +129,18 @@ def _figure(rows: Sequence[Row], sizes: Sizes) -> Figure:
     return Figure("stability", "How far fits to resamples of the same images share subspaces and codes.", draw)
 
 
-def _more_stable(rows: Sequence[Row], first: str, second: str) -> Claim:
-    judged, parts = [], []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        here = chosen(rows, dataset=dataset, layer=1)
-        found = difference(*([row["shared"] for row in chosen(here, model=model)] for model in (first, second)))
-        if found is not None:
-            judged.append(greater(found))
-            parts.append(f"{DATASET_NAMES[dataset]} {found}")
-    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
-    text = f"Layer 1 of {first} comes back more fully on resampled images than the codes of {second}."
-    why = "Difference of shared variance ± 2 standard errors over draws; holds or fails by more than half of the datasets."
-    return Claim(text, "", "; ".join(parts) or "no runs", verdict, why)
-
-
-def _deep_less_stable(rows: Sequence[Row]) -> Claim:
-    judged, parts = [], []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        here = chosen(rows, dataset=dataset, model=OURS)
-        found = difference(*([row["shared"] for row in chosen(here, layer=layer)] for layer in (1, 2)))
-        if found is not None:
-            judged.append(greater(found))
-            parts.append(f"{DATASET_NAMES[dataset]} {found}")
-    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
-    why = "Difference of shared variance ± 2 standard errors over draws; holds or fails by more than half of the datasets."
-    return Claim("Layer 1 of drkm defaults is more stable than layer 2.", "", "; ".join(parts) or "no runs", verdict, why)
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """Return our own questions about stability, answered."""
+    first = chosen(rows, layer=1)
+    ours = chosen(first, model=OURS)
+    out = [
+        on_most_datasets(
+            f"On resampled images layer 1 of {OURS} comes back more fully than the codes of the model {other}.",
+            ours,
+            chosen(first, model=other),
+            "shared",
+        )
+        for other in (SHALLOW, RIVAL, PAPER)
+    ]
+    deep = chosen(rows, model=OURS, layer=2)
+    return [*out, on_most_datasets(f"Layer 1 of {OURS} is more stable than layer 2.", ours, deep, "shared")]

@@ -59,9 +59,9 @@ def section(results: Results, scale: str) -> Section:
     sizes = sizes_of(scale)
     rows = scored_rows(results, configurations(scale))
     text = (
-        "Two layers, s = (10, 5), against the β-VAE with ten latents, N = "
-        f"{', '.join(map(str, sizes.points))}. Boxes hold all γ (as published) or all β (β-VAE) and all seeds; those of "
-        "our defaults hold training draws, because γ changes nothing there. The β-VAE stops by held-out images"
+        f"Two layers, s = (10, 5), against the β-VAE with ten latents, N = {', '.join(map(str, sizes.points))}. "
+        "Boxes hold all γ (as published) or all β (β-VAE) and all seeds; those of our defaults hold training draws, "
+        "because γ changes nothing there. The β-VAE stops by held-out images"
         + (f" or after {sizes.max_steps} steps" if sizes.max_steps else "")
         + ("" if sizes.every_gamma else "; at this scale β other than 4 is run at one N only")
         + "."
@@ -92,8 +92,8 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         return box_panels(panels, "training images N")
 
     caption = (
-        f"{METRIC_NAMES[metric]} by number of training images, over all hyperparameters and seeds. Box: quartiles, line: "
-        "median, whiskers: extremes; up to five runs each is a dot."
+        f"{METRIC_NAMES[metric]} by number of training images, over all hyperparameters and seeds. Box: quartiles, "
+        "line: median, whiskers: extremes; up to five runs each is a dot."
     )
     return Figure(f"training-points-{metric}", caption, draw)
 
@@ -147,8 +147,11 @@ def _steadier_on_norb(rows: Sequence[Row], family: str) -> Claim:
     less = sum(own < other for own, other in pairs.values())
     verdict = Verdict.HELD if less == len(pairs) else Verdict.FAILED if less <= len(pairs) / 2 else Verdict.UNDECIDED
     measured = "; ".join(f"N = {n}: {own:.3f} against {other:.3f}" for n, (own, other) in pairs.items())
-    why = "Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, fails where it is "
-    return Claim(text, published, measured, verdict, why + "less at half of them or fewer.")
+    why = (
+        "Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, fails where it "
+        "is less at half of them or fewer."
+    )
+    return Claim(text, published, measured, verdict, why)
 
 
 def _no_less_steady_elsewhere(rows: Sequence[Row], family: str) -> Claim:
@@ -166,8 +169,8 @@ def _no_less_steady_elsewhere(rows: Sequence[Row], family: str) -> Claim:
         "similar or lower variance",
         "; ".join(parts) or "not run",
         all_of(verdicts, complete=all_four(rows)),
-        f"Standard deviation of IRS over N, hyperparameters and seeds at most {SIMILAR_SPREAD} times that of the β-VAE, on "
-        "every dataset.",
+        f"Standard deviation of IRS over N, hyperparameters and seeds at most {SIMILAR_SPREAD} times that of the "
+        "β-VAE, on every dataset.",
     )
 
 
@@ -188,11 +191,11 @@ def _similar_overall(rows: Sequence[Row], family: str) -> Claim:
     return Claim(
         f"Overall the model does about as well as the β-VAE ({FAMILY_NAMES[family]}).",
         "performs similarly overall",
-        f"ahead in {ahead[Verdict.HELD]}, behind in {ahead[Verdict.FAILED]} of {total} combinations of dataset and score "
-        "(IRS above chance, MIG, SAP)",
+        f"ahead in {ahead[Verdict.HELD]}, behind in {ahead[Verdict.FAILED]} of {total} combinations of dataset and "
+        "score (IRS above chance, MIG, SAP)",
         verdict,
-        "Ahead or behind by more than two standard errors, all N together. Fails where the two counts differ by more than "
-        "a third of the combinations; judged on all four datasets only.",
+        "Ahead or behind by more than two standard errors, all N together. Fails where the two counts differ by "
+        "more than a third of the combinations; judged on all four datasets only.",
     )
 
 
