@@ -130,7 +130,7 @@ def _never_poorer(rows: Sequence[Row], name: str) -> Claim:
         f"poorer in {len(poor)} of {len(verdicts)} combinations of dataset and metric"
         + (f": {', '.join(poor)}" if poor else ""),
         all_of(verdicts, complete=all_four(rows)),
-        "Poorer: the mean of all other choices less its own is above 0 by more than two standard errors. Fails with "
+        "Poorer: the mean of all other choices less its own is above 0 with its 95 % interval. Fails with "
         "one such combination, holds without any on all four datasets.",
     )
 

@@ -194,7 +194,7 @@ def _similar_overall(rows: Sequence[Row], family: str) -> Claim:
         f"ahead in {ahead[Verdict.HELD]}, behind in {ahead[Verdict.FAILED]} of {total} combinations of dataset and "
         "score (IRS above chance, MIG, SAP)",
         verdict,
-        "Ahead or behind by more than two standard errors, all N together. Fails where the two counts differ by "
+        "Ahead or behind: by the 95 % interval of the difference, all N together. Fails where the two counts differ by "
         "more than a third of the combinations; judged on all four datasets only.",
     )
 
