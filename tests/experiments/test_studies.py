@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_rows_have_scores_above_chance_and_leave_out_what_has_no_value():
 class TestTasks:
     """Real runs, as small as they can be."""
 
-    shared = {"dataset": "sprites", "n": 40, "evaluation": 120}
+    shared: ClassVar = {"dataset": "sprites", "n": 40, "evaluation": 120}
 
     def test_our_defaults_do_not_depend_on_the_seed(self):
         parameters = {**self.shared, "family": "drkm", "layers": [4, 3, 3], "draw": 0}

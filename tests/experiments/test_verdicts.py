@@ -6,7 +6,7 @@ from scipy.stats import ttest_ind
 
 from drkm.experiments import components, hyperparameters, layers, sample_efficiency, table2, training_points
 from drkm.experiments._sweep import FOUR, SIZES, beta_vae_runs, drkm_runs, paper_runs, scored_rows
-from drkm.experiments._verdicts import all_of, alike, difference, greater, majority
+from drkm.experiments._verdicts import alike, all_of, difference, greater, majority
 from drkm.experiments.configuration import Results
 from drkm.experiments.section import Verdict
 
@@ -117,7 +117,9 @@ def test_a_score_that_is_all_chance_holds_as_published_only(medium):
 def test_claims_about_a_dataset_cannot_be_judged_on_another(medium):
     rows = [row for row in rows_of(medium, lambda p: 0.5) if row["dataset"] == "dsprites"]
     claims = [*training_points.claims(rows, "paper"), *hyperparameters.claims(rows)]
-    assert {claim.verdict for claim in claims} == {UNDECIDED}
+    elsewhere = [claim for claim in claims if "On Cars3D" in claim.text or "On SmallNORB" in claim.text]
+    assert len(elsewhere) >= 10
+    assert {claim.verdict for claim in elsewhere} == {UNDECIDED}
 
 
 def test_influence_of_gamma_and_beta(medium):

@@ -170,8 +170,8 @@ def _no_less_steady_elsewhere(rows: Sequence[Row], family: str) -> Claim:
         "similar or lower variance",
         "; ".join(parts) or "not run",
         all_of(verdicts, complete=all_four(rows)),
-        f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most {SIMILAR_SPREAD} times "
-        f"that of the β-VAE on every dataset, fails where it is more than {LARGER_SPREAD} times that on one.",
+        f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most {SIMILAR_SPREAD} "
+        f"times that of the β-VAE on every dataset, fails where it is more than {LARGER_SPREAD} times that on one.",
     )
 
 
