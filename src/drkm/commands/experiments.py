@@ -8,6 +8,17 @@ from typing import Annotated
 
 import typer
 
+from drkm.commands._help import examples
+from drkm.commands._options import words_of
+from drkm.commands._outcome import Interrupted, warn
+
+EXAMPLES = examples(
+    "drkm reproduce table1 --scale quick",
+    "drkm reproduce all --scale medium --skip beta-vae     # here",
+    "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
+    "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
+)
+
 
 def demo(
     data: Annotated[
@@ -29,19 +40,55 @@ def demo(
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="table1, figure1, figure2, figure3 or digits.")],
-    scale: Annotated[str, typer.Option(help="quick (about a minute) or paper (the published sizes).")] = "quick",
-    out: Annotated[Path, typer.Option(help="Folder for figures and tables.")] = Path("results"),
-    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 2,
-    jobs: Annotated[int, typer.Option(help="Processes, -1 for all processors.")] = -1,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all; any other name lists them.")],
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
+    ] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")] = Path("results"),
+    store: Annotated[
+        Path | None, typer.Option(help="File of the runs.", show_default="runs.sqlite in the folder")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes with one thread each, -1 for one a processor.")] = -1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster: tcp://host:port, or local.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs again.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
+    ] = None,
+    skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
 ) -> None:
-    """Make tables and figures of the paper's denoising experiments.
+    """Make tables and figures of the paper, and our own.
 
-    Example: drkm reproduce table1 figure1 --scale quick
+    Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
+    the runs can be made in parts and on several machines, and put together with drkm merge.
     """
-    from drkm.experiments import by_name
+    from drkm.experiments.reproduce import configurations_of, expand, store_path
+    from drkm.experiments.reproduce import reproduce as make
+    from drkm.experiments.store import Store
 
-    runs = [by_name(name) for name in names]
-    for run in runs:
-        for path in run(scale, out, seed=seed, n_jobs=jobs):
-            typer.echo(path)
+    runs = store_path(out, store)
+    try:
+        paths = make(
+            names,
+            scale=scale,
+            out=out,
+            store=runs,
+            jobs=jobs,
+            dask=dask,
+            retry_failed=retry_failed,
+            only=words_of(only),
+            skip=words_of(skip),
+        )
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
+    for path in paths:
+        typer.echo(path)
+    waiting = [name for name in expand(names) if not any(path.is_relative_to(out / name) for path in paths)]
+    if waiting:
+        warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
+    with Store(runs, readonly=True) as opened:
+        failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
+    if failed:
+        warn(f"{failed} runs failed: 'drkm status {runs}' says why, --retry-failed computes them again")
+        raise typer.Exit(1)

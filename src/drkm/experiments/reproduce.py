@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
 
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import save_figure, save_table
@@ -56,11 +55,8 @@ def reproduce(
     list of Path
         Files written.
     """
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
     jobs = check_jobs(jobs)
-    modules = {name: module_of(name) for name in expand(names)}
-    runs = {name: module.configurations(scale) for name, module in modules.items() if is_sweep(module)}
+    runs = configurations_of(names, scale)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     for run in chosen:
         # Data that are absent are said before anything is written.
@@ -79,10 +75,10 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                paths += write_section(modules[name].section(opened.results(group), scale), folder / name)
-    for name, module in modules.items():
+                paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
+    for name in expand(names):
         if name not in runs and not only:
-            paths += module.run(scale, out, n_jobs=jobs, verbose=int(progress))
+            paths += module_of(name).run(scale, out, n_jobs=jobs, verbose=int(progress))
     return paths
 
 
@@ -96,14 +92,17 @@ def expand(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None) -> Path:
+def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
+    """Return the runs of each experiment that is a list of runs."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    modules = {name: module_of(name) for name in expand(names)}
+    return {name: module.configurations(scale) for name, module in modules.items() if hasattr(module, "configurations")}
+
+
+def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
     """Return where the runs of an output folder are kept."""
     return Path(out) / "runs.sqlite" if store is None else Path(store)
-
-
-def is_sweep(module: ModuleType) -> bool:
-    """Whether an experiment is a list of runs and a section."""
-    return hasattr(module, "configurations")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:

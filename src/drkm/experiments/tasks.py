@@ -48,6 +48,9 @@ class Task:
 
 TASKS: dict[str, Task] = {
     "probe": Task("drkm.experiments._probe:probe"),
+    "disentangle": Task("drkm.experiments._disentangle:disentangle"),
+    "equal_time": Task("drkm.experiments._disentangle:equal_time"),
+    "stability": Task("drkm.experiments._disentangle:stability"),
 }
 
 
