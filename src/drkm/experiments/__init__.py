@@ -1,6 +1,7 @@
-"""The tables and figures of the paper, one module each, with a function `run(scale, out, ...)`.
+"""The tables and figures of the paper, one module each.
 
-`python -m drkm.experiments table1 --scale quick` runs one of them.
+An experiment is a module with `TITLE`, `configurations(scale)`, which returns its runs, and `section(results, scale)`,
+which returns what they show; or, older, with one function `run(scale, out, ...)`. `drkm.experiments.reproduce` runs them.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-#: name of an experiment → module that holds its `run`
+#: name of an experiment → its module
 NAMES: dict[str, str] = {
     "table1": "drkm.experiments.table1",
     "figure1": "drkm.experiments.figure1",
@@ -23,11 +25,16 @@ SCALES = ("quick", "paper")
 Run = Callable[..., list[Path]]
 
 
+def module_of(name: str) -> ModuleType:
+    """Return the module of an experiment."""
+    if name not in NAMES:
+        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)} and all")
+    return importlib.import_module(NAMES[name])
+
+
 def by_name(name: str) -> Run:
     """Return the function that runs an experiment: run(scale, out, *, seed, n_jobs, verbose) -> files written."""
-    if name not in NAMES:
-        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)}")
-    return importlib.import_module(NAMES[name]).run
+    return module_of(name).run
 
 
 def check_scale(scale: Any) -> str:

@@ -1,0 +1,118 @@
+"""From names of experiments to their tables and figures: sweep what is missing, then write what there is to show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from drkm.experiments import NAMES, module_of
+from drkm.experiments._output import save_figure, save_table
+from drkm.experiments.configuration import SCALES, Configuration
+from drkm.experiments.lease import LEASE_SECONDS
+from drkm.experiments.runner import check_jobs, sweep
+from drkm.experiments.section import Section
+from drkm.experiments.store import Store
+
+
+def reproduce(
+    names: Sequence[str],
+    *,
+    scale: str = "quick",
+    out: str | os.PathLike[str] = "results",
+    store: str | os.PathLike[str] | None = None,
+    jobs: int = -1,
+    dask: str | None = None,
+    retry_failed: bool = False,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    progress: bool = True,
+    lease_seconds: float = LEASE_SECONDS,
+) -> list[Path]:
+    """Run experiments and write their tables and figures.
+
+    All runs are swept together: experiments that share one share its result. An experiment is written when all of
+    its runs are done or failed, so that with `only` or `skip` the runs can be made in parts and on several machines.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Experiments, or "all".
+    scale : {"quick", "medium", "paper"}
+    out : path
+        Folder of the results, one subfolder an experiment.
+    store : path, optional
+        File of the runs; `runs.sqlite` in `out` by default.
+    jobs, dask, retry_failed, progress, lease_seconds
+        As in `drkm.experiments.runner.sweep`.
+    only, skip : collection of str
+        Names of tasks or models whose runs alone are computed, or are not computed.
+
+    Returns
+    -------
+    list of Path
+        Files written.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    jobs = check_jobs(jobs)
+    modules = {name: module_of(name) for name in expand(names)}
+    runs = {name: module.configurations(scale) for name, module in modules.items() if is_sweep(module)}
+    chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
+    folder = Path(out)
+    paths: list[Path] = []
+    with Store(store_path(out, store)) as opened:
+        sweep(
+            chosen,
+            opened,
+            jobs=jobs,
+            dask=dask,
+            retry_failed=retry_failed,
+            progress=progress,
+            lease_seconds=lease_seconds,
+        )
+        for name, group in runs.items():
+            if not opened.unfinished(group):
+                paths += write_section(modules[name].section(opened.results(group), scale), folder / name)
+    for name, module in modules.items():
+        if name not in runs and not only:
+            paths += module.run(scale, out, n_jobs=jobs, verbose=int(progress))
+    return paths
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Return the experiments that names stand for, each once; "all" stands for every one."""
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(NAMES if name == "all" else [name]))
+    if not found:
+        raise ValueError(f"names: takes 'all' or names of experiments ({', '.join(NAMES)}), got none")
+    return list(found)
+
+
+def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None) -> Path:
+    """Return where the runs of an output folder are kept."""
+    return Path(out) / "runs.sqlite" if store is None else Path(store)
+
+
+def is_sweep(module: ModuleType) -> bool:
+    """Whether an experiment is a list of runs and a section."""
+    return hasattr(module, "configurations")
+
+
+def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
+    """Whether a run is to be computed, by the name of its task or of its model."""
+    names = {run.task, run.parameters.get("model")}
+    return (not only or bool(names & set(only))) and not names & set(skip)
+
+
+def write_section(section: Section, folder: Path) -> list[Path]:
+    """Write the tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    paths: list[Path] = []
+    for table in section.tables:
+        if table.rows:
+            paths += save_table(table.rows, folder, table.name, table.caption)
+    for figure in section.figures:
+        paths += save_figure(figure.draw(), folder, figure.name)
+    return paths
