@@ -17,4 +17,5 @@ def about() -> None:
 app.command()(experiments.demo)
 app.command()(scores.evaluate)
 app.command()(experiments.reproduce)
+app.command()(experiments.report)
 app.add_typer(datasets.app, name="datasets")

@@ -1,4 +1,4 @@
-"""Running experiments: demo and reproduce."""
+"""Running experiments: demo, reproduce, report."""
 
 from __future__ import annotations
 
@@ -29,19 +29,40 @@ def demo(
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="table1, figure1, figure2, figure3 or digits.")],
-    scale: Annotated[str, typer.Option(help="quick (about a minute) or paper (the published sizes).")] = "quick",
-    out: Annotated[Path, typer.Option(help="Folder for figures and tables.")] = Path("results"),
-    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 2,
+    names: Annotated[list[str], typer.Argument(help="Experiments by name, or all.")],
+    scale: Annotated[str, typer.Option(help="quick, medium or paper (the published sizes).")] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder for figures, tables and report.")] = Path("results"),
+    store: Annotated[Path | None, typer.Option(help="File of the runs; runs.sqlite in the folder by default.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes, -1 for all processors.")] = -1,
+    dask: Annotated[str | None, typer.Option(help="Dask scheduler (tcp://…) that computes instead, or local.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute again what failed before.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
 ) -> None:
-    """Make tables and figures of the paper's denoising experiments.
+    """Compute the tables and figures of the paper; what was computed before is not computed again.
 
     Example: drkm reproduce table1 figure1 --scale quick
     """
-    from drkm.experiments import by_name
+    from drkm.experiments.reproduce import reproduce as run
+    from drkm.experiments.reproduce import store_path
+    from drkm.report import write_report
 
-    runs = [by_name(name) for name in names]
-    for run in runs:
-        for path in run(scale, out, seed=seed, n_jobs=jobs):
-            typer.echo(path)
+    for path in run(names, scale=scale, out=out, store=store, jobs=jobs, dask=dask, retry_failed=retry_failed):
+        typer.echo(path)
+    if not no_report:
+        typer.echo(write_report(store_path(out, store), out / "report.html", scale=scale))
+
+
+def report(
+    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
+    scale: Annotated[str, typer.Option(help="quick, medium or paper.")] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("results/report.html"),
+) -> None:
+    """Write one HTML page of all that the runs of a store show: claims with verdicts, figures, tables, hardware.
+
+    The page needs no network and no other file.
+
+    Example: drkm report --scale medium -o results/medium.html
+    """
+    from drkm.report import write_report
+
+    typer.echo(write_report(store, out, scale=scale))

@@ -65,7 +65,7 @@ def draw(result: Row) -> Any:
     from drkm.plotting import style
 
     names = [*COMPONENTS, SELECTED]
-    height = 2.3 if result["curve"] == "square_spiral" else 3.2
+    height = 1.75 if result["curve"] == "square_spiral" else 3.2
     with style() as plt:
         figure, axes = plt.subplots(2, 3, figsize=(9, 2 * height), layout="constrained")
         places = axes.ravel()

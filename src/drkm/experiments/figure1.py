@@ -33,6 +33,8 @@ def section(results: Results, scale: str) -> Section:
     found = list(results.rows(configurations(scale)))
     rows = [row for row in table(found) if not row["points"].startswith("layer")]
     sizes = SIZES[scale]
+    settings: Row = {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED}
+    settings |= {f"paper's model, {DATASETS[result['curve']]}": how(result) for result in found}
     return Section(
         name="figure1",
         title=TITLE,
@@ -40,7 +42,7 @@ def section(results: Results, scale: str) -> Section:
         tables=[Table("errors", "Errors of the training points.", rows)] if found else [],
         figures=[Figure("figure1", CAPTION, lambda: draw(found))] if found else [],
         claims=[_claim(dataset, found) for dataset in CURVES],
-        settings={"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED},
+        settings=settings,
     )
 
 
@@ -78,8 +80,8 @@ def draw(found: list[Row]) -> Any:
         )
         for line, result in zip(axes, found, strict=True):
             titles = {
-                ALL: f"paper's model, {how(result)}",
-                SELECTED: f"components chosen: {result['kept']}",
+                ALL: "paper's model, s = (2, 1)",
+                SELECTED: f"two layers, selected: s = {tuple(result['kept'])}",
                 BOUND: BOUND,
             }
             for place, (name, title) in zip(line, titles.items(), strict=True):

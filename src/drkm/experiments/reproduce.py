@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
 
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import save_figure, save_table
@@ -58,7 +57,7 @@ def reproduce(
         raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
     jobs = check_jobs(jobs)
     modules = {name: module_of(name) for name in expand(names)}
-    runs = {name: module.configurations(scale) for name, module in modules.items() if is_sweep(module)}
+    runs = {name: module.configurations(scale) for name, module in modules.items()}
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     folder = Path(out)
     paths: list[Path] = []
@@ -75,9 +74,6 @@ def reproduce(
         for name, group in runs.items():
             if not opened.unfinished(group):
                 paths += write_section(modules[name].section(opened.results(group), scale), folder / name)
-    for name, module in modules.items():
-        if name not in runs and not only:
-            paths += module.run(scale, out, n_jobs=jobs, verbose=int(progress))
     return paths
 
 
@@ -96,11 +92,6 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
-def is_sweep(module: ModuleType) -> bool:
-    """Whether an experiment is a list of runs and a section."""
-    return hasattr(module, "configurations")
-
-
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
     """Whether a run is to be computed, by the name of its task or of its model."""
     names = {run.task, run.parameters.get("model")}
@@ -108,11 +99,27 @@ def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) 
 
 
 def write_section(section: Section, folder: Path) -> list[Path]:
-    """Write the tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    """Write the tables and claims (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
     paths: list[Path] = []
+    if section.claims:
+        paths += save_table(claim_rows(section), folder, "claims", section.title)
     for table in section.tables:
         if table.rows:
             paths += save_table(table.rows, folder, table.name, table.caption)
     for figure in section.figures:
         paths += save_figure(figure.draw(), folder, figure.name)
     return paths
+
+
+def claim_rows(section: Section) -> list[dict[str, str]]:
+    """Return the claims of an experiment as a table."""
+    return [
+        {
+            "claim": claim.text,
+            "published": claim.published,
+            "ours": claim.measured,
+            "verdict": claim.verdict.value,
+            "why": claim.why,
+        }
+        for claim in section.claims
+    ]

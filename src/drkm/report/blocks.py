@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drkm.experiments.section import Claim, Figure, Table, Verdict
@@ -16,6 +16,8 @@ CLASSES = {Verdict.HELD: "held", Verdict.FAILED: "failed", Verdict.UNDECIDED: "u
 COLUMNS = ("Claim", "Published", "Ours", "Verdict", "Why")
 #: tables with more rows scroll inside their box
 TALL = 20
+#: columns of text no longer than this stay on one line
+SHORT = 34
 
 
 def badge(verdict: Verdict, *, short: bool = False) -> Markup:
@@ -26,9 +28,18 @@ def badge(verdict: Verdict, *, short: bool = False) -> Markup:
     return element("span", sign, " ", word, class_=f"verdict {CLASSES[verdict]}", title=title)
 
 
+def prose(text: str) -> Markup:
+    """Return plain text with the indices of letters, as in σ_n or s_1, set as such."""
+    # A split at two groups gives text, letter, index, text, and so on.
+    pieces = re.split(r"\b([^\W\d_])_([A-Za-z0-9])(?![A-Za-z0-9_])", text)
+    plain, letters, indices = pieces[::3], pieces[1::3], pieces[2::3]
+    indexed = [together(letter, element("sub", index)) for letter, index in zip(letters, indices, strict=True)]
+    return together(plain[0], zip(indexed, plain[1:], strict=True))
+
+
 def paragraphs(text: str) -> Markup:
     """Return plain text as paragraphs, which blank lines separate."""
-    return together(element("p", part.strip()) for part in re.split(r"\n\s*\n", text) if part.strip())
+    return together(element("p", prose(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip())
 
 
 def inline_code(text: str) -> Markup:
@@ -56,7 +67,8 @@ def claims_block(claims: Sequence[Claim], name: str) -> Markup | None:
 
 
 def _claim_row(claim: Claim) -> Markup:
-    cells = (claim.text, claim.published or "our own question", claim.measured, badge(claim.verdict), claim.why)
+    published = claim.published or "our own question"
+    cells = (prose(claim.text), prose(published), prose(claim.measured), badge(claim.verdict), prose(claim.why))
     return element(
         "tr",
         (
@@ -79,7 +91,7 @@ def figure_block(figure: Figure) -> Markup:
         height=drawn.height,
     )
     box = element("div", image, class_="scroll", tabindex="0", role="group", aria_label=f"Figure {figure.name}")
-    return element("figure", box, element("figcaption", figure.caption))
+    return element("figure", box, element("figcaption", prose(figure.caption)))
 
 
 def first_sentence(text: str) -> str:
@@ -92,16 +104,15 @@ def first_sentence(text: str) -> str:
 def table_block(table: Table) -> Markup:
     """Return a table that scrolls inside its box where it does not fit."""
     columns = list(table.rows[0])
-    numeric = {column for column in columns if _is_numeric(row.get(column) for row in table.rows)}
-    kinds = {column: "num" if column in numeric else None for column in columns}
-    heads = [element("th", column, scope="col", class_=kinds[column]) for column in columns]
+    kinds = {column: _kind([row.get(column) for row in table.rows]) for column in columns}
+    heads = [element("th", prose(column), scope="col", class_=kinds[column]) for column in columns]
     body = [
-        element("tr", (element("td", readable(row.get(column)), class_=kinds[column]) for column in columns))
+        element("tr", (element("td", prose(readable(row.get(column))), class_=kinds[column]) for column in columns))
         for row in table.rows
     ]
     inner = element(
         "table",
-        element("caption", table.caption),
+        element("caption", prose(table.caption)),
         element("thead", element("tr", heads)),
         element("tbody", body),
     )
@@ -109,8 +120,11 @@ def table_block(table: Table) -> Markup:
     return element("div", inner, class_=f"scroll{tall}", tabindex="0", role="group", aria_label=f"Table {table.name}")
 
 
-def _is_numeric(values: Iterable[Any]) -> bool:
-    return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+def _kind(values: Sequence[Any]) -> str | None:
+    """Return how a column is set: numbers to the right, short text on one line."""
+    if all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values):
+        return "num"
+    return "short" if max(len(readable(value)) for value in values) <= SHORT else None
 
 
 def readable(value: Any) -> str:
@@ -130,5 +144,5 @@ def settings_block(settings: Mapping[str, Any]) -> Markup | None:
     """Return the settings that all runs share as a list of terms."""
     if not settings:
         return None
-    pairs = [(element("dt", name), element("dd", readable(value))) for name, value in settings.items()]
+    pairs = [(element("dt", prose(name)), element("dd", prose(readable(value)))) for name, value in settings.items()]
     return together(element("h3", "Settings"), element("dl", pairs))

@@ -16,7 +16,7 @@ class Markup(str):
 _VOID = frozenset({"img", "meta", "br", "hr"})
 
 
-def element(name: str, *children: object, **attributes: object) -> Markup:
+def element(name: str, /, *children: object, **attributes: object) -> Markup:
     """Return an element; children are nested, anything that is not `Markup` is escaped.
 
     Parameters

@@ -6,9 +6,18 @@ from collections.abc import Iterable
 from importlib import resources
 
 from drkm.experiments.section import Verdict
-from drkm.report.blocks import badge, claims_block, figure_block, inline_code, paragraphs, settings_block, table_block
+from drkm.report.blocks import (
+    badge,
+    claims_block,
+    figure_block,
+    inline_code,
+    paragraphs,
+    prose,
+    settings_block,
+    table_block,
+)
 from drkm.report.chapters import Chapter, Report, verdicts
-from drkm.report.markup import Markup, element, together
+from drkm.report.markup import Markup, element
 from drkm.report.provenance import provenance
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
@@ -87,8 +96,10 @@ def _runs_head() -> Markup:
 
 def _contents_row(chapter: Chapter) -> Markup:
     counts = verdicts([chapter])
-    link = element("a", chapter.section.title, href=f"#{chapter.section.name}")
-    runs = f"{chapter.finished}" if chapter.finished == chapter.expected else f"{chapter.finished} of {chapter.expected}"
+    link = element("a", prose(chapter.section.title), href=f"#{chapter.section.name}")
+    runs = (
+        f"{chapter.finished}" if chapter.finished == chapter.expected else f"{chapter.finished} of {chapter.expected}"
+    )
     return element(
         "tr",
         element("th", link, scope="row"),
@@ -102,7 +113,7 @@ def _chapter(chapter: Chapter) -> Markup:
     label = f"{section.name}-title"
     return element(
         "section",
-        element("h2", section.title, id=label),
+        element("h2", prose(section.title), id=label),
         _unfinished(chapter),
         paragraphs(section.text),
         claims_block(section.claims, section.name),
@@ -143,5 +154,3 @@ def _not_run(chapters: Iterable[Chapter]) -> Markup | None:
         id="not-run",
         aria_labelledby="not-run-title",
     )
-
-

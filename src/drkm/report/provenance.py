@@ -11,7 +11,19 @@ from drkm.report.chapters import Chapter, Report
 from drkm.report.markup import Markup, element
 
 #: of an environment, in this order; the name of the machine is nobody's business
-SHOWN = ("processor", "device", "cores", "threads", "system", "python", "drkm", "torch", "numpy", "scipy", "scikit-learn")
+SHOWN = (
+    "processor",
+    "device",
+    "cores",
+    "threads",
+    "system",
+    "python",
+    "drkm",
+    "torch",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
 
 
 def provenance(report: Report) -> Markup:
