@@ -16,6 +16,16 @@ NAMES: dict[str, str] = {
     "figure2": "drkm.experiments.figure2",
     "figure3": "drkm.experiments.figure3",
     "digits": "drkm.experiments.digits",
+    "components": "drkm.experiments.components",
+    "layers": "drkm.experiments.layers",
+    "training_points": "drkm.experiments.training_points",
+    "hyperparameters": "drkm.experiments.hyperparameters",
+    "gamma": "drkm.experiments.gamma",
+    "table2": "drkm.experiments.table2",
+    "variance": "drkm.experiments.variance",
+    "sample_efficiency": "drkm.experiments.sample_efficiency",
+    "deep_layer": "drkm.experiments.deep_layer",
+    "stability": "drkm.experiments.stability",
 }
 
 

@@ -94,7 +94,7 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
     """Whether a run is to be computed, by the name of its task or of its model."""
-    names = {run.task, run.parameters.get("model")}
+    names = {run.task, run.parameters.get("family")}
     return (not only or bool(names & set(only))) and not names & set(skip)
 
 
