@@ -16,6 +16,7 @@ from torch import Tensor
 from drkm import kernels, storage
 from drkm.energy import Energy
 from drkm.kernels import FeatureMap, Kernel
+from drkm.preparation import Preparation
 from drkm.solvers import Result, Status
 from drkm.training import Trained
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
 
 KIND, VERSION = "model", 1
+PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -41,8 +43,8 @@ PLAIN = (
 NAMED = ("init", "solver", "gram", "dtype")
 
 
-def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model."""
+def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparation | None = None) -> None:
+    """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
     tensors: dict[str, Tensor] = {"X": energy.X, "H": result.H, "multipliers": trained.multipliers}
@@ -81,7 +83,20 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
             "history": result.history,
         },
     }
+    if preparation is not None:
+        more, header["preparation"] = preparation.parts()
+        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
+
+
+def load_preparation(path: str | os.PathLike[str]) -> Preparation:
+    """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
+    tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
+    try:
+        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
+        return Preparation.from_parts(parts, header.get("preparation") or {})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
 def load(

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from drkm.commands import datasets, experiments, scores
+from drkm.commands import datasets, experiments, fit, report, scores, traverse, use
+from drkm.commands._help import SectionedCommand, application, examples
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+app = application(
+    "Disentangled, denoised, reproducible features from few samples.\n\n"
+    "Errors are one sentence on stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug.",
+    examples(
+        "drkm demo                           # what it can do, in half a minute",
+        "drkm fit X.npy -o X.safetensors     # or a csv, or a folder of images",
+        "drkm encode X.safetensors new.npy -o codes.csv",
+        "drkm fit --help                     # options and more examples",
+    ),
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from drkm import __version__
+
+        typer.echo(f"drkm {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def about() -> None:
-    """Disentangled, denoised, reproducible features from few samples."""
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; also after the name of a command.")
+    ] = False,
+) -> None:
+    """Options of the whole command, whose help is that of the application."""
 
 
-app.command()(experiments.demo)
-app.command()(scores.evaluate)
-app.command()(experiments.reproduce)
-app.command()(experiments.report)
+app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
+app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
+app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
+app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
+app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
+app.command(cls=SectionedCommand)(experiments.demo)
+app.command(cls=SectionedCommand)(experiments.reproduce)
+app.command(cls=SectionedCommand, epilog=report.EXAMPLES)(report.report)
 app.add_typer(datasets.app, name="datasets")

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="List, download and verify the image datasets.")
+from drkm.commands._help import application
+
+app = application("List, download and verify the image datasets.")
 
 
 @app.command("list")
 def list_() -> None:
-    """Say what each dataset is, its licence, and whether it needs files."""
+    """Say what each dataset is, and its licence."""
     from drkm.datasets import data_dir, list_datasets
 
     for info in list_datasets():
@@ -33,7 +35,10 @@ def download(name: Annotated[str, typer.Argument(help="A name that 'drkm dataset
 
 @app.command()
 def verify(name: Annotated[str | None, typer.Argument(help="One dataset; all by default.")] = None) -> None:
-    """Check the files in the data folder; exit code 2 if one of them is damaged."""
+    """Check the files in the data folder.
+
+    Exit code 2 if one of them is damaged.
+    """
     from drkm.datasets import verify as check
 
     checks = check(name)

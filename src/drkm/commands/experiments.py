@@ -50,19 +50,3 @@ def reproduce(
         typer.echo(path)
     if not no_report:
         typer.echo(write_report(store_path(out, store), out / "report.html", scale=scale))
-
-
-def report(
-    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
-    scale: Annotated[str, typer.Option(help="quick, medium or paper.")] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("results/report.html"),
-) -> None:
-    """Write one HTML page of all that the runs of a store show: claims with verdicts, figures, tables, hardware.
-
-    The page needs no network and no other file.
-
-    Example: drkm report --scale medium -o results/medium.html
-    """
-    from drkm.report import write_report
-
-    typer.echo(write_report(store, out, scale=scale))

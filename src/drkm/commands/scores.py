@@ -7,17 +7,45 @@ from typing import Annotated
 
 import typer
 
+from drkm.commands import _options as options
+from drkm.commands._help import examples
+from drkm.commands._options import Json
+
+EXAMPLES = examples(
+    "drkm evaluate codes.npy factors.npy --standardize",
+    "drkm evaluate codes.csv factors.csv --id file --json",
+)
+
 
 def evaluate(
-    codes: Annotated[Path, typer.Argument(help="Codes, one row a sample: npy, npz or csv.")],
-    factors: Annotated[Path, typer.Argument(help="Factors as integer classes, one row a sample: npy, npz or csv.")],
-    standardize: Annotated[bool, typer.Option(help="Scale codes to unit variance, as kernel codes need.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv or parquet.")],
+    factors: Annotated[
+        Path, typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order.")
+    ],
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
+    ] = False,
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows, where a table has it.")
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.")
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Score codes against factors: every disentanglement metric beside its chance level.
+    """Score codes against factors, each score beside chance.
 
-    Example: drkm evaluate codes.npy factors.npy --standardize
+    All disentanglement metrics; chance is the score of the same codes with their rows shuffled.
     """
     from drkm.metrics import evaluate_files
 
-    typer.echo(evaluate_files(codes, factors, standardize=standardize, format="json" if json else "table"))
+    typer.echo(
+        evaluate_files(
+            codes,
+            factors,
+            standardize=standardize,
+            id=id,
+            drop=options.words_of(drop),
+            format="json" if json else "table",
+        )
+    )
