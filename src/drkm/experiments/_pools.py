@@ -74,7 +74,14 @@ class _Worker:
     process: BaseProcess
     channel: Connection
     ready: bool = False
-    key: str | None = None
+    run: Run | None = None
+
+    def give(self, run: Run) -> None:
+        """Give it a run; one that is still starting finds it when it is ready."""
+        self.run = run
+        # One that has died meanwhile is noticed when its channel is read.
+        with suppress(OSError):
+            self.channel.send(run.configuration.canonical())
 
 
 class ProcessPool:
@@ -101,15 +108,11 @@ class ProcessPool:
 
     def free(self) -> int:
         """Return how many workers have nothing to do."""
-        return sum(worker.key is None for worker in self._workers)
+        return sum(worker.run is None for worker in self._workers)
 
     def submit(self, run: Run) -> None:
-        """Give a run to a worker; one that is still starting finds it when it is ready."""
-        worker = next(worker for worker in self._workers if worker.key is None)
-        worker.key = run.key
-        # A worker that died meanwhile is noticed by `collect`.
-        with suppress(OSError):
-            worker.channel.send(run.configuration.canonical())
+        """Give a run to a worker that has none."""
+        next(worker for worker in self._workers if worker.run is None).give(run)
 
     def collect(self, timeout: float | None) -> list[Ended]:
         """Wait until a run ends, well or with its worker."""
@@ -122,14 +125,19 @@ class ProcessPool:
                 message = worker.channel.recv()
             except (EOFError, OSError):
                 self._workers[place] = self._replace(worker)
-                if worker.key is not None:
-                    ended.append((worker.key, Attempt("lost", traceback=_cause_of_death(worker.process))))
+                if worker.run is None:
+                    continue
+                if worker.ready:
+                    ended.append((worker.run.key, Attempt("lost", traceback=_cause_of_death(worker.process))))
+                else:
+                    # It had not begun: that it died says nothing about the run.
+                    self._workers[place].give(worker.run)
                 continue
             if message == _READY:
                 worker.ready, self._false_starts = True, 0
-            elif worker.key is not None:
-                ended.append((worker.key, message))
-                worker.key = None
+            elif worker.run is not None:
+                ended.append((worker.run.key, message))
+                worker.run = None
         return ended
 
     def close(self) -> None:
@@ -156,7 +164,7 @@ class ProcessPool:
         worker.process.join()
         self._false_starts += not worker.ready
         if self._false_starts >= _FALSE_STARTS:
-            raise RuntimeError(
+            raise ChildProcessError(
                 f"jobs: worker processes die as they start ({_cause_of_death(worker.process)}); a script that starts "
                 "them needs 'if __name__ == \"__main__\":' around what it does, and jobs=1 does without them"
             )

@@ -58,27 +58,34 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             raise OSError(f"store: there is no file {path}; 'drkm reproduce' makes one")
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
-        return _open(path, "rwc" if write else "ro")
+        return _open(path, "mode=rwc", write=True) if write else _open_to_read(path)
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    # Read alone, a store on a read-only disk: where nobody can be writing, SQLite needs no files of its own beside it.
-    modes = (f"mode={mode}",) if mode == "rwc" else (f"mode={mode}", "mode=ro&immutable=1")
-    for last, options in ((each == modes[-1], each) for each in modes):
-        address = f"file:{quote(str(path))}?{options}"
-        connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
-        try:
-            _prepare(connection, path, write=mode == "rwc")
-            return connection
-        except sqlite3.Error as error:
-            connection.close()
-            wal = path.with_name(path.name + "-wal")
-            if last or _code(error) != sqlite3.SQLITE_CANTOPEN or (wal.exists() and wal.stat().st_size):
-                raise
-        except BaseException:
-            connection.close()
+def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connection:
+    address = f"file:{quote(str(path))}?{options}"
+    connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    try:
+        _prepare(connection, path, write=write)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    # SQLite keeps two files beside one in WAL mode, and tidies them up only where it may write.
+    try:
+        connection = _open(path, "mode=rw")
+    except sqlite3.Error as error:
+        log = path.with_name(path.name + "-wal")
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or (
+            log.exists() and log.stat().st_size
+        ):
             raise
-    raise AssertionError("unreachable: the last mode returns or raises")
+        # A read-only disk, and no log that a writer has left: the file is all there is, and nobody changes it.
+        return _open(path, "mode=ro&immutable=1")
+    connection.execute("PRAGMA query_only = TRUE")
+    return connection
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:

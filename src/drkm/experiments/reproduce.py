@@ -13,6 +13,7 @@ from drkm.experiments.lease import LEASE_SECONDS
 from drkm.experiments.runner import check_jobs, sweep
 from drkm.experiments.section import Section
 from drkm.experiments.store import Store
+from drkm.experiments.tasks import identify
 
 
 def reproduce(
@@ -46,19 +47,20 @@ def reproduce(
     jobs, dask, retry_failed, progress, lease_seconds
         As in `drkm.experiments.runner.sweep`.
     only, skip : collection of str
-        Names of tasks or models whose runs alone are computed, or are not computed.
+        Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
+        are computed, or are not computed.
 
     Returns
     -------
     list of Path
         Files written.
     """
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
     jobs = check_jobs(jobs)
-    modules = {name: module_of(name) for name in expand(names)}
-    runs = {name: module.configurations(scale) for name, module in modules.items()}
+    runs = configurations_of(names, scale)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
+    for run in chosen:
+        # Data that are absent are said before anything is written.
+        identify(run)
     folder = Path(out)
     paths: list[Path] = []
     with Store(store_path(out, store)) as opened:
@@ -73,7 +75,7 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                paths += write_section(modules[name].section(opened.results(group), scale), folder / name)
+                paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
     return paths
 
 
@@ -87,19 +89,26 @@ def expand(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None) -> Path:
+def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
+    """Return the runs of each experiment."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    return {name: module_of(name).configurations(scale) for name in expand(names)}
+
+
+def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
     """Return where the runs of an output folder are kept."""
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
-    """Whether a run is to be computed, by the name of its task or of its model."""
+    """Whether a run is to be computed, by the name of its task or of its family of models."""
     names = {run.task, run.parameters.get("family")}
     return (not only or bool(names & set(only))) and not names & set(skip)
 
 
 def write_section(section: Section, folder: Path) -> list[Path]:
-    """Write the tables and claims (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    """Write the claims and tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
     paths: list[Path] = []
     if section.claims:
         paths += save_table(claim_rows(section), folder, "claims", section.title)

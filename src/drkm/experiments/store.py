@@ -19,6 +19,8 @@ from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.lease import LEASE_SECONDS, is_dead
 from drkm.experiments.tasks import Run, identify, task_of
 
+#: seconds over which the pace of a sweep is counted
+RECENT = 600.0
 _CHUNK = 500
 
 
@@ -26,8 +28,16 @@ _CHUNK = 500
 class Counts:
     """How far the runs of one task are.
 
-    `running` are leased by a runner that is alive, `interrupted` by one that is not heard of any more; `seconds` is
-    the computing time of all that are done, `first` and `last` when the earliest began and the latest ended.
+    Attributes
+    ----------
+    task : str
+    done, failed : int
+    running, interrupted : int
+        Leased by a runner that is alive, or by one that is not heard of any more.
+    recent : int
+        Done in the last `RECENT` seconds.
+    seconds : float
+        Computing time of all that are done.
     """
 
     task: str
@@ -35,9 +45,8 @@ class Counts:
     failed: int
     running: int
     interrupted: int
+    recent: int
     seconds: float
-    first: float | None
-    last: float | None
 
 
 @dataclass(frozen=True)
@@ -204,14 +213,20 @@ class Store:
 
     def counts(self) -> list[Counts]:
         """Return how far the runs are, one entry a task."""
+        now = time.time()
+        leases: dict[str, list[bool]] = {}
+        for task, owner, expires in self._all("SELECT task, owner, expires FROM runs WHERE status = 'leased'"):
+            leases.setdefault(task, []).append(expires >= now and not is_dead(owner))
         rows = self._all(
-            "SELECT task, sum(status = 'done'), sum(status = 'failed'),"
-            " sum(status = 'leased' AND expires >= :now), sum(status = 'leased' AND expires < :now),"
-            " coalesce(sum(CASE WHEN status = 'done' THEN seconds END), 0), min(started), max(finished)"
-            " FROM runs GROUP BY task ORDER BY task",
-            {"now": time.time()},
+            "SELECT task, sum(status = 'done'), sum(status = 'failed'), sum(status = 'done' AND finished > ?),"
+            " coalesce(sum(CASE WHEN status = 'done' THEN seconds END), 0) FROM runs GROUP BY task ORDER BY task",
+            (now - RECENT,),
         )
-        return [Counts(*row) for row in rows]
+        counts = []
+        for task, done, failed, recent, seconds in rows:
+            alive = leases.get(task, [])
+            counts.append(Counts(task, done, failed, sum(alive), len(alive) - sum(alive), recent, seconds))
+        return counts
 
     def environments(self) -> list[dict[str, Any]]:
         """Return what the finished runs ran on, with the number of runs as "runs", the most frequent first."""
