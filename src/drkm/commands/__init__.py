@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.commands import datasets, experiments, fit, runs, scores, traverse, use
+from drkm.commands import datasets, experiments, fit, report, runs, scores, traverse, use
 from drkm.commands._help import SectionedCommand, application, examples
 
 app = application(
@@ -48,6 +48,7 @@ app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)
 app.command(cls=SectionedCommand, epilog=experiments.EXAMPLES)(experiments.reproduce)
+app.command(cls=SectionedCommand, epilog=report.EXAMPLES)(report.report)
 app.command(cls=SectionedCommand, epilog=runs.STATUS_EXAMPLES)(runs.status)
 app.command(cls=SectionedCommand, epilog=runs.MERGE_EXAMPLES)(runs.merge)
 app.add_typer(datasets.app, name="datasets")

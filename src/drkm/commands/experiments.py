@@ -44,7 +44,7 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
     ] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and figures.")] = Path("results"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables, figures and report.")] = Path("results"),
     store: Annotated[
         Path | None, typer.Option(help="File of the runs.", show_default="runs.sqlite in the folder")
     ] = None,
@@ -57,8 +57,9 @@ def reproduce(
         str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
     ] = None,
     skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
 ) -> None:
-    """Make tables and figures of the paper, and our own.
+    """Make tables and figures of the paper, and our own, and a page that shows them with what held.
 
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
     the runs can be made in parts and on several machines, and put together with drkm merge.
@@ -66,6 +67,7 @@ def reproduce(
     from drkm.experiments.reproduce import configurations_of, expand, store_path
     from drkm.experiments.reproduce import reproduce as make
     from drkm.experiments.store import Store
+    from drkm.report import write_report
 
     runs = store_path(out, store)
     try:
@@ -82,6 +84,8 @@ def reproduce(
         )
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
+    if not no_report:
+        paths.append(write_report(runs, out / "report.html", scale=scale))
     for path in paths:
         typer.echo(path)
     waiting = [name for name in expand(names) if not any(path.is_relative_to(out / name) for path in paths)]

@@ -76,9 +76,6 @@ def reproduce(
         for name, group in runs.items():
             if not opened.unfinished(group):
                 paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
-    for name in expand(names):
-        if name not in runs and not only:
-            paths += module_of(name).run(scale, out, n_jobs=jobs, verbose=int(progress))
     return paths
 
 
@@ -93,11 +90,10 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
-    """Return the runs of each experiment that is a list of runs."""
+    """Return the runs of each experiment."""
     if scale not in SCALES:
         raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
-    modules = {name: module_of(name) for name in expand(names)}
-    return {name: module.configurations(scale) for name, module in modules.items() if hasattr(module, "configurations")}
+    return {name: module_of(name).configurations(scale) for name in expand(names)}
 
 
 def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
@@ -112,11 +108,27 @@ def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) 
 
 
 def write_section(section: Section, folder: Path) -> list[Path]:
-    """Write the tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    """Write the claims and tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
     paths: list[Path] = []
+    if section.claims:
+        paths += save_table(claim_rows(section), folder, "claims", section.title)
     for table in section.tables:
         if table.rows:
             paths += save_table(table.rows, folder, table.name, table.caption)
     for figure in section.figures:
         paths += save_figure(figure.draw(), folder, figure.name)
     return paths
+
+
+def claim_rows(section: Section) -> list[dict[str, str]]:
+    """Return the claims of an experiment as a table."""
+    return [
+        {
+            "claim": claim.text,
+            "published": claim.published,
+            "ours": claim.measured,
+            "verdict": claim.verdict.value,
+            "why": claim.why,
+        }
+        for claim in section.claims
+    ]
