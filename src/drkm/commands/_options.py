@@ -76,10 +76,13 @@ def words_of(text: str | None) -> list[str]:
 def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:
     """Return the numbers of a list with commas."""
     try:
-        return [kind(word) for word in words_of(text)]
+        found = [kind(word) for word in words_of(text)]
     except ValueError:
+        found = []
+    if not found:
         what = "integers" if kind is int else "numbers"
-        raise ValueError(f"{option}: expected {what} with commas between them, got {text!r}") from None
+        raise ValueError(f"{option}: expected {what} with commas between them, got {text!r}")
+    return found
 
 
 def sizes(option: str, text: str, dimensions: Sequence[int] = (2, 3)) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.commands import _options as options
-from drkm.commands._data import check_finite, prepare
 from drkm.commands._help import examples
 from drkm.commands._options import READING, Array, Data, Drop, Force, Id, Json, Shape
 from drkm.commands._outcome import Interrupted, warn
@@ -149,9 +148,14 @@ def fit(
     traverse treat new data in the same way. It is safe to share: it holds numbers and names, no code. An existing
     file is only replaced with --force. A fit that does not converge is written, with a warning.
     """
-    from drkm import ConstrDRKM, files, io
+    from drkm import files
 
+    # What can be refused at once is, before the second that torch needs to be imported.
     files.check_target(out, force=force)
+    files.check_source(data)
+    from drkm import ConstrDRKM, io
+    from drkm.commands._data import check_finite, prepare
+
     table, preparation = prepare(
         data,
         columns=files.Columns(id, options.words_of(drop)),
@@ -168,7 +172,7 @@ def fit(
         kernel=_kernels(kernel, sigma2, components),
         eta=_one_or_several(options.numbers("eta", eta, float)),
         center=center,
-        axes=None if axes == "none" else axes,
+        axes=None if axes.lower() == "none" else axes,
         learn_bandwidth=learn_bandwidth,
         solver=solver,
         init=init,

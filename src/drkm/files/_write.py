@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drkm.files._whole import write_whole
+from drkm.files._whole import check_writable, write_whole
 
 SUFFIXES = (".npy", ".npz", ".csv")
 
@@ -37,10 +36,9 @@ def check_folder(path: Path, name: str = "out") -> Path:
 def _check_place(path: Path, force: bool, name: str) -> Path:
     if not path.parent.is_dir():
         raise ValueError(f"{name}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{name}: nothing can be written into {path.parent}")
     if path.exists() and not force:
         raise ValueError(f"{name}: {path} is there, replace it with --force")
+    check_writable(path)
     return path
 
 

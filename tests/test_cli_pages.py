@@ -1,0 +1,81 @@
+"""Help, version, completion, and the commands that only print."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from command_line import drkm
+from drkm import __version__
+from drkm.commands import app
+
+COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+
+
+def test_the_version_is_printed():
+    assert drkm("--version").out == f"drkm {__version__}\n"
+
+
+def test_without_a_word_the_help_is_shown_with_every_command():
+    shown = drkm()
+    assert shown.code == 0
+    for name in [*COMMANDS, "datasets"]:
+        assert re.search(rf"^  {name} ", shown.out, re.MULTILINE)
+    assert drkm("datasets").err.startswith("Usage: drkm datasets")
+
+
+@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "evaluate"])
+def test_help_has_examples_whose_options_exist(name):
+    shown = drkm(name, "--help").out
+    described, examples = shown.split("Examples:")
+    assert examples.count(f"drkm {name} ") >= 2
+    for option in re.findall(r"(?<=\s)--?[a-z][a-z0-9-]*", examples):
+        assert re.search(rf"(?<=[\s,]){option}\b", described), option
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_sentence_of_every_help_fits_on_its_line(name):
+    assert re.search(rf"^  {name} .*\.$", drkm("--help").out, re.MULTILINE)
+
+
+def test_completion_knows_the_commands_and_options(monkeypatch):
+    monkeypatch.setenv("_DRKM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "drkm fit --che")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert "--checkpoint" in drkm("ignored").out
+
+
+def test_names_in_the_help_of_fit_are_those_of_the_library():
+    from drkm import axes, kernels, parameters, solvers, starts
+
+    shown = drkm("fit", "--help").out
+    for name in (*kernels.NAMES, *solvers.NAMES, *starts.NAMES, *filter(None, axes.NAMES), *parameters.DTYPES):
+        assert name in shown
+
+
+@pytest.fixture
+def scored(tmp_path):
+    rng = np.random.default_rng(0)
+    factors = np.stack([rng.integers(size, size=200) for size in (3, 4)], axis=1)
+    np.save(tmp_path / "factors.npy", factors)
+    np.save(tmp_path / "codes.npy", factors @ rng.normal(size=(2, 3)) + 0.1 * rng.normal(size=(200, 3)))
+    return tmp_path
+
+
+def test_evaluate_prints_every_metric_beside_its_chance_level(scored):
+    done = drkm("evaluate", scored / "codes.npy", scored / "factors.npy")
+    assert (done.code, done.err) == (0, "")
+    for word in ("chance", "IRS", "MIG", "SAP", "DCI", "FactorVAE"):
+        assert word in done.out
+    scores = json.loads(drkm("evaluate", scored / "codes.npy", scored / "factors.npy", "--json").out)["scores"]
+    assert len(scores) >= 10
+
+
+def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
+    done = drkm("datasets", "list")
+    assert done.code == 0, done.err
+    for word in ("cars3d", "Apache-2.0", str(tmp_path)):
+        assert word in done.out
+    assert drkm("datasets", "verify", "cars3d").code == 0
