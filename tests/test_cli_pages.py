@@ -39,18 +39,30 @@ def test_the_first_sentence_of_every_help_fits_on_its_line(name):
     assert re.search(rf"^  {name} .*\.$", drkm("--help").out, re.MULTILINE)
 
 
-def test_completion_knows_the_commands_and_options(monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("drkm enc", ["encode"]),
+        ("drkm fit --che", ["--checkpoint"]),
+        ("drkm fit --solver tr", ["trust-region"]),
+        ("drkm fit --kernel rbf,lin", ["rbf,linear"]),
+    ],
+)
+def test_shells_complete_commands_options_and_names(words, found, monkeypatch):
     monkeypatch.setenv("_DRKM_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "drkm fit --che")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    assert "--checkpoint" in drkm("ignored").out
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert drkm().out.split() == found
 
 
 def test_names_in_the_help_of_fit_are_those_of_the_library():
     from drkm import axes, kernels, parameters, solvers, starts
+    from drkm.commands import fit
 
+    assert tuple(kernels.NAMES) == fit.KERNELS
+    assert set(fit.SOLVERS) == {"auto", *solvers.NAMES}
     shown = drkm("fit", "--help").out
-    for name in (*kernels.NAMES, *solvers.NAMES, *starts.NAMES, *filter(None, axes.NAMES), *parameters.DTYPES):
+    for name in (*starts.NAMES, *filter(None, axes.NAMES), *parameters.DTYPES):
         assert name in shown
 
 

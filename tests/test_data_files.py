@@ -1,5 +1,7 @@
 """Data files: what is read is what was written, whatever the dialect."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,8 @@ def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
     (tmp_path / "old" / "file").touch()
     with pytest.raises(ValueError, match="is there and not empty"):
         check_folder(tmp_path / "old")
+    with pytest.raises(ValueError, match="/dev/null is no plain file"):
+        check_target(Path("/dev/null"), force=True)
     with pytest.raises(ValueError, match="there is no folder"):
         check_target(tmp_path / "no" / "file.npy")
 

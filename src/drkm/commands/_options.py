@@ -51,6 +51,16 @@ Shape = Annotated[
 ]
 
 
+def completed(*names: str) -> Callable[[str], list[str]]:
+    """Return what a shell may complete an option's value to; the last of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names if name.startswith(last)]
+
+    return complete
+
+
 def print_json(result: dict[str, Any]) -> None:
     """Print a result for scripts; numbers that are not finite are null."""
     typer.echo(json_format.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False))

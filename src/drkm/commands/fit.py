@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from drkm import ConstrDRKM
 
+#: written down here, because a help page should not wait for torch
+KERNELS = ("rbf", "laplacian", "matern", "linear", "polynomial", "cosine", "precomputed")
+SOLVERS = ("auto", "lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian", "penalty")
+
 MODEL, TRAINING = "The model (one value, or one a layer with commas)", "Training"
 
 EXAMPLES = examples(
@@ -60,15 +64,14 @@ def fit(
     ] = None,
     components: Annotated[
         str,
-        typer.Option(
-            "--components", "-c", "--n-components", metavar="N[,N…]", help="Components a layer.", rich_help_panel=MODEL
-        ),
+        typer.Option("--components", "-c", metavar="N[,N…]", help="Components a layer.", rich_help_panel=MODEL),
     ] = "10,5",
     kernel: Annotated[
         str,
         typer.Option(
             metavar="NAME[,…]",
-            help="rbf, laplacian, matern, linear, polynomial, cosine, precomputed.",
+            help=f"{', '.join(KERNELS)}.",
+            autocompletion=options.completed(*KERNELS),
             rich_help_panel=MODEL,
         ),
     ] = "rbf",
@@ -89,7 +92,12 @@ def fit(
     ] = False,
     axes: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Reported basis: ritz, varimax, ica or none.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="Reported basis: ritz, varimax, ica or none.",
+            autocompletion=options.completed("ritz", "varimax", "ica", "none"),
+            rich_help_panel=MODEL,
+        ),
     ] = "ritz",
     learn_bandwidth: Annotated[
         bool,
@@ -99,12 +107,19 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="auto, lbfgs, trust-region, projected-gradient, augmented-lagrangian, or penalty (the paper's).",
+            help=f"{', '.join(SOLVERS)} (the paper's).",
+            autocompletion=options.completed(*SOLVERS),
             rich_help_panel=TRAINING,
         ),
     ] = "auto",
     init: Annotated[
-        str, typer.Option(metavar="NAME", help="Start: kpca, random or orthogonal.", rich_help_panel=TRAINING)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Start: kpca, random or orthogonal.",
+            autocompletion=options.completed("kpca", "random", "orthogonal"),
+            rich_help_panel=TRAINING,
+        ),
     ] = "kpca",
     n_init: Annotated[
         int, typer.Option(metavar="N", help="Starts, of which the best is kept.", rich_help_panel=TRAINING)
@@ -126,7 +141,13 @@ def fit(
         str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …", rich_help_panel=TRAINING)
     ] = "auto",
     dtype: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, float32 or float64.", rich_help_panel=TRAINING)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="auto, float32 or float64.",
+            autocompletion=options.completed("auto", "float32", "float64"),
+            rich_help_panel=TRAINING,
+        ),
     ] = "auto",
     checkpoint: Annotated[
         Path | None,

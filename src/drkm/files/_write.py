@@ -19,8 +19,9 @@ def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | N
     """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
         raise ValueError(f"{name}: {path} should end in {_either(suffixes)}")
-    if path.is_dir():
-        raise ValueError(f"{name}: {path} is a folder")
+    if path.exists() and not path.is_file():
+        # A device such as /dev/stdout would be replaced by a file.
+        raise ValueError(f"{name}: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
     return _check_place(path, force, name)
 
 
