@@ -180,6 +180,15 @@ def test_data_with_other_columns_than_the_model(here, tmp_path_factory):
     assert "has no column 'who' for --id, its columns are a, b, c" in said
 
 
+def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("white")
+    np.save(folder / "X.npy", np.random.RandomState(0).rand(9, 2, 2))
+    assert drkm("fit", folder / "X.npy", "-o", folder / "model", "-c", "2").code == 0
+    Image.new("L", (2, 2)).save(folder / "a.png")
+    said = refused("encode", folder / "model", folder / "a.png", "-o", "codes.npy")
+    assert "a.png holds values from 0 to 255, the model was trained on an array whose white is not known" in said
+
+
 def test_what_is_there_is_not_replaced(models, tmp_path):
     (tmp_path / "old").write_bytes(b"old")
     said = refused("fit", models / "X.npy", "-o", tmp_path / "old")

@@ -56,7 +56,7 @@ def test_fit_prints_the_summary_and_where_the_model_is(place):
     assert done.err == ""
     lines = done.out.splitlines()
     assert lines[0] == "ConstrDRKM: 70 samples, 64 features, 6 components in 2 layers"
-    assert lines[-1] == f"written to {place / 'again'}"
+    assert lines[-1] == f"written to {place / 'again'} with how the data were read: images of 8x8"
 
 
 def test_options_reach_the_estimator(place):

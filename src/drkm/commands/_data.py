@@ -33,7 +33,7 @@ def prepare(
     table = files.read_table(path, array=array, columns=columns, pictures=pictures)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
-    eight_bits = table.shape is not None and (table.title == "file" or table.values.dtype == np.uint8)
+    eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
     facts: dict[str, Any] = {
         "columns": table.columns,
         "shape": table.shape,
@@ -117,6 +117,11 @@ class FittedModel:
             pictures=files.Pictures(size, shape, prepared.grey),
         )
         check_finite(path, table)
+        if table.pictures and prepared.white is None:
+            raise ValueError(
+                f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
+                "fit it on pictures, or give an array here"
+            )
         wanted = self.model.n_features_in_
         if table.values.shape[1] != wanted:
             raise ValueError(f"data: {path} has {table.values.shape[1]} columns, the model was trained on {wanted}")

@@ -212,7 +212,8 @@ def fit(
     if json:
         options.print_json({"model": out, **_facts(model)})
     else:
-        typer.echo(f"{model.summary()}\nwritten to {out}")
+        done = preparation.describe()
+        typer.echo(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
 
 
 def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None:

@@ -72,7 +72,7 @@ def read_images(path: Path, rule: Pictures) -> Table:
             raise Refused(_named(path, odd, "is in colour, the model was trained on grey images (or with --grey)"))
         images = [image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2) for image in images]
     stack = np.stack(images)
-    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:])
+    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:], True)
 
 
 def _pixels(image: Any, rule: Pictures) -> np.ndarray:
