@@ -45,6 +45,16 @@ class Preparation:
         """Return samples in the units of the file."""
         return np.asarray(samples, dtype=np.float64) * self.scale + self.offset
 
+    def describe(self) -> str:
+        """Return what is done in a few words, or nothing."""
+        if np.ndim(self.scale):
+            done = ["columns standardised"]
+        else:
+            done = [f"values divided by {self.scale:g}"] if self.scale != 1 else []
+        if self.shape is not None:
+            done.append(f"images of {'x'.join(map(str, self.shape))}")
+        return ", ".join(done)
+
     def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and the plain values to write."""
         tensors = {

@@ -33,7 +33,7 @@ def prepare(
     table = files.read_table(path, array=array, columns=columns, pictures=pictures)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
-    eight_bits = table.shape is not None and (table.title == "file" or table.values.dtype == np.uint8)
+    eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
     facts: dict[str, Any] = {
         "columns": table.columns,
         "shape": table.shape,
@@ -73,8 +73,8 @@ def check_finite(path: Path, table: files.Table) -> None:
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
         raise ValueError(
-            f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name}, "
-            f"{int((~finite).sum())} such values in all: remove these rows or fill them in"
+            f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
+            f"{(~finite).mean():.2g} of its entries: remove such rows or fill them in"
         )
 
 
@@ -91,15 +91,21 @@ class FittedModel:
     def __init__(self, path: Path, device: str = "cpu"):
         from drkm import io
 
-        self.preparation = io.load_preparation(path)
-        self.model: ConstrDRKM = io.load(path, device=device)
+        try:
+            self.preparation = io.load_preparation(path)
+            self.model: ConstrDRKM = io.load(path, device=device)
+        except (OSError, ValueError) as error:
+            # A library speaks of its parameter; whoever types a command does not know it.
+            raise type(error)(str(error).replace("path: ", "model: ", 1)) from error
         # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
         self.columns = self.preparation.columns
         if hasattr(self.model, "feature_names_in_"):
             self.columns = tuple(map(str, self.model.feature_names_in_))
             del self.model.feature_names_in_
 
-    def read(self, path: Path, *, array: str | None = None, id: str | None = None) -> tuple[files.Table, np.ndarray]:
+    def read(
+        self, path: Path, *, array: str | None = None, id: str | None = None, drop: Sequence[str] = ()
+    ) -> tuple[files.Table, np.ndarray]:
         """Return what a file holds, and its rows as the model takes them."""
         prepared = self.preparation
         shape = prepared.shape
@@ -107,10 +113,15 @@ class FittedModel:
         table = files.read_table(
             path,
             array=array,
-            columns=files.Columns(id, only=self.columns),
+            columns=files.Columns(id, drop, only=self.columns),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
         check_finite(path, table)
+        if table.pictures and prepared.white is None:
+            raise ValueError(
+                f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
+                "fit it on pictures, or give an array here"
+            )
         wanted = self.model.n_features_in_
         if table.values.shape[1] != wanted:
             raise ValueError(f"data: {path} has {table.values.shape[1]} columns, the model was trained on {wanted}")

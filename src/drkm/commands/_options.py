@@ -51,6 +51,16 @@ Shape = Annotated[
 ]
 
 
+def completed(*names: str) -> Callable[[str], list[str]]:
+    """Return what a shell may complete an option's value to; the last of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names if name.startswith(last)]
+
+    return complete
+
+
 def print_json(result: dict[str, Any]) -> None:
     """Print a result for scripts; numbers that are not finite are null."""
     typer.echo(json_format.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False))
@@ -76,10 +86,13 @@ def words_of(text: str | None) -> list[str]:
 def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:
     """Return the numbers of a list with commas."""
     try:
-        return [kind(word) for word in words_of(text)]
+        found = [kind(word) for word in words_of(text)]
     except ValueError:
+        found = []
+    if not found:
         what = "integers" if kind is int else "numbers"
-        raise ValueError(f"{option}: expected {what} with commas between them, got {text!r}") from None
+        raise ValueError(f"{option}: expected {what} with commas between them, got {text!r}")
+    return found
 
 
 def sizes(option: str, text: str, dimensions: Sequence[int] = (2, 3)) -> tuple[int, ...]:

@@ -45,13 +45,14 @@ def warn(sentence: str) -> None:
 
 
 def _report(error: Exception) -> int:
+    # What the option parser refuses; its classes are private to some versions of typer.
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message(), file=sys.stderr)  # type: ignore[attr-defined]
+        return MENDABLE
     if hasattr(error, "format_message"):
-        # What the option parser refuses; its class is private to some versions of typer.
-        message = error.format_message()
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "drkm"
-        # It has no message where it has printed the help instead.
-        return _say(f"{message.rstrip('.')}: see {where} --help", MENDABLE) if message else MENDABLE
+        return _say(f"{error.format_message().rstrip('.')}: see {where} --help", MENDABLE)
     if isinstance(error, OSError) and error.strerror:
         return _say(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror}", MENDABLE)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | FloatingPointError):

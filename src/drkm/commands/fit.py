@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.commands import _options as options
-from drkm.commands._data import check_finite, prepare
 from drkm.commands._help import examples
 from drkm.commands._options import READING, Array, Data, Drop, Force, Id, Json, Shape
 from drkm.commands._outcome import Interrupted, warn
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from drkm import ConstrDRKM
+
+#: written down here, because a help page should not wait for torch
+KERNELS = ("rbf", "laplacian", "matern", "linear", "polynomial", "cosine", "precomputed")
+SOLVERS = ("auto", "lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian", "penalty")
 
 MODEL, TRAINING = "The model (one value, or one a layer with commas)", "Training"
 
@@ -61,15 +64,14 @@ def fit(
     ] = None,
     components: Annotated[
         str,
-        typer.Option(
-            "--components", "-c", "--n-components", metavar="N[,N…]", help="Components a layer.", rich_help_panel=MODEL
-        ),
+        typer.Option("--components", "-c", metavar="N[,N…]", help="Components a layer.", rich_help_panel=MODEL),
     ] = "10,5",
     kernel: Annotated[
         str,
         typer.Option(
             metavar="NAME[,…]",
-            help="rbf, laplacian, matern, linear, polynomial, cosine, precomputed.",
+            help=f"{', '.join(KERNELS)}.",
+            autocompletion=options.completed(*KERNELS),
             rich_help_panel=MODEL,
         ),
     ] = "rbf",
@@ -90,7 +92,12 @@ def fit(
     ] = False,
     axes: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Reported basis: ritz, varimax, ica or none.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="Reported basis: ritz, varimax, ica or none.",
+            autocompletion=options.completed("ritz", "varimax", "ica", "none"),
+            rich_help_panel=MODEL,
+        ),
     ] = "ritz",
     learn_bandwidth: Annotated[
         bool,
@@ -100,12 +107,19 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help="auto, lbfgs, trust-region, projected-gradient, augmented-lagrangian, or penalty (the paper's).",
+            help=f"{', '.join(SOLVERS)} (the paper's).",
+            autocompletion=options.completed(*SOLVERS),
             rich_help_panel=TRAINING,
         ),
     ] = "auto",
     init: Annotated[
-        str, typer.Option(metavar="NAME", help="Start: kpca, random or orthogonal.", rich_help_panel=TRAINING)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Start: kpca, random or orthogonal.",
+            autocompletion=options.completed("kpca", "random", "orthogonal"),
+            rich_help_panel=TRAINING,
+        ),
     ] = "kpca",
     n_init: Annotated[
         int, typer.Option(metavar="N", help="Starts, of which the best is kept.", rich_help_panel=TRAINING)
@@ -127,7 +141,13 @@ def fit(
         str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …", rich_help_panel=TRAINING)
     ] = "auto",
     dtype: Annotated[
-        str, typer.Option(metavar="NAME", help="auto, float32 or float64.", rich_help_panel=TRAINING)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="auto, float32 or float64.",
+            autocompletion=options.completed("auto", "float32", "float64"),
+            rich_help_panel=TRAINING,
+        ),
     ] = "auto",
     checkpoint: Annotated[
         Path | None,
@@ -149,9 +169,14 @@ def fit(
     traverse treat new data in the same way. It is safe to share: it holds numbers and names, no code. An existing
     file is only replaced with --force. A fit that does not converge is written, with a warning.
     """
-    from drkm import ConstrDRKM, files, io
+    from drkm import files
 
+    # What can be refused at once is, before the second that torch needs to be imported.
     files.check_target(out, force=force)
+    files.check_source(data)
+    from drkm import ConstrDRKM, io
+    from drkm.commands._data import check_finite, prepare
+
     table, preparation = prepare(
         data,
         columns=files.Columns(id, options.words_of(drop)),
@@ -168,7 +193,7 @@ def fit(
         kernel=_kernels(kernel, sigma2, components),
         eta=_one_or_several(options.numbers("eta", eta, float)),
         center=center,
-        axes=None if axes == "none" else axes,
+        axes=None if axes.lower() == "none" else axes,
         learn_bandwidth=learn_bandwidth,
         solver=solver,
         init=init,
@@ -187,7 +212,8 @@ def fit(
     if json:
         options.print_json({"model": out, **_facts(model)})
     else:
-        typer.echo(f"{model.summary()}\nwritten to {out}")
+        done = preparation.describe()
+        typer.echo(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
 
 
 def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None:

@@ -13,7 +13,7 @@ from drkm.commands._options import Json
 
 EXAMPLES = examples(
     "drkm evaluate codes.npy factors.npy --standardize",
-    "drkm evaluate codes.csv factors.csv --id file --json",
+    "drkm evaluate codes.csv factors.csv --id file --metrics mig,sap --json",
 )
 
 
@@ -25,6 +25,9 @@ def evaluate(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
     ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
+    ] = None,
     id: Annotated[
         str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows, where a table has it.")
     ] = None,
@@ -43,6 +46,7 @@ def evaluate(
         evaluate_files(
             codes,
             factors,
+            metrics=options.words_of(metrics) or None,
             standardize=standardize,
             id=id,
             drop=options.words_of(drop),

@@ -9,7 +9,7 @@ import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
-from drkm.commands._options import Array, Data, Device, Force, Id, Json, Model, Shape
+from drkm.commands._options import Array, Data, Device, Drop, Force, Id, Json, Model, Shape
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -27,6 +27,7 @@ def encode(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="CODES", help="File for the codes: npy, npz or csv.")],
     array: Array = None,
     id: Id = None,
+    drop: Drop = None,
     quality: Annotated[
         bool,
         typer.Option(
@@ -46,13 +47,15 @@ def encode(
     import numpy as np
 
     from drkm import files
-    from drkm.commands._data import FittedModel
 
     files.check_target(out, force=force, suffixes=files.WRITABLE)
+    files.check_source(data)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
+    from drkm.commands._data import FittedModel
+
     fitted = FittedModel(model, device)
-    table, rows = fitted.read(data, array=array, id=id)
+    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop))
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
@@ -88,6 +91,7 @@ def denoise(
     ] = None,
     array: Array = None,
     id: Id = None,
+    drop: Drop = None,
     shape: Shape = None,
     device: Device = "cpu",
     force: Force = False,
@@ -101,7 +105,6 @@ def denoise(
     import numpy as np
 
     from drkm import files
-    from drkm.commands._data import FittedModel
 
     asked = None if shape is None else options.sizes("shape", shape)
     folder = not out.suffix or out.is_dir()
@@ -109,9 +112,12 @@ def denoise(
         files.check_folder(out)
     else:
         files.check_target(out, force=force, suffixes=files.WRITABLE)
+    files.check_source(data)
+    from drkm.commands._data import FittedModel
+
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
-    table, rows = fitted.read(data, array=array, id=id)
+    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop))
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(found.points.cpu().numpy())
     if image_shape is not None:

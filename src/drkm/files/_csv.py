@@ -78,8 +78,8 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     if all(_is_number(row[index]) for row in rows if row is not rows[number - 1]):
         return f"has an entry that is no number in row {number} of column {header[index]!r}: {entry!r}"
     text = [header[index] for index in bad]
-    them = ("column", "it") if len(text) == 1 else ("columns", "them")
+    one = len(text) == 1
     return (
-        f"has text in {them[0]} {listed(text)} (row {number}: {entry!r}): "
-        f"leave {them[1]} out with --drop {','.join(text[:8])}, or name the rows by one with --id {text[0]}"
+        f"has text in {'column' if one else 'columns'} {listed(text)} (row {number}: {entry!r}): leave "
+        f"{'it' if one else 'them'} out with --drop {','.join(text[:8])}, or name the rows by it with --id {text[0]}"
     )

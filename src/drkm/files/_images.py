@@ -72,7 +72,7 @@ def read_images(path: Path, rule: Pictures) -> Table:
             raise Refused(_named(path, odd, "is in colour, the model was trained on grey images (or with --grey)"))
         images = [image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2) for image in images]
     stack = np.stack(images)
-    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:])
+    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:], True)
 
 
 def _pixels(image: Any, rule: Pictures) -> np.ndarray:
@@ -87,14 +87,20 @@ def _pixels(image: Any, rule: Pictures) -> np.ndarray:
 
 
 def _check_sizes(path: Path, files: Sequence[Path], images: Sequence[np.ndarray], rule: Pictures) -> None:
-    height, width = rule.shape[:2] if rule.shape is not None else images[0].shape[:2]
+    wanted = rule.shape[:2] if rule.shape is not None else images[0].shape[:2]
     for file, image in zip(files, images, strict=True):
-        if image.shape[:2] != (height, width):
-            found = f"is {image.shape[1]}×{image.shape[0]} pixels, "
-            if rule.shape is not None:
-                raise Refused(_named(path, file, f"{found}the model takes {width}×{height}"))
-            told = f"{found}{files[0].name} is {width}×{height}: bring them to one size with --resize {width}x{height}"
-            raise Refused(_named(path, file, told))
+        if image.shape[:2] == wanted:
+            continue
+        found = f"is {_size(image.shape)} pixels (height by width)"
+        if rule.shape is not None:
+            told = f"{found}, the model takes {_size(wanted)} (any size, if fitted with --resize)"
+        else:
+            told = f"{found}, {files[0].name} {_size(wanted)}: bring them to one size with --resize {_size(wanted)}"
+        raise Refused(_named(path, file, told))
+
+
+def _size(shape: Sequence[int]) -> str:
+    return f"{shape[0]}x{shape[1]}"
 
 
 def _named(path: Path, file: Path, told: str) -> str:

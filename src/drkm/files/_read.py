@@ -43,6 +43,20 @@ def read_table(
     ValueError
         One sentence, for a file that is missing, unreadable or of the wrong kind.
     """
+    file = check_source(path, name)
+    kind = file.suffix.lower()
+    try:
+        return _read(file, kind, name, array, columns or Columns(), pictures or Pictures())
+    except Refused as refusal:
+        raise ValueError(f"{name}: {file} {refusal}") from None
+    except PermissionError:
+        raise ValueError(f"{name}: {file} may not be read by you") from None
+    except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile):
+        raise ValueError(f"{name}: {file} cannot be read as {kind or 'a folder'}") from None
+
+
+def check_source(path: str | PathLike[str], name: str = "data") -> Path:
+    """Return the path of a data file, or raise one sentence if it is absent or of a kind that is not read."""
     file = Path(path)
     kind = file.suffix.lower()
     if not file.is_dir() and kind not in SUFFIXES + IMAGE_SUFFIXES:
@@ -52,14 +66,7 @@ def read_table(
         raise ValueError(f"{name}: {file} should end in {allowed}")
     if not file.exists():
         raise ValueError(f"{name}: there is no file {file}")
-    try:
-        return _read(file, kind, name, array, columns or Columns(), pictures or Pictures())
-    except Refused as refusal:
-        raise ValueError(f"{name}: {file} {refusal}") from None
-    except PermissionError:
-        raise ValueError(f"{name}: {file} may not be read by you") from None
-    except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile):
-        raise ValueError(f"{name}: {file} cannot be read as {kind or 'a folder'}") from None
+    return file
 
 
 def _read(file: Path, kind: str, name: str, array: str | None, columns: Columns, pictures: Pictures) -> Table:

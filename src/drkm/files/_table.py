@@ -23,6 +23,7 @@ class Table:
     names : names of the rows: the column that was asked for, or the files of images
     title : what the names are called: the name of that column, or "file"
     shape : shape of one sample before it was made a row, for images
+    pictures : whether the values are those of picture files, from 0 to 255
     """
 
     values: np.ndarray
@@ -30,6 +31,7 @@ class Table:
     names: tuple[str, ...] | None = None
     title: str = "name"
     shape: tuple[int, ...] | None = None
+    pictures: bool = False
 
     def row_names(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows under their title, as a column to write."""

@@ -33,6 +33,17 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
     return target
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise the error of `write_whole`, before the work is done, where no file can be made; permissions lie."""
+    target = Path(path)
+    temporary = _neighbour(target)
+    try:
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise _refused(target, error) from error
+
+
 def write_whole_folder(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
     """Let `fill` put files into a temporary folder beside `path`, which then takes the place of no or an empty one."""
     target = Path(path)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drkm.files._whole import write_whole
+from drkm.files._whole import check_writable, write_whole
 
 SUFFIXES = (".npy", ".npz", ".csv")
 
@@ -20,8 +19,9 @@ def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | N
     """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
         raise ValueError(f"{name}: {path} should end in {_either(suffixes)}")
-    if path.is_dir():
-        raise ValueError(f"{name}: {path} is a folder")
+    if path.exists() and not path.is_file():
+        # A device such as /dev/stdout would be replaced by a file.
+        raise ValueError(f"{name}: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
     return _check_place(path, force, name)
 
 
@@ -37,10 +37,9 @@ def check_folder(path: Path, name: str = "out") -> Path:
 def _check_place(path: Path, force: bool, name: str) -> Path:
     if not path.parent.is_dir():
         raise ValueError(f"{name}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{name}: nothing can be written into {path.parent}")
     if path.exists() and not force:
         raise ValueError(f"{name}: {path} is there, replace it with --force")
+    check_writable(path)
     return path
 
 
