@@ -122,12 +122,25 @@ class TestPictures:
         assert table.shape == (2, 2)
         # luma of pure red
         np.testing.assert_array_equal(table.values[1], round(0.299 * 255))
-        with pytest.raises(ValueError, match=r"holds b.png, which is in colour, the model was trained on grey"):
+        with pytest.raises(ValueError, match=r"holds b.png, which is in colour, the model takes grey"):
             read_table(tmp_path, pictures=Pictures(shape=(2, 2)))
 
     def test_sixteen_bits_are_brought_to_the_range_of_eight(self, tmp_path):
         self.save(tmp_path, "a.png", np.array([[0, 65535], [257, 514]], np.uint16))
         np.testing.assert_allclose(read_table(tmp_path).values, [[0, 255, 1, 2]])
+
+    def test_sixteen_bits_can_be_resized(self, tmp_path):
+        self.save(tmp_path, "a.png", np.full((4, 4), 514, np.uint16))
+        np.testing.assert_allclose(read_table(tmp_path, pictures=Pictures(size=(2, 3))).values, np.full((1, 6), 2.0))
+
+    def test_photographs_are_turned_as_the_camera_was_held(self, tmp_path):
+        image = self.Image.fromarray(np.array([[10, 20, 30]], np.uint8))
+        turned = image.getexif()
+        turned[0x0112] = 6  # orientation: the top is to the right
+        image.save(tmp_path / "a.png", exif=turned)
+        table = read_table(tmp_path)
+        assert table.shape == (3, 1)
+        np.testing.assert_array_equal(table.values, [[10, 20, 30]])
 
     def test_pictures_are_written_and_read_back(self, tmp_path):
         values = np.random.RandomState(0).uniform(-20, 300, (3, 12))
