@@ -22,6 +22,7 @@ VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
         # as data frames write unnamed columns, and the names of their rows
         ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
         (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),
+        (",2019,2020\nfirst,1.5,-2\nsecond,3,4e-3\n", ("2019", "2020"), ("first", "second")),
     ],
 )
 def test_dialects_of_csv(text, columns, names, tmp_path):
@@ -43,6 +44,24 @@ def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
     (tmp_path / "y.csv").write_text("7,1.5,-2\n8,3,4e-3\n")
     np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
+
+
+def test_all_columns_in_another_order_are_put_in_order(tmp_path):
+    (tmp_path / "x.csv").write_text("b,a\n-2,1.5\n4e-3,3\n")
+    table = read_table(tmp_path / "x.csv", columns=Columns(only=["a", "b"]))
+    np.testing.assert_array_equal(table.values, VALUES)
+
+
+def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
+    (tmp_path / "x.csv").write_text("u,1.5,-2\nv,3,4e-3\n")
+    with pytest.raises(ValueError, match="may be names or a sample: say which with --header or --no-header"):
+        read_table(tmp_path / "x.csv", columns=Columns("0"))
+    table = read_table(tmp_path / "x.csv", columns=Columns("0", header=False))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.names == ("u", "v")
+    table = read_table(tmp_path / "x.csv", columns=Columns("u", header=True))
+    np.testing.assert_array_equal(table.values, VALUES[1:])
+    assert table.columns == ("1.5", "-2")
 
 
 def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
