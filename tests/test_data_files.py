@@ -193,3 +193,6 @@ def test_a_preparation_is_undone_and_written_down():
     again = Preparation.from_parts(*made.parts())
     np.testing.assert_array_equal(again.apply(values), prepared)
     assert again.columns == ("a", "b")
+    plain = Preparation(scale=255.0, shape=(2, 1), white=255.0)
+    assert Preparation.from_parts(*plain.parts()) == plain
+    assert plain.describe() == "values divided by 255, images of 2x1"
