@@ -181,7 +181,16 @@ def dot_grid(
             for k, (name, colour) in enumerate(colours.items()):
                 points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
                 x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
-                place.scatter(x, [y for _, y in points], s=28, color=colour, marker=MARKERS[k], label=name, zorder=3)
+                place.scatter(
+                    x,
+                    [y for _, y in points],
+                    s=28,
+                    color=colour,
+                    marker=MARKERS[k],
+                    label=name,
+                    zorder=3,
+                    clip_on=False,
+                )
                 place.vlines(x, 0, [y for _, y in points], color=colour, linewidth=1)
             place.set_xticks(range(len(labels)), list(labels))
             place.set_xlim(-0.6, len(labels) - 0.4)

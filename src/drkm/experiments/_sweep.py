@@ -48,6 +48,8 @@ class Sizes:
         Dataset of Table 2.
     resamples : int
         Of one draw, for the stability of components.
+    spread_seeds : int
+        Seeds and draws of our own study of variance: standard deviations need more than means.
     every_gamma : bool
         Whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies.
     max_steps : int, optional
@@ -63,6 +65,7 @@ class Sizes:
     start_points: int
     start_dataset: str
     resamples: int
+    spread_seeds: int
     components_points: int = 100
     every_gamma: bool = True
     max_steps: int | None = None
@@ -71,9 +74,9 @@ class Sizes:
 FOUR = ("cars3d", "smallnorb", "dsprites", "noisy_dsprites")
 SIZES = {
     "quick": Sizes(
-        ("sprites",), (50, 100, 200), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 2, 1000, 100, "sprites", 4, 100, False, 400
+        ("sprites",), (50, 100, 200), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 2, 1000, 100, "sprites", 4, 2, 100, False, 400
     ),
-    "medium": Sizes(FOUR, (50, 100, 200, 400), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 3, 2000, 400, "cars3d", 5),
+    "medium": Sizes(FOUR, (50, 100, 200, 400), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 3, 2000, 400, "cars3d", 4, 5),
     "paper": Sizes(
         FOUR,
         (50, 100, 200, 400, 800),
@@ -83,6 +86,7 @@ SIZES = {
         4000,
         800,
         "cars3d",
+        10,
         10,
     ),
 }

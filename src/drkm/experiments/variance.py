@@ -51,7 +51,7 @@ def configurations(scale: str) -> list[Configuration]:
 
 def groups(sizes: Sizes, dataset: str) -> dict[tuple[str, str], list[Configuration]]:
     """Return (what varies, model) → runs."""
-    n, seeds = sizes.start_points, range(sizes.seeds)
+    n, seeds = sizes.start_points, range(sizes.spread_seeds)
     names = FAMILY_NAMES
     ours = (sizes, dataset, n, TWO_LAYERS)
     return {
@@ -109,7 +109,12 @@ def section(results: Results, scale: str) -> Section:
         ],
         figures=_figures(spreads, timed, sizes),
         claims=[*spread_claims(spreads), *(_ahead_in_time(timed, score) for score in ("irs_above", "mig"))],
-        settings={"N": sizes.start_points, "seeds": sizes.seeds, "σ² multiples": list(WIDTHS), "times": list(TIMES)},
+        settings={
+            "N": sizes.start_points,
+            "seeds": sizes.spread_seeds,
+            "σ² multiples": list(WIDTHS),
+            "times": list(TIMES),
+        },
     )
 
 
