@@ -105,15 +105,7 @@ def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
     """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.7 * len(columns)), 2.1 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex="col",
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), cell in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, line in enumerate(cell.series):
@@ -133,6 +125,11 @@ def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
         axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
         _legend_below(figure, axes.flat)
     return figure
+
+
+def _grid(plt: Any, rows: int, columns: int) -> Any:
+    size = (max(4.6, 2.8 * columns), 2.1 * rows + 0.7)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col", sharey="row")
 
 
 def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
@@ -167,15 +164,7 @@ def dot_grid(
     """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.9 * len(columns)), 2.0 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex=True,
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), labels in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, (name, colour) in enumerate(colours.items()):
