@@ -169,6 +169,8 @@ def dot_grid(
             place = axes[rows.index(row), columns.index(column)]
             for k, (name, colour) in enumerate(colours.items()):
                 points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
+                if not points:
+                    continue
                 x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
                 place.scatter(
                     x,
