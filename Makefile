@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all test-gpu bench lint clean
+.PHONY: demo reproduce test test-all test-gpu bench lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,12 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/drkm demo
+
+# make reproduce EXPERIMENTS=all SCALE=medium
+EXPERIMENTS ?= table1
+SCALE ?= quick
+reproduce: $(STAMP)
+	$(BIN)/drkm reproduce $(EXPERIMENTS) --scale $(SCALE)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

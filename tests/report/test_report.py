@@ -102,6 +102,7 @@ def test_claims_of_experiments_that_were_not_run_are_not_counted():
 def test_missing_and_failed_runs_are_said(reader):
     text = "".join(reader.text)
     assert "2 of 4 runs are finished." in text
+    assert "1 of these are in 1 experiment of which runs are missing." in text
     assert "1 run not made yet: drkm reproduce partly" in text
     assert "1 run failed:" in text
     assert "ValueError: words" in text
