@@ -17,12 +17,15 @@ def main() -> None:
         algorithm_1,
         best_energy,
         datasets,
+        encoding,
         imports,
         metrics,
         one_layer,
         preimage,
         refit,
+        scaling,
         solvers,
+        tiled,
         warmup,
     )
 
@@ -37,6 +40,9 @@ def main() -> None:
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,
+        "tiled": tiled.main,
+        "encoding": encoding.main,
+        "scaling": scaling.main,
     }
     names = sys.argv[1:] or list(runs)
     unknown = [name for name in names if name not in runs]
