@@ -17,13 +17,16 @@ def main() -> None:
         algorithm_1,
         best_energy,
         datasets,
+        encoding,
         imports,
         metrics,
         one_layer,
         preimage,
         refit,
         runner,
+        scaling,
         solvers,
+        tiled,
         warmup,
     )
 
@@ -39,6 +42,9 @@ def main() -> None:
         "metrics": metrics.main,
         "datasets": datasets.main,
         "runner": runner.main,
+        "tiled": tiled.main,
+        "encoding": encoding.main,
+        "scaling": scaling.main,
     }
     names = sys.argv[1:] or list(runs)
     unknown = [name for name in names if name not in runs]

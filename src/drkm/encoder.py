@@ -53,6 +53,19 @@ class Encoding(NamedTuple):
     ambiguous: Tensor | None
 
 
+class Local(NamedTuple):
+    """ψ, its gradient and its Hessian at a batch of codes, and the size of the parts that cancel in the gradient."""
+
+    value: Tensor
+    gradient: Tensor
+    hessian: Tensor
+    size: Tensor
+
+    def of(self, rows: Tensor) -> Local:
+        """Return that of some rows."""
+        return Local(*(part[rows] for part in self))
+
+
 class FirstLayer(ABC):
     """What the codes of a new point need to know of it: its scores t = H_1ᵀk_1(X, x), and the samples nearest to it."""
 
@@ -181,20 +194,21 @@ class StationaryEncoder:
         null = self.undetermined
         start = z - (z @ null) @ null.T
         tol = max(tol, 20 * torch.finfo(z.dtype).eps)
-        z, residual = self._follow(t, start, tol)
+        there = self._expand(t, start)
+        z, residual = self._follow(t, start, there, tol)
         far = residual > tol
         if far.any():
-            z[far], residual[far] = self._minimise(t[far], start[far], tol)
+            z[far], residual[far] = self._minimise(t[far], start[far], there.of(far), tol)
         return z, residual
 
-    def _follow(self, t: Tensor, start: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+    def _follow(self, t: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
         z, size = start.clone(), start.norm(dim=1)
         residual = torch.full_like(z[:, 0], torch.inf)
         last = torch.full_like(residual, 2 * LOCAL)
         active = torch.arange(len(z), device=z.device)
-        for _ in range(MAX_LOCAL):
-            _, gradient, hessian, parts = self._expand(t[active], z[active])
+        for step in range(MAX_LOCAL):
+            _, gradient, hessian, parts = self._expand(t[active], z[active]) if step else there
             relative = gradient.norm(dim=1) / parts
             done = relative <= tol
             residual[active[done]] = relative[done]
@@ -211,13 +225,13 @@ class StationaryEncoder:
                 break
         return z, residual
 
-    def _minimise(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+    def _minimise(self, t: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
-        for _ in range(MAX_NEWTON):
-            value, gradient, hessian, size = self._expand(t[active], z[active])
+        for number in range(MAX_NEWTON):
+            value, gradient, hessian, size = self._expand(t[active], z[active]) if number else there
             relative = gradient.norm(dim=1) / size
             residual[active] = relative
             busy = relative > tol
@@ -278,21 +292,31 @@ class StationaryEncoder:
             d_below, d_own = coupling.gradient(z[:, below], z[:, own])
             linear[:, below] -= d_below / self.eta[layer]
             linear[:, own] -= d_own / self.eta[layer]
-        size = quadratic.norm(dim=1) + linear.norm(dim=1)
-        return quadratic + linear, size.clamp_min(torch.finfo(z.dtype).tiny)
+        return quadratic + linear, _size(quadratic, linear)
 
-    def _expand(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        gradient, size = self._gradient(t, z)
+    def _expand(self, t: Tensor, z: Tensor) -> Local:
+        """Return ψ to second order."""
+        first, quadratic = self.slices[0], z @ self.M
+        linear = torch.zeros_like(z)
+        linear[:, first] -= t / self.eta[0]
+        value = 0.5 * (quadratic * z).sum(dim=1) - (z[:, first] * t).sum(dim=1) / self.eta[0]
         hessian = self.M.expand(len(z), -1, -1).clone()
         for layer, coupling in enumerate(self.deep, start=1):
-            below, own = self.slices[layer - 1], self.slices[layer]
-            second, mixed = coupling.hessian(z[:, below], z[:, own])
-            hessian[:, below, below] -= second / self.eta[layer]
-            hessian[:, below, own] -= mixed / self.eta[layer]
-            hessian[:, own, below] -= mixed.mT / self.eta[layer]
-        null = self.undetermined
-        gradient = gradient - (gradient @ null) @ null.T
-        return self._value(t, z), gradient, hessian, size
+            below, own, eta = self.slices[layer - 1], self.slices[layer], self.eta[layer]
+            part = coupling.expand(z[:, below], z[:, own])
+            value -= coupling.value_from(part.own, z[:, own]) / eta
+            linear[:, below] -= part.below / eta
+            linear[:, own] -= part.own / eta
+            hessian[:, below, below] -= part.second / eta
+            hessian[:, below, own] -= part.mixed / eta
+            hessian[:, own, below] -= part.mixed.mT / eta
+        null, gradient = self.undetermined, quadratic + linear
+        return Local(value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear))
+
+
+def _size(quadratic: Tensor, linear: Tensor) -> Tensor:
+    """Return the size of the parts that cancel in a gradient, row by row, never 0."""
+    return (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(linear.dtype).tiny)
 
 
 class ProjectionEncoder:
