@@ -3,6 +3,7 @@
 from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
 from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
+from drkm.gram.fused import Fused
 from drkm.gram.sweep import SweptGram
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Dense",
     "ExponentGram",
     "FeatureGram",
+    "Fused",
     "Gram",
     "MovingGram",
     "RememberedDistances",
@@ -20,7 +22,7 @@ __all__ = [
     "by_name",
 ]
 
-NAMES: dict[str, type[Strategy]] = {"dense": Dense}
+NAMES: dict[str, type[Strategy]] = {"dense": Dense, "fused": Fused}
 
 
 def by_name(name: str) -> Strategy:
