@@ -1,17 +1,21 @@
-"""The sweeps of the `fused` operator as Triton kernels: nothing n×n is stored.
+"""The Triton kernels of the `fused` operator: sweeps that store nothing n×n, and the product with a stored K_1.
 
-A thread owns a few rows i and walks over the samples j, whose numbers are the same for all threads and come from the
-nearest cache. Points, differences and sums of a row live in registers, so that a pair costs its arithmetic and little
-else, in plain float32 (or float64). Tensor cores would multiply mostly padding here, a sample being a dozen numbers,
-and three times over to keep the digits of float32.
+In a sweep a thread owns a few rows i and walks over the samples j, whose numbers are the same for all threads and come
+from the nearest cache. Points, differences and sums of a row live in registers, so that a pair costs its arithmetic
+and little else, in plain float32 (or float64). Tensor cores would multiply mostly padding here, a sample being a dozen
+numbers, and three times over to keep the digits of float32.
 
 Exponents are formed from differences u_j - u_i, which lose no digits; ‖u_i‖² + ‖u_j‖² - 2⟨u_i, u_j⟩ would.
 Sums over j are cut into chunks, one program each, whose results the caller adds up: always in the same order, unlike
 atomic additions, and with less rounding than one long sum.
 
-Every kernel reads the samples twice: `columns` (one row a column, for the rows that threads own) and `rows`. Points
-arrive scaled such that exponentials are powers of 2, which is what the hardware computes (`drkm.gram.fused.Profile`).
+A sweep reads the samples twice: `columns` (one row a column, for the rows that threads own) and `rows`. Points arrive
+scaled such that exponentials are powers of 2, which is what the hardware computes (`drkm.gram.fused.Profile`).
 """
+
+# Triton compiles these functions; tuples grow by + there, and types are its own.
+# ruff: noqa: RUF005
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -24,8 +28,9 @@ LOG2E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def sweep_product(
-    columns, rows, out, n, chunk, S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr
-):
+    columns, rows, out, n, chunk,
+    S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
     """Sum K_ij b_j over one chunk; a sample is [u | b] with S + T numbers."""
     WIDTH: tl.constexpr = S + T
     own, inside = _own_rows(n, BLOCK)
@@ -33,7 +38,7 @@ def sweep_product(
     u = _own_columns(columns, own, inside, n, 0, S)
     product = (zero,) * T
     sample, count = _chunk(rows, n, chunk, WIDTH)
-    for _ in range(count):
+    for _ in tl.range(0, count, loop_unroll_factor=UNROLL):
         v = _sample(sample, 0, S)
         b = _sample(sample, S, T)
         sample += WIDTH
@@ -45,8 +50,9 @@ def sweep_product(
 
 @triton.jit
 def sweep_sums(
-    columns, rows, out, n, chunk, S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr
-):
+    columns, rows, out, n, chunk,
+    S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
     """Sum K_ij a_j, W_ij (u_j - u_i) and W_ij over one chunk, W_ij = f'_ij ⟨a_i, a_j⟩; a sample is [u | a]."""
     WIDTH: tl.constexpr = S + T
     own, inside = _own_rows(n, BLOCK)
@@ -57,7 +63,7 @@ def sweep_sums(
     pull = (zero,) * S
     total = zero
     sample, count = _chunk(rows, n, chunk, WIDTH)
-    for _ in range(count):
+    for _ in tl.range(0, count, loop_unroll_factor=UNROLL):
         v = _sample(sample, 0, S)
         b = _sample(sample, S, T)
         sample += WIDTH
@@ -74,7 +80,8 @@ def sweep_sums(
 
 @triton.jit
 def sweep_tangent(
-    columns, rows, out, n, chunk, S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr,
+    columns, rows, out, n, chunk,
+    S: tl.constexpr, T: tl.constexpr, PROFILE: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
     EXPONENT: tl.constexpr,
 ):  # fmt: skip
     """Sum the derivatives of `sweep_sums` along (du, da) over one chunk; a sample is [u | a | du | da].
@@ -91,13 +98,14 @@ def sweep_tangent(
     product = (zero,) * T
     pull = (zero,) * S
     sample, count = _chunk(rows, n, chunk, 2 * WIDTH)
-    for _ in range(count):
+    for _ in tl.range(0, count, loop_unroll_factor=UNROLL):
         v = _sample(sample, 0, S)
         b = _sample(sample, S, T)
+        dv = _sample(sample, WIDTH, S)
         db = _sample(sample, WIDTH + S, T)
-        d = _differences(v, u, S)
-        dd = _differences(_sample(sample, WIDTH, S), du, S)
         sample += 2 * WIDTH
+        d = _differences(v, u, S)
+        dd = _differences(dv, du, S)
         value, slope, bend = _jet(_inner(d, d, zero, S), PROFILE, 2)
         de = _inner(d, dd, zero, S) * EXPONENT
         inner = _inner(a, b, zero, T)
@@ -109,29 +117,29 @@ def sweep_tangent(
 
 
 @triton.jit
-def stored_product(K, stride, block, out, n, chunk, T: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
-    """Sum K_ij b_i over one chunk of rows i of a stored symmetric matrix: threads own columns, which lie side by side.
+def stored_product(
+    K, stride, block, out, n, chunk,
+    T: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Sum K_ij b_j over one chunk of a stored matrix, whose rows are padded with zeros to whole tiles.
 
-    `UNROLL` rows are asked for before the first is used, to keep the memory busy.
+    Reading K takes the time, so that tensor cores may well multiply padding: b has T columns in a tile of `WIDTH`.
     """
-    own, inside = _own_rows(n, BLOCK)
-    allocated = own < stride
-    product = (tl.zeros((BLOCK,), K.dtype.element_ty),) * T
-    sample, count = _chunk(block, n, chunk, T)
-    row = K + tl.program_id(1).to(tl.int64) * chunk * stride + own
-    for _ in range(count // UNROLL):
-        values = ()
-        for k in tl.static_range(UNROLL):
-            values = values + (tl.load(row + k * stride, mask=allocated, other=0.0),)
-        for k in tl.static_range(UNROLL):
-            product = _add(product, values[k], _sample(sample, k * T, T), T)
-        row += UNROLL * stride
-        sample += UNROLL * T
-    for _ in range(count % UNROLL):
-        product = _add(product, tl.load(row, mask=allocated, other=0.0), _sample(sample, 0, T), T)
-        row += stride
-        sample += T
-    _store(out, product, own, inside, n, 0, T, T)
+    own = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    begin = tl.program_id(1) * chunk
+    column = begin + tl.arange(0, COLUMNS)
+    t = tl.arange(0, WIDTH)
+    # Rows beyond the last repeat it: masks would keep the hardware from reading several numbers at once.
+    tile = K + tl.minimum(own, n - 1)[:, None].to(tl.int64) * stride + column[None, :]
+    product = tl.zeros((ROWS, WIDTH), K.dtype.element_ty)
+    for _ in range(0, tl.minimum(chunk, stride - begin), COLUMNS):
+        inside = (column[:, None] < n) & (t[None, :] < T)
+        b = tl.load(block + column[:, None].to(tl.int64) * T + t[None, :], mask=inside, other=0.0)
+        product = tl.dot(tl.load(tile), b, product, input_precision="tf32x3")
+        tile += COLUMNS
+        column += COLUMNS
+    base = out + tl.program_id(1).to(tl.int64) * n * T
+    tl.store(base + own[:, None] * T + t[None, :], product, mask=(own[:, None] < n) & (t[None, :] < T))
 
 
 @triton.jit
