@@ -15,6 +15,7 @@ from torch import Tensor
 
 from drkm import kernels, storage
 from drkm.energy import Energy
+from drkm.gram.memory import in_memory
 from drkm.kernels import FeatureMap, Kernel
 from drkm.solvers import Result, Status
 from drkm.training import Trained
@@ -45,7 +46,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
     """Write a fitted model."""
     trained = model._trained
     energy, result = trained.energy, trained.result
-    tensors: dict[str, Tensor] = {"X": energy.X, "H": result.H, "multipliers": trained.multipliers}
+    tensors: dict[str, Tensor] = {"X": in_memory(energy.X), "H": result.H, "multipliers": trained.multipliers}
     for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values

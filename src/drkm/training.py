@@ -15,6 +15,8 @@ from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -58,7 +60,7 @@ class Trained:
     objectives: list[float]
 
 
-def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
@@ -104,10 +106,10 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives))
 
 
-def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
-    """Return the kernels with numbers for parameters."""
+def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
+    """Return the kernels with numbers for parameters; rules see some 2,000 rows of samples that are in a file."""
     kernels = []
-    points = X
+    points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         kernels.append(kernel.resolve(points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.

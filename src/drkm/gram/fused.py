@@ -2,7 +2,7 @@
 
 Kernel values, KA, the row sums of W = f'(e) ∘ AAᵀ and its product with the points come from one sweep over all pairs,
 of which nothing is stored (`drkm.gram._triton` has the kernels). Kernels that are not isotropic, and layers with more
-components than registers hold, are swept in torch.
+components than a thread's registers hold, are swept in torch.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm.gram import memory
 from drkm.gram.base import Gram, MovingGram, Strategy, Sums
+from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredGram
 from drkm.gram.sweep import BLOCK_ENTRIES, SweptGram
+from drkm.gram.tiled import Tiled
 from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
 
 log = logging.getLogger("drkm")
 
 #: registers that the numbers of a thread's rows may take, and the most rows of a thread
-REGISTERS, MOST_ROWS = 176, 4
+REGISTERS, MOST_ROWS = 176, 2
+#: warps of a program, and samples whose numbers are asked for before the first is used
+WARPS, UNROLL = 4, 4
 #: a sum over all samples is cut into chunks of at least this many, and into no more than this many chunks
 CHUNK, MOST_CHUNKS = 128, 32
 #: columns of a block that one pass over K takes
 COLUMNS = 16
-#: threads of a warp; a program is one warp, for there is nothing that warps could share
-WARP = 32
-#: a stored matrix is read in blocks of this many columns, by this many warps, that many rows in flight
-STORED_BLOCK, STORED_WARPS, STORED_UNROLL = 512, 4, 4
-#: rows of a stored matrix begin at multiples of this many numbers, so that they can be read four at a time
-ALIGNMENT = 16
-#: share of the free memory that K_1 may take
+#: tiles of a stored matrix, and in how many chunks its rows are summed
+TILE_ROWS, TILE_COLUMNS, STORED_CHUNKS = 64, 64, 8
+#: share of the memory there is that a fit with a stored K_1 may take
 SHARE = 0.8
 
 
@@ -130,14 +131,18 @@ class FusedGram(MovingGram):
         from drkm.gram import _triton
 
         samples = torch.cat([self._scaled, *blocks], dim=1)
-        grid, chunk, out = _partition(samples, self.n, rows * WARP, width)
-        getattr(_triton, name)[grid](
+        block = rows * 32 * WARPS
+        chunk = max(CHUNK, -(-self.n // MOST_CHUNKS))
+        chunks = -(-self.n // chunk)
+        out = samples.new_empty(chunks, width, self.n)
+        getattr(_triton, name)[-(-self.n // block), chunks](
             *(samples.T.contiguous(), samples, out, self.n, chunk),
             S=self._scaled.shape[1],
             T=t,
             PROFILE=self._profile.name,
-            BLOCK=rows * WARP,
-            num_warps=1,
+            BLOCK=block,
+            UNROLL=UNROLL,
+            num_warps=WARPS,
             **constants,
         )
         return out.sum(dim=0)
@@ -151,56 +156,85 @@ class FusedGram(MovingGram):
 
 
 class FusedStoredGram(StoredGram):
-    """A symmetric Gram matrix held in memory, whose products with a few columns run at the speed of the memory."""
+    """A Gram matrix held in memory by `form`, whose products with a few columns run at the speed of the memory."""
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        if A.shape[1] > COLUMNS or A.dtype != self.K.dtype:
+        t = A.shape[1]
+        if t > COLUMNS or self.K.dtype != torch.float32:
             return self.K @ A
         from drkm.gram import _triton
 
-        t = A.shape[1]
-        grid, chunk, out = _partition(A, self.n, STORED_BLOCK, t)
-        _triton.stored_product[grid](
+        tiles = -(-self.n // TILE_COLUMNS)
+        chunk = -(-tiles // STORED_CHUNKS) * TILE_COLUMNS
+        chunks = -(-self.n // chunk)
+        out = A.new_empty(chunks, self.n, t)
+        _triton.stored_product[-(-self.n // TILE_ROWS), chunks](
             *(self.K, self.K.stride(0), A.contiguous(), out, self.n, chunk),
             T=t,
-            BLOCK=STORED_BLOCK,
-            UNROLL=STORED_UNROLL,
-            num_warps=STORED_WARPS,
+            WIDTH=COLUMNS,
+            ROWS=TILE_ROWS,
+            COLUMNS=TILE_COLUMNS,
+            num_warps=4,
+            num_stages=3,
         )
-        return out.sum(dim=0).T.contiguous()
+        return out.sum(dim=0)
 
 
-class Fused(Strategy):
-    """Store K_1 where it fits, sweep the deep layers in Triton; sweep in torch without a GPU or without Triton."""
+class Fused(Dense):
+    """Store K_1 where it fits, else tile it; sweep the deep layers in Triton.
+
+    Without a GPU or without Triton it is `Tiled`, with one line in the log.
+
+    Parameters
+    ----------
+    first : Strategy, optional
+        How the first layer is formed when it is not to be stored.
+    """
 
     name = "fused"
 
-    def __init__(self) -> None:
-        self._told = False
+    def __init__(self, first: Strategy | None = None) -> None:
+        self.first = first
+        self.reads_tiles = first is not None and first.reads_tiles
+
+    def serves(self, work: Workload) -> bool:
+        """Whether there are a GPU and Triton."""
+        return not why_not(work.device)
+
+    def settle(self, work: Workload) -> Strategy:
+        """Return itself if K_1 fits into memory, else with a tiled first layer; without a GPU or Triton `Tiled`."""
+        reason = why_not(work.device)
+        if reason:
+            log.warning("gram: fused %s, tiled is used instead", reason)
+            return Tiled().settle(work)
+        if self.first is None and self.cost(work).bytes - work.resident > SHARE * memory.available(work.device):
+            return Fused(Tiled().settle(work))
+        return self
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: that of its first layer, and the sums of every chunk of a sweep."""
+        first = super().cost(work) if self.first is None else self.first.cost(work)
+        return first.plus(bytes=MOST_CHUNKS * work.n * (work.components + 1) * work.item)
+
+    def describe(self) -> str:
+        """Return the name, with how K_1 is kept."""
+        return f"fused, K_1 {'stored' if self.first is None else self.first.describe()}"
 
     def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
-        """Return the Gram matrix of the samples: stored if it fits, else recomputed at every product."""
+        """Return the operator of the samples: the stored Gram matrix unless told otherwise."""
+        if self.first is not None:
+            return self.first.fixed(kernel, points)
         if not isinstance(kernel, Pairwise):
-            return Dense().fixed(kernel, points)
-        if not fits(points):
-            # Distances do not depend on the origin, but the digits of a sweep do.
-            return SweptGram(kernel, points - points.mean(dim=0) if kernel.is_isotropic else points)
+            return super().fixed(kernel, points)
         K = form(kernel, points)
-        return FusedStoredGram(K) if self._can_fuse(points) else StoredGram(K)
+        return StoredGram(K) if why_not(points.device) else FusedStoredGram(K)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
-        if isinstance(kernel, Isotropic) and profile_of(kernel) and self._can_fuse(points):
+        if isinstance(kernel, Isotropic) and profile_of(kernel) and not why_not(points.device):
             return FusedGram(kernel, points)
-        return Dense().moving(kernel, points)
-
-    def _can_fuse(self, points: Tensor) -> bool:
-        reason = why_not(points.device)
-        if reason and not self._told:
-            self._told = True
-            log.warning("gram: fused %s, the sweeps run in torch", reason)
-        return not reason
+        return super().moving(kernel, points)
 
 
 def why_not(device: torch.device) -> str:
@@ -212,27 +246,23 @@ def why_not(device: torch.device) -> str:
     return ""
 
 
-def fits(points: Tensor) -> bool:
-    """Whether the Gram matrix of the samples may be stored."""
-    if not points.is_cuda:
-        return True
-    free, _ = torch.cuda.mem_get_info(points.device)
-    cached = torch.cuda.memory_reserved(points.device) - torch.cuda.memory_allocated(points.device)
-    return len(points) ** 2 * points.element_size() <= SHARE * (free + cached)
-
-
 def form(kernel: Pairwise, points: Tensor) -> Tensor:
-    """Return the Gram matrix, formed in place block by block: no second matrix of its size is ever there."""
+    """Return the Gram matrix, formed in place block by block: no second matrix of its size is ever there.
+
+    Its rows lie in memory padded with zeros to whole tiles.
+    """
     n = len(points)
     left, right = kernel.factors(points - points.mean(dim=0) if kernel.is_isotropic else points)
     right = right.T
-    K = points.new_empty(n, -(-n // ALIGNMENT) * ALIGNMENT)[:, :n]
+    padded = points.new_empty(n, -(-n // TILE_COLUMNS) * TILE_COLUMNS)
+    padded[:, n:] = 0
+    K = padded[:, :n]
     height = max(16, BLOCK_ENTRIES["cuda" if points.is_cuda else "cpu"] // n)
     for begin in range(0, n, height):
         block = K[begin : begin + height]
         torch.mm(left[begin : begin + height], right, out=block)
         values = kernel.values(block)
-        if values is not block:
+        if values.data_ptr() != block.data_ptr():
             block.copy_(values)
     return K
 
@@ -241,10 +271,3 @@ def rows_per_thread(numbers: int, dtype: torch.dtype) -> int:
     """Return how many rows a thread can own when each takes that many numbers; 0 if not even one fits."""
     rows = REGISTERS // (numbers * (dtype.itemsize // 4))
     return min(MOST_ROWS, 1 << (rows.bit_length() - 1)) if rows else 0
-
-
-def _partition(like: Tensor, n: int, block: int, width: int) -> tuple[tuple[int, int], int, Tensor]:
-    """Return the grid of programs, the samples of a chunk and the buffer for the sums of every chunk."""
-    chunk = max(CHUNK, -(-n // MOST_CHUNKS))
-    chunks = -(-n // chunk)
-    return (-(-n // block), chunks), chunk, like.new_empty(chunks, width, n)
