@@ -78,7 +78,8 @@ class FusedGram(MovingGram):
         self.n = len(points)
         self._profile = profile
         self._scale = profile.stretch * math.sqrt(kernel.pull_scale)
-        self._scaled = points * self._scale
+        # Only differences matter, and small numbers lose fewer digits when they are scaled.
+        self._scaled = (points - points.mean(dim=0)) * self._scale
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
