@@ -142,7 +142,7 @@ def training(n: int) -> None:
     print(
         f"| {n} | {seconds - result.seconds + reached:.1f} | {seconds:.1f} | {model.n_iter_} | {result.n_evaluations} "
         f"| {model.stationarity_:.1e} | {model.feasibility_:.1e} | {model.objective_:.2f} "
-        f"| {torch.cuda.max_memory_allocated() / 1e9:.1f} |",
+        f"| {torch.cuda.max_memory_allocated() / 1e9:.1f} | {model._trained.energy.cost.bytes / 1e9:.1f} |",
         flush=True,
     )
 
@@ -158,8 +158,8 @@ def main() -> None:
             gradient(n)
     if what in ("all", "training"):
         print("| n | s to stationarity 1e-4, all included | s of the fit | iterations | evaluations | stationarity "
-              "| feasibility | J | peak, GB |")  # fmt: skip
-        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+              "| feasibility | J | peak, GB | foreseen, GB |")  # fmt: skip
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
         for n in [int(word) for word in words] or [20_000, 100_000]:
             training(n)
 

@@ -118,12 +118,11 @@ def sweep_tangent(
 
 @triton.jit
 def stored_product(
-    K, stride, block, out, n, chunk,
-    T: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    K, stride, block, out, n, chunk, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):  # fmt: skip
-    """Sum K_ij b_j over one chunk of a stored matrix, whose rows are padded with zeros to whole tiles.
+    """Sum K_ij b_j over one chunk of a stored matrix; its rows and the block are padded with zeros to whole tiles.
 
-    Reading K takes the time, so that tensor cores may well multiply padding: b has T columns in a tile of `WIDTH`.
+    Reading K takes the time, so that tensor cores may well multiply the padding.
     """
     own = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     begin = tl.program_id(1) * chunk
@@ -131,15 +130,14 @@ def stored_product(
     t = tl.arange(0, WIDTH)
     # Rows beyond the last repeat it: masks would keep the hardware from reading several numbers at once.
     tile = K + tl.minimum(own, n - 1)[:, None].to(tl.int64) * stride + column[None, :]
+    b = block + column[:, None].to(tl.int64) * WIDTH + t[None, :]
     product = tl.zeros((ROWS, WIDTH), K.dtype.element_ty)
     for _ in range(0, tl.minimum(chunk, stride - begin), COLUMNS):
-        inside = (column[:, None] < n) & (t[None, :] < T)
-        b = tl.load(block + column[:, None].to(tl.int64) * T + t[None, :], mask=inside, other=0.0)
-        product = tl.dot(tl.load(tile), b, product, input_precision="tf32x3")
+        product = tl.dot(tl.load(tile), tl.load(b), product, input_precision="tf32x3")
         tile += COLUMNS
-        column += COLUMNS
-    base = out + tl.program_id(1).to(tl.int64) * n * T
-    tl.store(base + own[:, None] * T + t[None, :], product, mask=(own[:, None] < n) & (t[None, :] < T))
+        b += COLUMNS * WIDTH
+    row = tl.program_id(1).to(tl.int64) * n + own
+    tl.store(out + row[:, None] * WIDTH + t[None, :], product, mask=own[:, None] < n)
 
 
 @triton.jit
@@ -179,8 +177,13 @@ def _chunk(rows, n, chunk, WIDTH: tl.constexpr):
 @triton.jit
 def _own_columns(columns, own, inside, n, FIRST: tl.constexpr, COUNT: tl.constexpr):
     out = ()
-    for k in tl.static_range(COUNT):
-        out = out + (tl.load(columns + (FIRST + k) * n.to(tl.int64) + own, mask=inside, other=0.0),)
+    # Steps instead of products of n, which may be more than 32 bits hold.
+    column = columns + own
+    for _ in tl.static_range(FIRST):
+        column += n
+    for _ in tl.static_range(COUNT):
+        out = out + (tl.load(column, mask=inside, other=0.0),)
+        column += n
     return out
 
 
@@ -218,6 +221,7 @@ def _add(sums, weight, x, COUNT: tl.constexpr):
 
 @triton.jit
 def _store(out, sums, own, inside, n, FIRST: tl.constexpr, COUNT: tl.constexpr, WIDTH: tl.constexpr):
-    base = out + (tl.program_id(1).to(tl.int64) * WIDTH + FIRST) * n
+    column = out + (tl.program_id(1).to(tl.int64) * WIDTH + FIRST) * n + own
     for k in tl.static_range(COUNT):
-        tl.store(base + k * n.to(tl.int64) + own, sums[k], mask=inside)
+        tl.store(column, sums[k], mask=inside)
+        column += n

@@ -24,7 +24,7 @@ from drkm.gram.sweep import BLOCK_ENTRIES, SweptGram
 from drkm.gram.tiled import Tiled
 from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
 
-log = logging.getLogger("drkm")
+log = logging.getLogger("drkm.gram")
 
 #: registers that the numbers of a thread's rows may take, and the most rows of a thread
 REGISTERS, MOST_ROWS = 176, 2
@@ -36,6 +36,8 @@ CHUNK, MOST_CHUNKS = 128, 32
 COLUMNS = 16
 #: tiles of a stored matrix, and in how many chunks its rows are summed
 TILE_ROWS, TILE_COLUMNS, STORED_CHUNKS = 64, 64, 8
+#: the oldest GPUs with the tensor cores that the product with a stored matrix uses
+LEAST_CAPABILITY = (8, 0)
 #: share of the memory there is that a fit with a stored K_1 may take
 SHARE = 0.8
 
@@ -166,20 +168,21 @@ class FusedStoredGram(StoredGram):
             return self.K @ A
         from drkm.gram import _triton
 
-        tiles = -(-self.n // TILE_COLUMNS)
-        chunk = -(-tiles // STORED_CHUNKS) * TILE_COLUMNS
-        chunks = -(-self.n // chunk)
-        out = A.new_empty(chunks, self.n, t)
+        stride = self.K.stride(0)
+        block = A.new_zeros(stride, COLUMNS)
+        block[: self.n, :t] = A
+        chunk = -(-stride // (STORED_CHUNKS * TILE_COLUMNS)) * TILE_COLUMNS
+        chunks = -(-stride // chunk)
+        out = A.new_empty(chunks, self.n, COLUMNS)
         _triton.stored_product[-(-self.n // TILE_ROWS), chunks](
-            *(self.K, self.K.stride(0), A.contiguous(), out, self.n, chunk),
-            T=t,
+            *(self.K, stride, block, out, self.n, chunk),
             WIDTH=COLUMNS,
             ROWS=TILE_ROWS,
             COLUMNS=TILE_COLUMNS,
             num_warps=4,
             num_stages=3,
         )
-        return out.sum(dim=0)
+        return out.sum(dim=0)[:, :t]
 
 
 class Fused(Dense):
@@ -242,8 +245,13 @@ def why_not(device: torch.device) -> str:
     """Return why Triton cannot be used on a device, or an empty string."""
     if importlib.util.find_spec("triton") is None:
         return "needs Triton, which is not installed"
-    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return ""
+    if device.type != "cuda" or torch.version.hip:
         return f"needs a CUDA device, got {device}"
+    capability = torch.cuda.get_device_capability(device)
+    if capability < LEAST_CAPABILITY:
+        return "needs a GPU of compute capability {}.{}, got {}.{}".format(*LEAST_CAPABILITY, *capability)
     return ""
 
 
