@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tqdm.auto import tqdm
+
+
+class _AboveTheBar(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        tqdm.write(self.format(record), file=sys.stderr)
 
 
 @contextmanager
@@ -17,7 +23,7 @@ def log_shown() -> Iterator[None]:
     if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
         yield
         return
-    handler, level = logging.StreamHandler(), logger.level
+    handler, level = _AboveTheBar(), logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

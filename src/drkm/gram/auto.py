@@ -36,18 +36,19 @@ class Auto(Strategy):
 
     def settle(self, work: Workload) -> Strategy:
         """Return the strategy chosen for this size."""
-        candidates = self.candidates(work)
-        room = SHARE * memory.available(work.device)
-        for candidate in candidates:
-            if candidate.cost(work).bytes - work.resident <= room:
-                return candidate
-        return candidates[-1]
+        chosen: Strategy | None = None
+        for candidate in self.candidates(work):
+            chosen = candidate.settle(work)
+            if memory.fits(chosen.cost(work).bytes - work.resident, work.device, SHARE):
+                break
+        assert chosen is not None
+        return chosen
 
     def candidates(self, work: Workload) -> list[Strategy]:
         """Return the exact strategies that can serve this size, the fastest first."""
         order = ORDER.get(work.device.type, ORDER["cpu"])
         made = [self._makers[name]() for name in order if name in self._makers]
-        return [candidate.settle(work) for candidate in made if candidate.serves(work)]
+        return [candidate for candidate in made if candidate.serves(work)]
 
     def fixed(self, kernel: Kernel, points: object) -> Gram:
         """Refuse: a choice must be made first."""
@@ -69,7 +70,7 @@ def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tu
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
     needed = cost.bytes - work.resident
-    if needed > memory.available(work.device):
+    if not memory.fits(needed, work.device):
         what = f"gram: {chosen.describe()} for {work.n} samples"
         memory.require(needed, work.device, what, _what_fits(work, others))
     log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
@@ -77,11 +78,10 @@ def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tu
 
 
 def _what_fits(work: Workload, others: Sequence[Strategy]) -> str:
-    room = memory.available(work.device)
     for other in others:
         if other.serves(work):
             settled = other.settle(work)
             needed = settled.cost(work).bytes - work.resident
-            if needed <= room:
+            if memory.fits(needed, work.device):
                 return f'gram="{settled.name}" would need {memory.in_bytes(needed)}'
     return "none of the operators fits, take fewer samples or a machine with more memory"

@@ -14,6 +14,8 @@ from drkm.rows import Rows
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 #: the kernel's way of saying that a group has no limit, in the first version of control groups
 UNLIMITED = 1 << 60
+#: bytes that every machine has, for which the system is not asked
+TRIFLE = 1 << 25
 
 
 class NotEnoughMemory(MemoryError):
@@ -32,6 +34,11 @@ def available(device: torch.device) -> int:
     return min(_system(), _control_group())
 
 
+def fits(needed: int, device: torch.device, share: float = 1.0) -> bool:
+    """Whether that many bytes can be had, or are no more than a share of what can be had."""
+    return needed <= TRIFLE or needed <= share * available(device)
+
+
 def require(needed: int, device: torch.device, what: str, instead: str = "") -> None:
     """Raise `NotEnoughMemory` unless that many bytes can be had.
 
@@ -45,12 +52,10 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
     instead : str
         What would fit, the end of the sentence.
     """
-    there = available(device)
-    if needed > there:
-        advice = f"; {instead}" if instead else ""
-        raise NotEnoughMemory(
-            f"{what} needs {in_bytes(needed)} of memory, available on {device} are {in_bytes(there)}{advice}"
-        )
+    if fits(needed, device):
+        return
+    there, advice = in_bytes(available(device)), f"; {instead}" if instead else ""
+    raise NotEnoughMemory(f"{what} needs {in_bytes(needed)} of memory, available on {device} are {there}{advice}")
 
 
 def in_memory(points: Tensor | Rows) -> Tensor:
