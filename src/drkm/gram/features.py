@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -57,8 +59,11 @@ class FeatureGram(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        if not self.kernel.has_bandwidth:
+            return 0.0
         with torch.no_grad():
-            return self.kernel.parameter_sum(self.points, A)
+            moved = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
+        return 2 * float(((self.phi.T @ A) * moved).double().sum())
 
 
 def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Tensor:
@@ -66,5 +71,8 @@ def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Ten
     if isinstance(gram, FeatureGram):
         return gram.phi.T @ A
     with torch.no_grad():
-        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
-        return sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[return-value]
+        return sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))  # type: ignore[return-value]
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(begin, begin + ROWS) for begin in range(0, n, ROWS))
