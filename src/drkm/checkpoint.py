@@ -21,6 +21,7 @@ from torch import Tensor
 
 from drkm import storage
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 from drkm.solvers import Result, State, Status
 
 KIND, VERSION = "checkpoint", 1
@@ -183,11 +184,12 @@ def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str
     return {**scalars, **single, **several}
 
 
-def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:
+def fingerprint(X: Tensor | Rows, parameters: dict[str, Any]) -> str:
     """Return a hash of the samples and of every parameter that the result depends on."""
     digest = hashlib.sha256(json.dumps(_canonical(parameters), sort_keys=True).encode())
     digest.update(str(tuple(X.shape)).encode())
-    digest.update(X.detach().cpu().contiguous().numpy().tobytes())
+    for part in (X[rows] for rows in X.tiles()) if isinstance(X, Rows) else [X]:
+        digest.update(part.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -15,6 +15,8 @@ from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.kernels import Approximation, FeatureMap, Kernel
+from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -60,7 +62,7 @@ class Trained:
     errors: list[float | None]
 
 
-def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
@@ -108,13 +110,16 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives), errors)
 
 
-def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
-    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that."""
+def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
+    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that.
+
+    Rules see some 2,000 rows of samples that are in a file.
+    """
     kernels = []
-    points = X
+    points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
-        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
+        kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = torch.eye(len(X), size, dtype=X.dtype, device=X.device)
     return kernels

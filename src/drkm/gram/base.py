@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 
 
 class Sums(NamedTuple):
@@ -59,9 +61,34 @@ class MovingGram(Gram):
 
 
 class Strategy(ABC):
-    """How Gram matrices are formed: the object behind the estimator's parameter `gram`."""
+    """How Gram matrices are formed: the object behind the estimator's parameter `gram`.
 
-    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+    An object is asked in this order: `settle` for a workload, then `cost`, then `fixed` and `moving`.
+    """
+
+    #: the word for it in `gram="…"`
+    name: str = ""
+    #: whether `fixed` reads samples in tiles, so that they may stay in a file
+    reads_tiles: bool = False
+
+    def serves(self, work: Workload) -> bool:
+        """Whether it can be used for these kernels on this device; "auto" passes over one that cannot."""
+        return True
+
+    def settle(self, work: Workload) -> Strategy:
+        """Return the strategy to use for a workload: itself, unless the size decides something."""
+        return self
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs; by default that of sweeping every layer at every gradient, nothing n×n held."""
+        first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
+        return common(work).plus(flops=first, traffic=float(work.sample_bytes))
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return self.name or type(self).__name__
+
+    def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the kernel that the model is to have in a layer: the one given, or explicit features in its place.
 
         `points` are the samples for layer 1 and any n×s matrix with orthonormal columns above it.

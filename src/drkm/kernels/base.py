@@ -98,10 +98,9 @@ class Pairwise(Kernel):
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the matrix of kernel values."""
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
-        if self.is_isotropic:
-            mean = y.mean(dim=0)
-            x, y = x - mean, y - mean
-        left, right = self.factors(x)[0], self.factors(y)[1]
+        origin = y.mean(dim=0) if self.is_isotropic else None
+        left = self.factors(x if origin is None else x - origin)[0]
+        right = self.factors(y if origin is None else y - origin)[1]
         return self.values(left @ right.T)
 
     def values(self, exponent: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drkm.kernels.approximation import Approximation, spread_rows
 from drkm.kernels.base import Pairwise
+from drkm.rows import Rows
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
@@ -94,7 +95,7 @@ class NystroemFeatures(Approximation):
         exponent = self._exponents(x).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
         rows = spread_rows(points, ERROR_ROWS)
         kept = self.table(rows).double().square().sum()
