@@ -204,15 +204,18 @@ class FourierCoupling(ExplicitCoupling):
         self.W_on_cosine = (W.T[:, :, None] * on_cosine[:, None, :]).flatten(1)
         self.W_on_sine = (W.T[:, :, None] * on_sine[:, None, :]).flatten(1)
 
-    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∂²c/∂u² and ∂²c/∂u∂h."""
+    def expand(self, u: Tensor, h: Tensor) -> Expansion:
+        """Return all first and second derivatives, from one set of cosines and sines."""
         m, s = u.shape
-        phi = self.kernel.features(u)
+        with torch.no_grad():
+            phi = self.kernel.features(u)
         cosine, sine = phi.chunk(2, dim=1)
-        on_cosine, on_sine = (phi * ((h - self.shift) @ self.sum.T)).chunk(2, dim=1)
-        second = -((on_cosine + on_sine) @ self.WW).view(m, s, s)
+        weights = (h - self.shift) @ self.sum.T
+        on_cosine, on_sine = weights.chunk(2, dim=1)
+        below = (cosine * on_sine - sine * on_cosine) @ self.kernel.scaled.T
+        second = -((cosine * on_cosine + sine * on_sine) @ self.WW).view(m, s, s)
         mixed = (cosine @ self.W_on_sine - sine @ self.W_on_cosine).view(m, s, -1)
-        return second, mixed
+        return Expansion(phi @ self.sum - self.mean, below, second, mixed)
 
 
 def couplings(energy: Energy, H: Tensor) -> list[Coupling]:

@@ -31,8 +31,10 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
+    # Pixels stay as small as they are until they reach the device and the precision of the model.
+    kinds = (np.float64, np.float32, np.uint8)
     try:
-        array = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=least)
+        array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
     return torch.from_numpy(np.array(array, order="C"))
@@ -59,7 +61,8 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     if X.ndim != 2:
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
     X = X.detach()
-    X = X if X.is_floating_point() and X.dtype in (torch.float32, torch.float64) else X.double()
+    # Whole numbers stay as small as they are until they reach the device and the precision of the model.
+    X = X if not X.is_floating_point() or X.dtype in (torch.float32, torch.float64) else X.double()
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")

@@ -198,15 +198,9 @@ def components_of(energy: Energy, H: Tensor, *, normalized: bool = True) -> Comp
             mean_weights=on_landmarks[:, -1].contiguous(),
             reader=reader,
         )
+    X = in_memory(energy.X)
     return Components(
-        kernel,
-        in_memory(energy.X),
-        H,
-        center=center,
-        normalized=normalized,
-        gram=gram,
-        mean_weights=even[:, 0],
-        reader=reader,
+        kernel, X, H, center=center, normalized=normalized, gram=gram, mean_weights=even[:, 0], reader=reader
     )
 
 

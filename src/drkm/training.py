@@ -105,12 +105,8 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    samples = energy.X.evenly(MEDIAN_ROWS) if isinstance(energy.X, Rows) else energy.X
-    inputs = [samples, *energy.split(H)]
-    errors = [
-        k.error(points) if isinstance(k, Approximation) else None
-        for k, points in zip(energy.kernels, inputs, strict=False)
-    ]
+    points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
+    errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
     return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives), errors)
 
 
@@ -123,7 +119,7 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
     points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
-        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
+        kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = reduction.eye(len(X), size, like=X)
     return kernels

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,8 @@ class FeatureGram(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
-        return self.phi @ (self.phi.T @ A)
+        # AᵀΦ walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
+        return self.phi @ (A.T @ self.phi).T
 
     def diagonal(self) -> Tensor:
         """Return ‖φ‖² of every point."""
@@ -58,14 +61,20 @@ class FeatureGram(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        if not self.kernel.has_bandwidth:
+            return 0.0
         with torch.no_grad():
-            return self.kernel.parameter_sum(self.points, A)
+            moved = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
+        return 2 * float(((A.T @ self.phi).T * moved).double().sum())
 
 
 def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
     if isinstance(gram, FeatureGram):
-        return gram.phi.T @ A
+        return (A.T @ gram.phi).T
     with torch.no_grad():
-        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
-        return sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[return-value]
+        return sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))  # type: ignore[return-value]
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(begin, begin + ROWS) for begin in range(0, n, ROWS))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from drkm.kernels.approximation import Approximation, spread_rows
 from drkm.kernels.base import Isotropic
+from drkm.rows import Rows
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
@@ -57,7 +58,9 @@ class FourierFeatures(Approximation):
 
     def with_parameters(self, **parameters: float) -> FourierFeatures:
         """Return a copy with another width and the same frequencies."""
-        return replace(self, kernel=self.kernel.with_parameters(**parameters))
+        kernel = self.kernel.with_parameters(**parameters)
+        assert isinstance(kernel, Isotropic)
+        return replace(self, kernel=kernel)
 
     def features(self, x: Tensor) -> Tensor:
         """Return cosines and sines, side by side."""
@@ -76,11 +79,16 @@ class FourierFeatures(Approximation):
 
         return pull
 
+    def width_features(self, x: Tensor) -> Tensor:
+        """Return ∂φ/∂log σ²: a phase changes by half of itself, downwards."""
+        phase = x @ self.scaled
+        return 0.5 * self.weight * torch.cat([phase * phase.sin(), -phase * phase.cos()], dim=1)
+
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ones: cos² + sin² = 1."""
         return x.new_ones(len(x))
 
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
         rows = spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from drkm.kernels.approximation import TABLE_ROWS, Approximation, spread_rows
+from drkm.kernels.approximation import Approximation, spread_rows
 from drkm.kernels.base import Pairwise
+from drkm.rows import Rows
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
@@ -73,16 +75,13 @@ class NystroemFeatures(Approximation):
 
         return pull
 
-    def parameter_sum(self, points: Tensor, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀK_nZ K_ZZ⁺ K_ZnA) with respect to log σ², by ∂e/∂log σ² = -e."""
-        if not self.has_bandwidth:
-            return 0.0
-        Z = self.landmarks
-        parts = [(points[i : i + TABLE_ROWS], A[i : i + TABLE_ROWS]) for i in range(0, len(points), TABLE_ROWS)]
-        B = self.factor @ sum((self.features(x).T @ a for x, a in parts), start=torch.zeros_like(self.factor[0, 0]))
-        across = sum(float(((self._width_slope(x) @ B) * a).double().sum()) for x, a in parts)
-        within = float(((self._width_slope(Z) @ B) * B).double().sum())
-        return 2 * across - within
+    def width_features(self, x: Tensor) -> Tensor:
+        """Return ∂φ/∂log σ², up to a rotation: k'(x, Z)F - k(x, Z)K_ZZ⁺K'_ZZF/2."""
+        return self._width_slope(x) @ self.factor - self.features(x) @ self._half_turn
+
+    @cached_property
+    def _half_turn(self) -> Tensor:
+        return 0.5 * self.factor.T @ self._width_slope(self.landmarks) @ self.factor
 
     def _exponents(self, x: Tensor) -> Tensor:
         Z = self.landmarks
@@ -92,11 +91,11 @@ class NystroemFeatures(Approximation):
         return self.kernel.factors(x)[0] @ self.kernel.factors(Z)[1].T
 
     def _width_slope(self, x: Tensor) -> Tensor:
-        """Return ∂k(x, Z)/∂log σ²."""
+        """Return k' = ∂k(x, Z)/∂log σ², by ∂e/∂log σ² = -e."""
         exponent = self._exponents(x).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
         rows = spread_rows(points, ERROR_ROWS)
         kept = self.table(rows).double().square().sum()
