@@ -222,6 +222,12 @@ class TestTasks:
         assert found["shared"] == pytest.approx([1.0])
         assert found["angle"] == pytest.approx([0.0], abs=1e-4)
 
+    def test_codes_that_do_not_vary_agree_with_nothing(self):
+        varied = np.random.RandomState(0).randn(30, 3)
+        assert tasks._angles(np.ones((30, 3)), varied) == pytest.approx(np.pi / 2)
+        partly = np.column_stack([varied[:, 0], np.zeros((30, 2))])
+        assert np.sort(tasks._angles(varied, partly)) == pytest.approx([0, np.pi / 2, np.pi / 2], abs=1e-6)
+
 
 class _Always:
     def __init__(self, rows):
