@@ -377,8 +377,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         found = self.reconstruct(X).points
-        total = sum(float((found[rows] - points[rows]).square().sum()) for rows in batches(len(points)))
-        return -total / len(points)
+        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in batches(len(points))]
+        return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
         """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""

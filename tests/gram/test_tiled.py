@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from gram_suite import GramSuite, N
-from test_gram import EXPLICIT, PAIRWISE, LargestTensor
+from test_gram import EXPLICIT, PAIRWISE
 
-from dense_oracle import draw, values
+from dense_oracle import LargestTensor, draw, values
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram, Tiled, TiledGram
 from drkm.gram import tiled as tiled_module
 from drkm.gram.tiled import StreamedFeatures
