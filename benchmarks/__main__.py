@@ -22,6 +22,7 @@ def main() -> None:
         one_layer,
         preimage,
         refit,
+        runner,
         solvers,
         warmup,
     )
@@ -37,6 +38,7 @@ def main() -> None:
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,
+        "runner": runner.main,
     }
     names = sys.argv[1:] or list(runs)
     unknown = [name for name in names if name not in runs]
