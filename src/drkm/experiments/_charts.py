@@ -75,6 +75,13 @@ def _draw_boxes(axes: Any, series: Sequence[Series], metric: str) -> None:
     axes.plot([], [], color="black", linewidth=1.2, ls=":", label=CHANCE)
     axes.set_xticks(range(len(labels)), [str(label) for label in labels])
     axes.set_xlim(-0.6, len(labels) - 0.4)
+    _begin_at_zero(axes, metric)
+
+
+def _begin_at_zero(axes: Any, metric: str) -> None:
+    """Show MIG and SAP from 0, near which their chance level is; that of IRS is far from it."""
+    if metric != "irs":
+        axes.set_ylim(bottom=0)
 
 
 def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour: str) -> None:
@@ -94,27 +101,16 @@ def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour
         axes.scatter([x] * len(values), values, s=6, color=colour, zorder=3, linewidths=0)
 
 
-def line_grid(
-    cells: Mapping[tuple[str, str], Cell], xlabel: str, *, log: bool = True, chance: bool = True, legend: str = ""
-) -> Any:
+def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
     """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.7 * len(columns)), 2.1 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex="col",
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), cell in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, line in enumerate(cell.series):
-                _draw_line(place, line, cell.metric, MARKERS[k % len(MARKERS)], chance)
-            if log:
-                place.set_xscale("log")
+                _draw_line(place, line, cell.metric, MARKERS[k % len(MARKERS)])
+            place.set_xscale("log")
             ticks = sorted({x for line in cell.series for x in line.runs})
             place.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             place.minorticks_off()
@@ -124,13 +120,19 @@ def line_grid(
                 place.set_xlabel(xlabel)
             if column == columns[0]:
                 place.set_ylabel(row)
-        if chance:
-            axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
-        _legend_below(figure, axes.flat, legend)
+        for (row, _), cell in cells.items():
+            _begin_at_zero(axes[rows.index(row), 0], cell.metric)
+        axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
+        _legend_below(figure, axes.flat)
     return figure
 
 
-def _draw_line(axes: Any, line: Series, metric: str, marker: str, with_chance: bool) -> None:
+def _grid(plt: Any, rows: int, columns: int) -> Any:
+    size = (max(4.6, 2.8 * columns), 2.1 * rows + 0.7)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col", sharey="row")
+
+
+def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
     points = [(x, values_of(rows, metric), values_of(rows, f"{metric}_chance")) for x, rows in line.runs.items()]
     points = sorted((point for point in points if point[1]), key=lambda point: point[0])
     if not points:
@@ -142,19 +144,18 @@ def _draw_line(axes: Any, line: Series, metric: str, marker: str, with_chance: b
     )
     axes.plot(x, mean, marker=marker, markersize=4, color=line.colour, label=line.name)
     axes.fill_between(x, mean - error, mean + error, color=line.colour, alpha=0.2, linewidth=0)
-    if with_chance and all(chance for *_, chance in points):
+    if all(chance for *_, chance in points):
         axes.plot(x, [np.mean(chance) for *_, chance in points], ":", color=line.colour, linewidth=1)
 
 
-def _legend_below(figure: Any, axes: Any, title: str = "") -> None:
+def _legend_below(figure: Any, axes: Any) -> None:
     found: dict[str, Any] = {}
     for place in axes:
         handles, labels = place.get_legend_handles_labels()
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
-    if found:
-        columns = min(len(found), 4)
-        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, title=title or None)
+    columns = len(found) if len(found) <= 5 else 4
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
 def dot_grid(
@@ -163,28 +164,33 @@ def dot_grid(
     """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.9 * len(columns)), 2.0 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex=True,
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), labels in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, (name, colour) in enumerate(colours.items()):
                 points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
+                if not points:
+                    continue
                 x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
-                place.scatter(x, [y for _, y in points], s=28, color=colour, marker=MARKERS[k], label=name, zorder=3)
+                place.scatter(
+                    x,
+                    [y for _, y in points],
+                    s=28,
+                    color=colour,
+                    marker=MARKERS[k],
+                    label=name,
+                    zorder=3,
+                    clip_on=False,
+                )
                 place.vlines(x, 0, [y for _, y in points], color=colour, linewidth=1)
             place.set_xticks(range(len(labels)), list(labels))
             place.set_xlim(-0.6, len(labels) - 0.4)
-            place.set_ylim(bottom=0)
             if row == rows[0]:
                 place.set_title(column)
             if column == columns[0]:
                 place.set_ylabel(f"{row}\n{ylabel}")
+        # Rows share an axis, which is fitted to all panels only once all are drawn.
+        for place in axes[:, 0]:
+            place.set_ylim(bottom=0)
         _legend_below(figure, axes.flat)
     return figure

@@ -67,7 +67,8 @@ def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     ----------
     parameters : mapping
         `dataset`, `n` (training images), `evaluation` (unseen images), and the model, see
-        `drkm.experiments._models.train_and_encode`. `draw` is the number of the training draw where it is not the seed.
+        `drkm.experiments._models.train_and_encode`. `draw` is the number of the training draw where it is not the seed;
+        `dci` asks for that metric too, which takes longer than the others together.
     seed : int
         Of the training draw and of everything random in the model.
 
@@ -78,7 +79,18 @@ def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """
     number = parameters.get("draw", seed)
     problem = draw(parameters["dataset"], number, parameters["n"], parameters["evaluation"])
-    return _result(train_and_encode(parameters, problem.train, problem.evaluation, seed), problem)
+    found = train_and_encode(parameters, problem.train, problem.evaluation, seed)
+    more = _dci(found.scored, problem.factors) if parameters.get("dci") else {}
+    return {**_result(found, problem), **more}
+
+
+def _dci(codes: Array, factors: NDArray[np.int64]) -> dict[str, float]:
+    found = metrics.dci(codes, factors)
+    return {
+        "dci": found.disentanglement,
+        "dci_completeness": found.completeness,
+        "dci_accuracy": found.informativeness_test,
+    }
 
 
 def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:

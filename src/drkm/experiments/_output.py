@@ -44,15 +44,19 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
     """Write rows with the same keys as CSV (all digits) and as a Markdown table (four)."""
-    columns = list(rows[0])
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     return [
-        write_text(out / f"{name}.csv", buffer.getvalue()),
+        write_csv(rows, out / f"{name}.csv", list(rows[0])),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
     ]
+
+
+def write_csv(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str]) -> Path:
+    """Write these columns of rows as CSV."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, buffer.getvalue())
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -84,6 +84,6 @@ def _horizontal(rows: Sequence[Row], score: str) -> Claim:
         "most lines are roughly horizontal" if score == "irs" else "",
         f"{flat} of {len(judged)} lines horizontal, {steep} not, {len(judged) - flat - steep} too uncertain",
         majority(flat, steep, len(judged)),
-        f"Horizontal: highest less lowest mean over γ ± 2 standard errors is within ±{STEADY}; not: beyond it. Holds "
+        f"Horizontal: the 95 % interval of highest less lowest mean over γ is within ±{STEADY}; not: beyond it. Holds "
         "or fails where more than half of the lines are so. The lines of IRS are drawn with their chance level.",
     )

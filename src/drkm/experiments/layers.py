@@ -14,7 +14,6 @@ from drkm.experiments._sweep import (
     FAMILY_NAMES,
     METRIC_NAMES,
     Row,
-    Sizes,
     chosen,
     drkm_runs,
     paper_runs,
@@ -70,7 +69,7 @@ def section(results: Results, scale: str) -> Section:
         text,
         tables=[score_table("layers", "Mean ± standard deviation", rows, ("dataset", "family", "layers", "n"))],
         figures=[_figure(chosen(rows, dataset=d), d) for d in sizes.datasets if chosen(rows, dataset=d)],
-        claims=[claim for family in FAMILIES for claim in claims(chosen(rows, family=family), family, sizes)],
+        claims=[claim for family in FAMILIES for claim in claims(chosen(rows, family=family), family)],
         settings={"N": list(sizes.points), "γ": list(sizes.gammas), "seeds": sizes.seeds},
     )
 
@@ -101,7 +100,7 @@ def by_points(rows: Sequence[Row]) -> dict[int, list[Row]]:
     return {n: chosen(rows, n=n) for n in sorted({row["n"] for row in rows})}
 
 
-def claims(rows: Sequence[Row], family: str, sizes: Sizes) -> list[Claim]:
+def claims(rows: Sequence[Row], family: str) -> list[Claim]:
     """Return the paper's statements about the number of layers, judged on one family."""
     name = FAMILY_NAMES[family]
     return [
@@ -125,7 +124,7 @@ def _similar_sap(rows: Sequence[Row], name: str) -> Claim:
         difference(values_of(a, "sap"), values_of(b, "sap")) for a, b in (*pairwise(groups), (groups[0], groups[2]))
     ]
     measured = "; ".join(f"{NAMES[d]}: {described(g, 'sap')}" for d, g in zip(ARCHITECTURES, groups, strict=True))
-    why = f"All N together; holds where all three differences of means ± 2 standard errors are within ±{SIMILAR_SAP}."
+    why = f"All N together; holds where the 95 % intervals of all three differences are within ±{SIMILAR_SAP}."
     return Claim(text, published, measured, all_of(alike(one, SIMILAR_SAP) for one in found), why)
 
 
@@ -155,7 +154,7 @@ def _double_mig(rows: Sequence[Row], name: str) -> Claim:
         # "Half as much again" as a difference: the other group is multiplied before the two are compared.
         verdicts.append(greater(difference(three, [DOUBLE * value for value in values_of(groups[depth], "mig")])))
     measured = "; ".join(f"{NAMES[d]}: {described(group, 'mig')}" for d, group in groups.items())
-    why = f"Holds where the mean of 3 layers is above {DOUBLE} times those of 1 and of 2 layers by two standard errors."
+    why = f"Holds where the mean of 3 layers is above {DOUBLE} times those of 1 and of 2 layers, 95 % intervals."
     return Claim(text, published, measured, all_of(verdicts), why)
 
 
@@ -204,8 +203,8 @@ def _third_layer_not_consistently_better(rows: Sequence[Row], name: str) -> Clai
         "did not consistently increase",
         f"3 layers better than 2 in {better}, worse in {worse} of {len(judged)} combinations of dataset, N and metric",
         verdict,
-        "Better: by more than two standard errors. Fails where that is so in more than half of the cases; needs "
-        "more than one dataset.",
+        "Better: the 95 % interval of the difference is above 0. Fails where that is so in more than half of the "
+        "cases; needs more than one dataset.",
     )
 
 
@@ -218,6 +217,6 @@ def _two_better_than_one(rows: Sequence[Row], name: str, score: str, added: str)
         "a 2-layer architecture is a better choice than a single layer" if not added else "",
         f"better in {better}, worse in {worse} of {len(judged)} combinations of dataset and N",
         majority(better, worse, len(judged)) if several else Verdict.UNDECIDED,
-        "Better: by more than two standard errors, in more than half of the combinations; fails where it is worse "
-        "in more than half; needs more than one dataset.",
+        "Better: the 95 % interval of the difference is above 0, in more than half of the combinations; fails where "
+        "it is worse in more than half; needs more than one dataset.",
     )

@@ -42,8 +42,8 @@ TITLE = "Against the β-VAE, by number of training images"
 FAMILIES = ("paper", "drkm", "beta-vae")
 #: largest difference of MIG that counts as similar; least difference of IRS that counts as considerable
 SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
-#: how much larger a standard deviation may be and still count as similar
-SIMILAR_SPREAD = 1.25
+#: how much larger a standard deviation may be and still count as similar, and from where on it does not
+SIMILAR_SPREAD, LARGER_SPREAD = 1.25, 1.5
 #: range of the β-VAE's IRS on SmallNORB: published from 0.5 to almost 0.9
 WIDE_RANGE = 0.3
 
@@ -162,15 +162,16 @@ def _no_less_steady_elsewhere(rows: Sequence[Row], family: str) -> Claim:
             verdicts.append(Verdict.UNDECIDED)
             continue
         parts.append(f"{DATASET_NAMES[dataset]} {own:.3f} against {other:.3f}")
-        verdicts.append(Verdict.HELD if own <= SIMILAR_SPREAD * other else Verdict.FAILED)
+        near = Verdict.HELD if own <= SIMILAR_SPREAD * other else Verdict.UNDECIDED
+        verdicts.append(Verdict.FAILED if own > LARGER_SPREAD * other else near)
     return Claim(
         f"On the other datasets the IRS of the model varies as little as that of the β-VAE, or less "
         f"({FAMILY_NAMES[family]}).",
         "similar or lower variance",
         "; ".join(parts) or "not run",
         all_of(verdicts, complete=all_four(rows)),
-        f"Standard deviation of IRS over N, hyperparameters and seeds at most {SIMILAR_SPREAD} times that of the "
-        "β-VAE, on every dataset.",
+        f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most {SIMILAR_SPREAD} "
+        f"times that of the β-VAE on every dataset, fails where it is more than {LARGER_SPREAD} times that on one.",
     )
 
 
@@ -194,7 +195,7 @@ def _similar_overall(rows: Sequence[Row], family: str) -> Claim:
         f"ahead in {ahead[Verdict.HELD]}, behind in {ahead[Verdict.FAILED]} of {total} combinations of dataset and "
         "score (IRS above chance, MIG, SAP)",
         verdict,
-        "Ahead or behind by more than two standard errors, all N together. Fails where the two counts differ by "
+        "Ahead or behind: by the 95 % interval of the difference, all N together. Fails where the two counts differ by "
         "more than a third of the combinations; judged on all four datasets only.",
     )
 
