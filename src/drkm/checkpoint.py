@@ -19,11 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import storage
+from drkm import reduction, slots
 from drkm.kernels import Kernel
+from drkm.slots import KIND, VERSION
 from drkm.solvers import Result, State, Status
-
-KIND, VERSION = "checkpoint", 1
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Where to write. The file is removed when the fit ends.
+        Where to write. The file is removed when the fit ends. Processes that share the samples keep two files each,
+        with their number added to the name (`drkm.slots`).
     every : float
         Least seconds between two writes.
     """
@@ -53,6 +53,7 @@ class Checkpoint:
         self.path = Path(path)
         self.every = every
         self.fingerprint = ""
+        self._place: slots.Place = slots.OneFile(self.path)
         self._last_write = -float("inf")
         self._finished: list[FinishedStart] = []
         self._stage: tuple[int, int] | None = None
@@ -63,12 +64,14 @@ class Checkpoint:
         """Read the file, if there is one, and make sure that it belongs to this fit."""
         self.fingerprint = fingerprint
         self._finished, self._stage, self._state = [], None, None
-        if not self.path.exists():
-            if not self.path.parent.is_dir():
-                raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+        self._place = slots.place(self.path)
+        content = self._place.read(device)
+        if content is None:
             return
-        tensors, header = storage.read(self.path, KIND, VERSION, device)
-        if header.get("fingerprint") != fingerprint:
+        tensors, header = content
+        if reduction.agreed(header.get("fingerprint") != fingerprint):
             raise ValueError(
                 f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
                 "remove it or choose another path"
@@ -110,11 +113,11 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file: the fit has ended."""
-        self.path.unlink(missing_ok=True)
+        self._place.remove()
 
     def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State) -> None:
         """Write the state of a run, if the last write is long enough ago."""
-        if time.monotonic() - self._last_write < self.every:
+        if reduction.agreed(time.monotonic() - self._last_write) < self.every:
             return
         self._stage, self._sigma2, self._state = stage, sigma2, state
         self._write()
@@ -140,7 +143,7 @@ class Checkpoint:
             "lists": lists,
             "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
         }
-        storage.write(self.path, tensors, header)
+        self._place.write(tensors, header)
 
 
 @dataclass
@@ -185,10 +188,15 @@ def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str
 
 def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:
     """Return a hash of the samples and of every parameter that the result depends on."""
-    digest = hashlib.sha256(json.dumps(_canonical(parameters), sort_keys=True).encode())
+    digest = hashlib.sha256(settings(parameters).encode())
     digest.update(str(tuple(X.shape)).encode())
     digest.update(X.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def settings(parameters: dict[str, Any]) -> str:
+    """Return what parameters say, as text that is the same wherever it is made."""
+    return json.dumps(_canonical(parameters), sort_keys=True)
 
 
 def _canonical(value: Any) -> Any:

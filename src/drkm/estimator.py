@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import inputs, io, parameters
-from drkm.checkpoint import fingerprint
+from drkm import inputs, io, parameters, reduction
+from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.kernels import RBF, Isotropic, Kernel, Precomputed
 from drkm.preimage import Components, PreImage, preimage
@@ -214,16 +214,25 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
         """Train the model on the rows of X."""
         samples = inputs.read(self, X, reset=True, least=2)
-        plan = parameters.plan_of(self.get_params(deep=False), len(samples))
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
         samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
         checkpoint = parameters.checkpoint(self.checkpoint)
+        named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
+        # What every process may have of its own: rows of a start, and a random state, of which one is agreed on.
+        alike = settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
+        strategy = parameters.strategy(self.gram)
+        with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
+            self._fit(samples, X, named, checkpoint)
+        return self
+
+    def _fit(self, samples: Tensor, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
+        """Train on the samples at hand, which X holds as the caller gave them."""
+        plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
         # A seed is drawn only where it matters, so that an unused random state stays as it was.
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
-        seed = parameters.seed(self.random_state) if random or plan.n_init > 1 else 0
+        seed = int(reduction.agreed(parameters.seed(self.random_state))) if random or plan.n_init > 1 else 0
         if checkpoint:
-            named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
-            checkpoint.bind(fingerprint(samples, named), device)
+            checkpoint.bind(fingerprint(samples, named), samples.device)
         bar = ProgressBar(plan.tol) if self.verbose else None
         plan = parameters.replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
         try:
@@ -233,8 +242,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 bar.close()
         self._set_fitted(trained, plan.lam, plan.axes, X)
         if not self.converged_:
-            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=2)
-        return self
+            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=3)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""

@@ -27,6 +27,8 @@ class Shards(Protocol):
     counts: Sequence[int]
     #: which of them is this process
     rank: int
+    #: whether this process was asked to stop, to be told to the others by `agreed`
+    interrupted: bool
 
     def total(self, own: Tensor) -> Tensor:
         """Return the sum over processes."""
@@ -120,6 +122,12 @@ def agreed(number: float) -> float:
     """Return the largest that any process has, for clocks and decisions that all must read alike."""
     shards = current()
     return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
+
+
+def interrupted() -> bool:
+    """Return whether this process was asked to stop while others depend on it."""
+    shards = current()
+    return shards is not None and shards.interrupted
 
 
 def eye(rows: int, columns: int, *, like: Tensor) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -73,6 +75,12 @@ class Strategy(ABC):
     @abstractmethod
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer at its present points."""
+
+    def sharing(
+        self, X: Tensor, settings: str, checkpoint: str | os.PathLike[str] | None
+    ) -> AbstractContextManager[None]:
+        """Return what a fit to the rows of X runs in; by default this process holds all samples."""
+        return nullcontext()
 
 
 class Centered(MovingGram):

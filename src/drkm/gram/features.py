@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.gram.base import MovingGram, Sums
 from drkm.kernels import Explicit
 
@@ -21,7 +22,7 @@ class FeatureGram(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
-        return self.phi @ (self.phi.T @ A)
+        return self.phi @ reduction.total(self.phi.T @ A)
 
     def diagonal(self) -> Tensor:
         """Return ‖φ‖² of every point."""
@@ -33,7 +34,7 @@ class FeatureGram(MovingGram):
 
     def sums(self, A: Tensor) -> Sums:
         """Return KA and the pull, the pullback of A(AᵀΦ)."""
-        AtPhi = A.T @ self.phi
+        AtPhi = reduction.total(A.T @ self.phi)
         with torch.no_grad():
             pull = self.kernel.pullback(self.points)(A @ AtPhi)
         return Sums(self.phi @ AtPhi.T, pull, None)
@@ -41,17 +42,18 @@ class FeatureGram(MovingGram):
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
         """Return the derivatives along (dU, dA).
 
-        Product and pull are the gradients of tr(AᵀKA)/2, whose Hessian is symmetric: reverse over reverse will do.
+        Forward derivatives are taken as reverse over reverse, which every differentiable map supports.
         """
-
-        def both(U: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
-            phi, backward = torch.func.vjp(self.kernel.features, U)[:2]
-            AtPhi = A.T @ phi
-            return phi @ AtPhi.T, backward(A @ AtPhi)[0]
-
+        phi, U = self.phi, self.points
         with torch.no_grad():
-            d_pull, d_product = torch.func.vjp(both, self.points, A)[1]((dA, dU))
-        return d_product, d_pull
+            d_phi = torch.func.vjp(self.kernel.pullback(U), phi)[1](dU)[0]
+            AtPhi = reduction.total(A.T @ phi)
+            d_AtPhi = reduction.total(dA.T @ phi + A.T @ d_phi)
+            weights = A @ AtPhi
+            # ⟨φ(u), weights⟩ has a symmetric Hessian.
+            d_pull = torch.func.vjp(lambda u: self.kernel.pullback(u)(weights), U)[1](dU)[0]
+            d_pull = d_pull + self.kernel.pullback(U)(dA @ AtPhi + A @ d_AtPhi)
+        return d_phi @ AtPhi.T + phi @ d_AtPhi.T, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return 0: explicit kernels have no bandwidth."""
