@@ -41,7 +41,7 @@ class _PairwiseTarget:
         self.augmented = torch.cat([X, ones], dim=1)
         self.B = components.H
         if components.center:
-            self.B = torch.cat([self.B, ones / components.n], dim=1)
+            self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
         d, c = X.shape[1], self.B.shape[1]
         # Σ_i β_i f'(e_i) x_i is linear in the coordinates: with few components, sums with B_ic x_i come
         # cheaper than forming β for every point.
@@ -82,15 +82,12 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
             'method: "gradient" needs a kernel that can be differentiated, and this feature map carries no '
             'gradients; use method="ridge"'
         )
-    with torch.no_grad():
-        phi = kernel.features(components.X)
-        v, mean = components.H.T @ phi, phi.mean(dim=0)
 
     def evaluate(points: Tensor, coordinates: Tensor) -> Evaluation:
-        projection = coordinates @ v + (mean if components.center else 0.0)
+        projection = components.projected_features(coordinates)
         with torch.no_grad():
-            image, pullback = torch.func.vjp(kernel.features, points)[:2]
-            gradient = pullback(2 * (image - projection))[0]
+            image = kernel.features(points)
+            gradient = kernel.pullback(points)(2 * (image - projection))
         return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach(), None)
 
     return evaluate

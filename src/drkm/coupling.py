@@ -11,8 +11,12 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.energy import Energy
-from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
+
+#: samples whose features are held at once
+ROWS = 4096
 
 
 class Coupling(ABC):
@@ -21,7 +25,7 @@ class Coupling(ABC):
     def __init__(self, kernel: Kernel, U: Tensor, A: Tensor, center: bool):
         self.kernel = kernel
         self.U = U.contiguous()
-        self.shift = A.mean(dim=0) if center else torch.zeros_like(A[0])
+        self.shift = reduction.mean(A) if center else torch.zeros_like(A[0])
         self.A = (A - self.shift).contiguous()
         self.mean = torch.zeros_like(A[0])
 
@@ -98,11 +102,15 @@ class ExplicitCoupling(Coupling):
 
     def __init__(self, kernel: Explicit, U: Tensor, A: Tensor, center: bool):
         super().__init__(kernel, U, A, center)
+        parts = range(0, len(U), ROWS)
+        # Features of all samples at once may be larger than everything else.
         with torch.no_grad():
-            phi = kernel.features(self.U)
-        self.sum = phi.T @ self.A
+            features = ((kernel.features(self.U[i : i + ROWS]), self.A[i : i + ROWS]) for i in parts)
+            sums = [(phi.T @ A, phi.sum(dim=0)) for phi, A in features]
+        self.sum: Tensor = reduction.total(sum(part for part, _ in sums))  # type: ignore[arg-type]
         if center:
-            self.mean = (phi @ self.sum).mean(dim=0)
+            feature_sum = reduction.total(sum(part for _, part in sums))  # type: ignore[arg-type]
+            self.mean = feature_sum @ self.sum / reduction.samples(len(U))
 
     def _one(self, u: Tensor) -> Tensor:
         return self.kernel.features(u[None])[0] @ self.sum
@@ -130,6 +138,30 @@ class ExplicitCoupling(Coupling):
         return second, mixed.mT
 
 
+class FourierCoupling(ExplicitCoupling):
+    """Closed forms for Fourier features: the second derivative of a cosine is minus itself."""
+
+    kernel: FourierFeatures
+
+    def __init__(self, kernel: FourierFeatures, U: Tensor, A: Tensor, center: bool):
+        super().__init__(kernel, U, A, center)
+        W = kernel.scaled
+        on_cosine, on_sine = self.sum.chunk(2)
+        self.WW = (W.T[:, :, None] * W.T[:, None, :]).flatten(1)
+        self.W_on_cosine = (W.T[:, :, None] * on_cosine[:, None, :]).flatten(1)
+        self.W_on_sine = (W.T[:, :, None] * on_sine[:, None, :]).flatten(1)
+
+    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ∂²c/∂u² and ∂²c/∂u∂h."""
+        m, s = u.shape
+        phi = self.kernel.features(u)
+        cosine, sine = phi.chunk(2, dim=1)
+        on_cosine, on_sine = (phi * ((h - self.shift) @ self.sum.T)).chunk(2, dim=1)
+        second = -((on_cosine + on_sine) @ self.WW).view(m, s, s)
+        mixed = (cosine @ self.W_on_sine - sine @ self.W_on_cosine).view(m, s, -1)
+        return second, mixed
+
+
 def couplings(energy: Energy, H: Tensor) -> list[Coupling]:
     """Return the coupling of every deep layer with the one below it."""
     blocks = energy.split(H)
@@ -137,6 +169,8 @@ def couplings(energy: Energy, H: Tensor) -> list[Coupling]:
     for layer, kernel in enumerate(energy.kernels[1:], start=1):
         if isinstance(kernel, Pairwise):
             out.append(PairwiseCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
+        elif isinstance(kernel, FourierFeatures):
+            out.append(FourierCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
         else:
             assert isinstance(kernel, Explicit)
             out.append(ExplicitCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))

@@ -12,14 +12,18 @@ a training sample, plain Newton steps stay with the stationary point that the sa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.coupling import Coupling, couplings
 from drkm.energy import Energy
+from drkm.gram.features import feature_sums
+from drkm.kernels import Explicit
 
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 SINGULAR = 1e-7
@@ -29,6 +33,10 @@ LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-7
+#: distances between scores that are held at once
+NEAREST_ENTRIES = 1 << 24
+#: samples of other processes that a process keeps the scores and codes of
+SHARED_STARTS = 1 << 17
 
 
 class Encoding(NamedTuple):
@@ -48,12 +56,22 @@ class Encoding(NamedTuple):
     ambiguous: Tensor | None
 
 
-class FirstLayer:
-    """Kernel vectors of new points in the first layer, centred like the training Gram matrix."""
+class FirstLayer(ABC):
+    """What the codes of a new point need to know of it: its scores t = H_1ᵀk_1(X, x), and the samples nearest to it."""
+
+    @abstractmethod
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t for every row, centred like the training Gram matrix."""
+
+    @abstractmethod
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the indices of the nearest training samples, m×count."""
+
+
+class KernelRows(FirstLayer):
+    """New points given by their kernel values with the training samples, m×n."""
 
     def __init__(self, energy: Energy, H: Tensor):
-        self.kernel = energy.kernels[0]
-        self.X = energy.X
         self.center = energy.center
         self.H1 = H[:, energy.slices[0]]
         gram = energy.first_uncentered
@@ -63,15 +81,69 @@ class FirstLayer:
             self.row_means = gram.matmul(ones)[:, 0]
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
-    def scores(self, k: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x) for every row of kernel values k (m×n)."""
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x)."""
         if self.center:
-            return (k - self.row_means) @ self.H1
-        return k @ self.H1
+            return (rows - self.row_means) @ self.H1
+        return rows @ self.H1
 
-    def nearest(self, k: Tensor, count: int) -> Tensor:
-        """Return the indices of the training samples nearest in feature space, m×count."""
-        return (self.diagonal - 2 * k).topk(min(count, k.shape[1]), dim=1, largest=False).indices
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the samples nearest in feature space."""
+        return (self.diagonal - 2 * rows).topk(min(count, rows.shape[1]), dim=1, largest=False).indices
+
+
+class FeatureRows(FirstLayer):
+    """New points given by their explicit features, m×D; the sum over samples is done once.
+
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    sample to compare instead of D.
+    """
+
+    def __init__(self, energy: Energy, kernel: Explicit, H: Tensor):
+        H1 = H[:, energy.slices[0]]
+        H1 = H1 - reduction.mean(H1) if energy.center else H1
+        weights = torch.cat([H1, torch.full_like(H1[:, :1], 1.0 / energy.n)], dim=1)
+        sums = feature_sums(energy.first_uncentered, kernel, energy.X, weights)
+        self.sums = sums[:, :-1].contiguous()
+        self.shift = sums[:, -1] @ self.sums if energy.center else torch.zeros_like(H1[0])
+        self.training_scores = starting_points(energy.first.matmul(H1))
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t = (H_1ᵀΦ)φ(x)."""
+        return rows @ self.sums - self.shift
+
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the samples nearest in their scores."""
+        n = len(self.training_scores)
+        found = [
+            # Differences, not products: a training sample must find itself.
+            torch.cdist(part, self.training_scores, compute_mode="donot_use_mm_for_euclid_dist")
+            .topk(min(count, n), dim=1, largest=False)
+            .indices
+            for part in self.scores(rows).split(max(1, NEAREST_ENTRIES // n))
+        ]
+        return torch.cat(found)
+
+
+def starting_points(rows: Tensor) -> Tensor:
+    """Return a row for each sample that codes of new points may begin from: all of them, if one process has them all.
+
+    Where samples are shared out, each process keeps some of all, so that it can encode without the others.
+    """
+    return rows if reduction.current() is None else reduction.spread_rows(rows, SHARED_STARTS)
+
+
+def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
+    """Return how new points are seen by the first layer: by their features where these are explicit."""
+    kernel = energy.kernels[0]
+    return FeatureRows(energy, kernel, H) if isinstance(kernel, Explicit) else KernelRows(energy, H)
+
+
+def first_rows(energy: Energy, points: Tensor) -> Tensor:
+    """Return what encoders take: features of the points where these are explicit, else kernel values, m×n."""
+    kernel = energy.kernels[0]
+    with torch.no_grad():
+        return kernel.features(points) if isinstance(kernel, Explicit) else kernel(points, energy.X)
 
 
 class StationaryEncoder:
@@ -88,10 +160,10 @@ class StationaryEncoder:
     """
 
     def __init__(self, energy: Energy, H: Tensor, multipliers: Tensor):
-        self.H = H
+        self.H = starting_points(H)
         self.eta = energy.eta
         self.slices = energy.slices
-        self.first = FirstLayer(energy, H)
+        self.first = first_layer(energy, H)
         self.deep: Sequence[Coupling] = couplings(energy, H)
         values, vectors = torch.linalg.eigh(-multipliers)
         scale = values.abs().max().clamp_min(torch.finfo(values.dtype).tiny)
@@ -102,10 +174,10 @@ class StationaryEncoder:
         self.M = (kept @ vectors.T).to(H.dtype)
         self.scale = scale.item()
 
-    def encode(self, k: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given by their kernel values with the training samples, m×n."""
-        t = self.first.scores(k)
-        nearest = self.first.nearest(k, 2)
+    def encode(self, rows: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
+        """Return the codes of points given as `first_rows` gives them."""
+        t = self.first.scores(rows)
+        nearest = self.first.nearest(rows, 2)
         codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
         if not ambiguity:
             return Encoding(codes, residual, None)
@@ -248,13 +320,14 @@ class ProjectionEncoder:
     """
 
     def __init__(self, energy: Energy, H: Tensor, lam: Sequence[float]):
+        self.own = energy.slices[0]
         self.weights = [1.0 / (weight * eta) for weight, eta in zip(lam, energy.eta, strict=True)]
-        self.first = FirstLayer(energy, H)
+        self.first = first_layer(energy, H)
         self.deep = couplings(energy, H)
 
-    def encode(self, k: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given by their kernel values with the training samples, m×n."""
-        codes = [self.weights[0] * self.first.scores(k)]
+    def encode(self, rows: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
+        """Return the codes of points given as `first_rows` gives them."""
+        codes = [self.weights[0] * self.first.scores(rows)]
         for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
             codes.append(weight * coupling.gradient_own(codes[-1]))
         z = torch.cat(codes, dim=1)
@@ -263,4 +336,4 @@ class ProjectionEncoder:
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes."""
-        return codes[:, : self.first.H1.shape[1]] / self.weights[0]
+        return codes[:, self.own] / self.weights[0]

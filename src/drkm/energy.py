@@ -17,7 +17,7 @@ from torch import Tensor
 from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram
-from drkm.kernels import Isotropic, Kernel, Pairwise
+from drkm.kernels import Kernel, Pairwise
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -98,7 +98,7 @@ class Energy:
     def relative_widths(self) -> list[float | None]:
         """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
         return [
-            float(kernel.sigma2) * self.n / (2.0 * size) if isinstance(kernel, Isotropic) else None
+            float(kernel.sigma2) * self.n / (2.0 * size) if kernel.has_bandwidth else None  # type: ignore[attr-defined]
             for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
         ]
 
@@ -201,6 +201,8 @@ class Energy:
             operator = self.moving(layer, H)
         elif isinstance(self.first, ExponentGram):
             return -0.5 / self.eta[layer] * self.first.parameter_sum(H[:, self.slices[layer]])
+        elif isinstance(self.first_uncentered, MovingGram):
+            operator = Centered(self.first_uncentered) if self.center else self.first_uncentered
         else:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from torch import Tensor
 
 from drkm import inputs, io, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
-from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
-from drkm.kernels import RBF, Isotropic, Kernel, Precomputed
-from drkm.preimage import Components, PreImage, preimage
+from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder, first_rows
+from drkm.kernels import RBF, Isotropic, Kernel, NystroemFeatures, Precomputed
+from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
 from drkm.progress import ProgressBar
 from drkm.summary import summary as summarise
 from drkm.training import Trained, train
@@ -104,6 +105,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Lagrange multipliers Λ of HᵀH = I.
     eigenvalues_ : list of arrays
         For each layer the diagonal of H_lᵀK_lH_l: the eigenvalues of kernel PCA for one layer.
+    approximation_errors_ : list of float or None
+        For each layer an estimate of the relative error of an approximate kernel: the part of the trace that Nyström
+        features miss, or the root mean square error of kernel values by Fourier features; None for an exact kernel.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -357,9 +361,16 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return summarise(self._trained, self.n_features_in_, self._axes, undetermined)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one safetensors file; `drkm.load` reads it."""
+        """Write the fitted model to one safetensors file; `drkm.load` reads it.
+
+        Where processes share the samples all of them must call this: the first one gathers the samples and their codes
+        and writes the file, as if it had held them all.
+        """
         check_is_fitted(self)
-        io.save(self, path)
+        energy = self._trained.energy
+        shared = energy.rows < energy.n
+        with energy.strategy.sharing(energy.X, "save", None) if shared else nullcontext():
+            io.save(self, path)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the codes: layer1_0, layer1_1, …"""
@@ -385,6 +396,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self._lam = tuple(lam)
         self._rotation = rotation.to(result.H)
         self._codes = result.H @ self._rotation
+        self._sums = component_sums(energy, self._codes)
         self._encoder: StationaryEncoder | ProjectionEncoder
         if self.encoder == "stationary":
             self._encoder = StationaryEncoder(energy, result.H, trained.multipliers)
@@ -404,6 +416,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.kernels_ = energy.kernels
         self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
         self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
+        self.approximation_errors_ = list(trained.errors)
 
     def _read(self, X: Any) -> Tensor:
         """Return new samples in the precision and on the device of the model."""
@@ -419,9 +432,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return codes.to(self._codes)
 
     def _kernel_rows(self, points: Tensor) -> Tensor:
-        energy = self._trained.energy
-        with torch.no_grad():
-            k = energy.kernels[0](points, energy.X)
+        k = first_rows(self._trained.energy, points)
         if not torch.isfinite(k).all():
             bad = int((~torch.isfinite(k)).any(dim=1).sum())
             raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
@@ -436,15 +447,16 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return Encoding(codes, torch.cat([part.residual for part in parts]), ambiguous)
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
-        energy = self._trained.energy
-        gram = energy.first_uncentered
-        H = self._codes[:, columns]
-        return Components(energy.kernels[0], energy.X, H, center=energy.center, normalized=normalized, gram=gram)
+        sums = None if self._sums is None else self._sums[:, [*columns, -1]]
+        return components_of(self._trained.energy, self._codes[:, columns], sums, normalized=normalized)
 
     def _preimage_method(self, method: str | None = None) -> str:
         if method is not None:
             return method
-        return "fixed-point" if isinstance(self.kernels_[0], Isotropic) else "gradient"
+        first = self.kernels_[0]
+        # Nyström features have the pre-images of the kernel that they approximate.
+        first = first.kernel if isinstance(first, NystroemFeatures) else first
+        return "fixed-point" if isinstance(first, Isotropic) else "gradient"
 
     def _preimages_of_codes(self, codes: Tensor) -> PreImage:
         scores = self._encoder.scores_of(codes @ self._rotation.T)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from drkm import kernels, storage
+from drkm import kernels, reduction, storage
 from drkm.energy import Energy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.solvers import Result, Status
-from drkm.training import Trained
+from drkm.training import Trained, layer_traces
 
 if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
@@ -38,6 +38,7 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
+APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
 
 
@@ -45,11 +46,16 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
     """Write a fitted model."""
     trained = model._trained
     energy, result = trained.energy, trained.result
-    tensors: dict[str, Tensor] = {"X": energy.X, "H": result.H, "multipliers": trained.multipliers}
+    samples = {"X": reduction.gather(energy.X), "H": reduction.gather(result.H)}
+    if not reduction.is_first():
+        return
+    tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
     for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
     for layer, kernel in enumerate(energy.kernels):
+        if isinstance(kernel, Approximation):
+            tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
     chosen = model.get_params(deep=False)
@@ -70,6 +76,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
         "kind_of_array": "torch" if isinstance(model.codes_, Tensor) else "numpy",
         "objectives": trained.objectives,
+        "errors": trained.errors,
         "result": {
             "objective": result.objective,
             "feasibility": result.feasibility,
@@ -139,6 +146,8 @@ def _rebuild(
         [tensors[f"rotation{layer}"] for layer in range(count)],
         [tensors[f"eigenvalues{layer}"] for layer in range(count)],
         header["objectives"],
+        header.get("errors", [None] * count),
+        layer_traces(energy, H),
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:
@@ -174,6 +183,8 @@ def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
+    if isinstance(kernel, Approximation):
+        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
     return {"type": type(kernel).__name__, "parameters": kernel.parameters}
 
 
@@ -183,6 +194,11 @@ def _kernel(
     known = {kind.__name__: kind for kind in kernels.NAMES.values()}
     if entry["type"] in known:
         return known[entry["type"]](**entry["parameters"])
+    if entry["type"] in APPROXIMATIONS:
+        inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
+        prefix = f"kernel{layer}."
+        arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        return APPROXIMATIONS[entry["type"]](inner, **arrays)
     if entry["type"] != "FeatureMap":
         raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
     if layer + 1 not in feature_maps:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from drkm.energy import Energy
-from drkm.kernels import FeatureMap, Isotropic
+from drkm.kernels import FeatureMap
 
 #: A learned σ² stays within this factor of where it began.
 RANGE = 1e4
@@ -21,7 +21,7 @@ RANGE = 1e4
 
 def learnable_layers(energy: Energy) -> list[int]:
     """Return the layers (counted from 0) whose kernels have a bandwidth."""
-    return [layer for layer, kernel in enumerate(energy.kernels) if isinstance(kernel, Isotropic)]
+    return [layer for layer, kernel in enumerate(energy.kernels) if kernel.has_bandwidth]
 
 
 def trainable_layers(energy: Energy) -> list[int]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from drkm import axes, gram, kernels, solvers, starts
 from drkm.checkpoint import Checkpoint
 from drkm.gram import Strategy
-from drkm.kernels import Isotropic, Kernel
+from drkm.kernels import Kernel
 from drkm.solvers import Penalty, Solver
 from drkm.training import Plan
 
@@ -33,7 +33,7 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     lam = per_layer("lam", parameters["lam"], layers)
     learn_bandwidth = boolean("learn_bandwidth", parameters["learn_bandwidth"])
     chosen = layer_kernels(parameters["kernel"], layers)
-    if learn_bandwidth and not any(isinstance(kernel, Isotropic) for kernel in chosen):
+    if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     one_of("axes", parameters["axes"], axes.NAMES)
     one_of("encoder", parameters["encoder"], ENCODERS)

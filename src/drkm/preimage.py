@@ -16,10 +16,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm._descent import Evaluation, Minima, minimise
 from drkm._residual import blocks, residual_of
+from drkm.energy import Energy
 from drkm.gram import Centered, FeatureGram, Gram, StoredGram, Strategy, SweptGram
-from drkm.kernels import Explicit, Isotropic, Kernel, Pairwise, Precomputed
+from drkm.gram.features import feature_sums
+from drkm.kernels import Explicit, Isotropic, Kernel, NystroemFeatures, Pairwise, Precomputed
 
 METHODS = ("fixed-point", "gradient", "ridge")
 #: rows handled together; their kernel values are formed and used in smaller blocks
@@ -45,6 +48,12 @@ class Components:
         False gives the paper's β, without the factor (HᵀKH)⁺.
     gram : Gram or Strategy, optional
         The operator of K_1, or how to form it; by default it is applied without being stored.
+    mean_weights : Tensor of shape (n,), optional
+        With `center`: coefficients of the mean that is added back; by default all points count alike, and the
+        coefficients H are centred here. Given, H is taken as centred.
+    reader : Tensor of shape (D, c), optional
+        What turns the rows given to `scores` into inner products with the components: H for kernel values with the
+        points (the default), H_CᵀΦ, transposed, for features.
 
     Attributes
     ----------
@@ -65,6 +74,8 @@ class Components:
         center: bool = False,
         normalized: bool = True,
         gram: Gram | Strategy | None = None,
+        mean_weights: Tensor | None = None,
+        reader: Tensor | None = None,
     ):
         if H.ndim != 2 or len(H) != len(X):
             raise ValueError(
@@ -75,16 +86,19 @@ class Components:
         self.kernel, self.X = kernel, X
         self.center, self.normalized = center, normalized
         self.n, self.c = H.shape
-        self.H = H - H.mean(dim=0) if center else H
-        operator = _operator(kernel, X, gram)
+        self.H = H - H.mean(dim=0) if center and mean_weights is None else H
+        self.mean_weights = H.new_full((self.n,), 1.0 / self.n) if mean_weights is None else mean_weights
+        self._reader = self.H if reader is None else reader
+        operator = self._operator = _operator(kernel, X, gram)
+        self._features: Tensor | None = None
         self.diagonal = operator.diagonal()
         self.KH, self.mean_row = self.H, None
         if center:
-            block = torch.cat([self.H, H.new_full((self.n, 1), 1.0 / self.n)], dim=1)
+            block = torch.cat([self.H, self.mean_weights[:, None]], dim=1)
             product = operator.matmul(block)
             self.KH, self.mean_row = product[:, :-1].contiguous(), product[:, -1].contiguous()
             self.mean_scores = self.H.T @ self.mean_row
-            self.mean_norm2 = float(self.mean_row.mean())
+            self.mean_norm2 = float(self.mean_row @ self.mean_weights)
         else:
             self.KH = operator.matmul(self.H.contiguous())
             self.mean_scores, self.mean_norm2 = H.new_zeros(self.c), 0.0
@@ -93,10 +107,14 @@ class Components:
         self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
 
     def scores(self, k_rows: Tensor) -> Tensor:
-        """Return t = H_Cᵀk (m×c) from raw kernel rows k_1(x*, X) (m×n), centred if the components are."""
-        if k_rows.ndim != 2 or k_rows.shape[1] != self.n:
-            raise ValueError(f"k_rows: expected {self.n} columns, one a training point, got {tuple(k_rows.shape)}")
-        return k_rows @ self.H - self.mean_scores
+        """Return t = H_Cᵀk (m×c) from raw kernel rows k_1(x*, X) (m×n), centred if the components are.
+
+        With a `reader` of features, from the rows φ_1(x*).
+        """
+        width = len(self._reader)
+        if k_rows.ndim != 2 or k_rows.shape[1] != width:
+            raise ValueError(f"k_rows: expected {width} columns, one a training point, got {tuple(k_rows.shape)}")
+        return k_rows @ self._reader - self.mean_scores
 
     def coordinates(self, k_rows: Tensor) -> Tensor:
         """Return the coefficients a (m×c) of the projections Σ_c a_c v_c, from raw kernel rows k_1(x*, X)."""
@@ -115,7 +133,7 @@ class Components:
     def weights(self, coordinates: Tensor) -> Tensor:
         """Return β (m×n), whose Σ_i β_i φ_1(x_i) is the projection with the mean added back."""
         beta = coordinates @ self.H.T
-        return beta + 1.0 / self.n if self.center else beta
+        return beta + self.mean_weights if self.center else beta
 
     def norm2(self, coordinates: Tensor) -> Tensor:
         """Return the squared norm of each projection, the mean included."""
@@ -124,11 +142,23 @@ class Components:
 
     def residual(self, points: Tensor, coordinates: Tensor) -> Tensor:
         """Return ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² of each point against the projection in the same row."""
+        if isinstance(self.kernel, Explicit):
+            with torch.no_grad():
+                return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
         cross = points.new_empty(len(points))
         for rows in blocks(len(points), self.n, self.X):
             k = self.kernel(points[rows], self.X)
             cross[rows] = (k * self.weights(coordinates[rows])).sum(dim=1)
         return (self.kernel.diagonal(points) - 2 * cross + self.norm2(coordinates)).clamp(min=0)
+
+    def projected_features(self, coordinates: Tensor) -> Tensor:
+        """Return the projections themselves (m×D), for a kernel of explicit features."""
+        if self._features is None:
+            assert isinstance(self.kernel, Explicit)
+            block = torch.cat([self.H, self.mean_weights[:, None]], dim=1)
+            self._features = feature_sums(self._operator, self.kernel, self.X, block).T
+        projection = coordinates @ self._features[:-1]
+        return projection + self._features[-1] if self.center else projection
 
     def nearest_training_point(self, coordinates: Tensor) -> tuple[Tensor, Tensor]:
         """Return the training point of smallest residual and that residual, for each projection."""
@@ -141,6 +171,61 @@ class Components:
         for rows in blocks(len(coordinates), self.n, self.X):
             best[rows], index[rows] = (augmented[rows] @ table).min(dim=1)
         return index, (best + self.norm2(coordinates)).clamp(min=0)
+
+
+def component_sums(energy: Energy, H: Tensor) -> Tensor | None:
+    """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
+
+    It is all that pre-images need of the samples; None for kernels without explicit features.
+    """
+    kernel = energy.kernels[0]
+    if not isinstance(kernel, Explicit):
+        return None
+    block = torch.cat([_centered(energy, H), torch.full_like(H[:, :1], 1.0 / energy.n)], dim=1)
+    return feature_sums(energy.first_uncentered, kernel, energy.X, block)
+
+
+def _centered(energy: Energy, H: Tensor) -> Tensor:
+    return H - reduction.mean(H) if energy.center else H
+
+
+def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized: bool = True) -> Components:
+    """Return components of a trained model, which take new points as `encoder.first_rows` gives them.
+
+    `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
+    by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
+    with the kernel itself, without the samples.
+    """
+    kernel, gram, center = energy.kernels[0], energy.first_uncentered, energy.center
+    if sums is None:
+        return Components(kernel, energy.X, H, center=center, normalized=normalized, gram=gram)
+    reader = sums[:, :-1].contiguous()
+    if isinstance(kernel, NystroemFeatures):
+        on_landmarks = kernel.factor @ sums
+        return Components(
+            kernel.kernel,
+            kernel.landmarks,
+            on_landmarks[:, :-1].contiguous(),
+            center=center,
+            normalized=normalized,
+            mean_weights=on_landmarks[:, -1].contiguous(),
+            reader=reader,
+        )
+    if energy.rows < energy.n:
+        raise ValueError(
+            "gram: pre-images of samples that processes share need Nyström features in the first layer, "
+            f"got {kernel.describe()}"
+        )
+    return Components(
+        kernel,
+        energy.X,
+        _centered(energy, H),
+        center=center,
+        normalized=normalized,
+        gram=gram,
+        mean_weights=torch.full_like(H[:, 0], 1.0 / energy.n),
+        reader=reader,
+    )
 
 
 @dataclass(frozen=True)
@@ -254,8 +339,8 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             f'got {name}; use method="gradient" or "ridge"'
         )
     function = residual_of(components)
-    rms = (components.X - components.X.mean(dim=0)).square().sum(dim=1).mean().sqrt().item()
-    scale = float(kernel.sigma2) ** 0.5 if isinstance(kernel, Isotropic) else rms or 1.0
+    rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
+    scale = float(kernel.sigma2) ** 0.5 if kernel.has_bandwidth else rms or 1.0  # type: ignore[attr-defined]
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:

@@ -22,12 +22,12 @@ class ProcessLost(RuntimeError):
 
 
 class ProcessShards:
-    """What `drkm.reduction` asks for, from a process group of its own.
+    """What `drkm.reduction` asks for, from a process group.
 
     Parameters
     ----------
     group : ProcessGroup, optional
-        Whose processes share the samples; by default all of `torch.distributed`.
+        Whose processes share the samples; by default all of `torch.distributed`, in a group made for this purpose.
     rows : int
         Number of samples that this process holds.
     device : torch.device
@@ -48,17 +48,12 @@ class ProcessShards:
         self.checkpoint = checkpoint
         #: whether this process was asked to stop; the next decision that all take together tells the others
         self.interrupted = False
-        ranks = dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
-        self.rank, self.size = ranks.index(dist.get_rank()), len(ranks)
-        # A group of our own has our time limit, and closing it after a failure tells the others, whatever the
-        # caller's group is doing.
-        self._group = self._carefully(
-            dist.new_group,
-            ranks,
-            timeout=timedelta(seconds=timeout),
-            backend="nccl" if device.type == "cuda" else "gloo",
-            use_local_synchronization=True,
-        )
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self._group, self._is_own = group, group is None
+        if self._is_own:
+            # It has our time limit, and closing it after a failure tells the others, whatever else is going on.
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
         self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
 
     def total(self, own: Tensor) -> Tensor:
@@ -69,6 +64,12 @@ class ProcessShards:
         """Return the largest over processes, entry by entry."""
         return self._reduce(own, dist.ReduceOp.MAX)
 
+    def of_first(self, own: Tensor) -> Tensor:
+        """Return what the first process has."""
+        sent = self._copy(own)
+        self._carefully(dist.broadcast, sent, group=self._group, group_src=0)
+        return sent.to(own.device)
+
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, of which each holds the given number."""
         padded = torch.zeros(max(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
@@ -78,7 +79,9 @@ class ProcessShards:
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
 
     def close(self) -> None:
-        """Leave the group; whoever still waits for this process learns that it is gone."""
+        """Leave a group of our own; whoever still waits for this process learns that it is gone."""
+        if not self._is_own:
+            return
         with suppress(RuntimeError, ValueError, AssertionError):
             dist.destroy_process_group(self._group)
 
@@ -90,10 +93,14 @@ class ProcessShards:
         )
 
     def _reduce(self, own: Tensor, operation: Any) -> Tensor:
-        sent = own.to(self.device)
-        sent = sent.clone(memory_format=torch.contiguous_format) if sent is own else sent.contiguous()
+        sent = self._copy(own)
         self._carefully(dist.all_reduce, sent, op=operation, group=self._group)
         return sent.to(own.device)
+
+    def _copy(self, own: Tensor) -> Tensor:
+        """Return a copy that may be overwritten, where the group exchanges."""
+        sent = own.to(self.device)
+        return sent.clone(memory_format=torch.contiguous_format) if sent is own else sent.contiguous()
 
     def _carefully(self, collective: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:

@@ -36,6 +36,9 @@ class Shards(Protocol):
     def maximum(self, own: Tensor) -> Tensor:
         """Return the largest over processes, entry by entry."""
 
+    def of_first(self, own: Tensor) -> Tensor:
+        """Return what the first process has."""
+
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, of which each holds the given number."""
 
@@ -118,10 +121,32 @@ def rows_at(A: Tensor, index: Tensor) -> Tensor:
     return total(chosen)
 
 
+def spread_rows(A: Tensor, most: int) -> Tensor:
+    """Return at most so many of all samples, evenly spaced, on every process."""
+    n = samples(len(A))
+    if n <= most:
+        return gather(A)
+    # In float64: float32 cannot count beyond 2²⁴.
+    index = torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
+    return rows_at(A, index.to(A.device))
+
+
+def of_first(own: Tensor) -> Tensor:
+    """Return what the first process has, for small results that rounding might make different elsewhere."""
+    shards = current()
+    return own if shards is None else shards.of_first(own)
+
+
 def agreed(number: float) -> float:
     """Return the largest that any process has, for clocks and decisions that all must read alike."""
     shards = current()
     return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
+
+
+def is_first() -> bool:
+    """Return whether this process is the one that writes what all share."""
+    shards = current()
+    return shards is None or shards.rank == 0
 
 
 def interrupted() -> bool:

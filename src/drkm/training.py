@@ -14,7 +14,7 @@ from drkm import learning, reduction, starts, stiefel
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Approximation, FeatureMap, Kernel
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -56,6 +56,10 @@ class Trained:
     eigenvalues: list[Tensor]
     #: energies of all starts
     objectives: list[float]
+    #: relative errors of approximate kernels, None for exact ones
+    errors: list[float | None]
+    #: trace of the Gram matrix of each layer
+    traces: list[float]
 
 
 def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
@@ -63,6 +67,8 @@ def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Traine
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if reduction.current() and learning.trainable_layers(energy):
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
     best: Result | None = None
     kernels = energy.kernels
     best_kernels = kernels
@@ -101,15 +107,28 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives))
+    inputs = [energy.X, *energy.split(H)]
+    errors = [
+        k.error(points) if isinstance(k, Approximation) else None
+        for k, points in zip(energy.kernels, inputs, strict=False)
+    ]
+    multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
+    return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)
+
+
+def layer_traces(energy: Energy, H: Tensor) -> list[float]:
+    """Return the trace of the Gram matrix of each layer."""
+    own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
+    return reduction.total(torch.stack(own)).tolist()
 
 
 def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
-    """Return the kernels with numbers for parameters."""
+    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that."""
     kernels = []
     points = X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
-        kernels.append(kernel.resolve(points, layer=layer))
+        resolved = kernel.resolve(points, layer=layer)
+        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = reduction.eye(len(X), size, like=X)
     return kernels

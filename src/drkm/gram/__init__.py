@@ -3,16 +3,24 @@
 from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
 from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
+from drkm.gram.fourier import Fourier
+from drkm.gram.nystroem import Nystroem
+from drkm.gram.sharded import Sharded
 from drkm.gram.sweep import SweptGram
+from drkm.gram.waves import FourierGram
 
 __all__ = [
     "Centered",
     "Dense",
     "ExponentGram",
     "FeatureGram",
+    "Fourier",
+    "FourierGram",
     "Gram",
     "MovingGram",
+    "Nystroem",
     "RememberedDistances",
+    "Sharded",
     "StoredGram",
     "Strategy",
     "Sums",
@@ -20,7 +28,7 @@ __all__ = [
     "by_name",
 ]
 
-NAMES: dict[str, type[Strategy]] = {"dense": Dense}
+NAMES: dict[str, type[Strategy]] = {"dense": Dense, "nystroem": Nystroem, "fourier": Fourier, "sharded": Sharded}
 
 
 def by_name(name: str) -> Strategy:

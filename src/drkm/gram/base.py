@@ -68,6 +68,13 @@ class MovingGram(Gram):
 class Strategy(ABC):
     """How Gram matrices are formed: the object behind the estimator's parameter `gram`."""
 
+    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+        """Return the kernel that the model is to have in a layer: the one given, or explicit features in its place.
+
+        `points` are the samples for layer 1 and any n×s matrix with orthonormal columns above it.
+        """
+        return kernel
+
     @abstractmethod
     def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
         """Return the operator of the first layer, whose points are the samples."""

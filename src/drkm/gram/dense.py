@@ -7,7 +7,8 @@ from torch import Tensor
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
-from drkm.kernels import Explicit, Isotropic, Kernel, Pairwise
+from drkm.gram.waves import FourierGram
+from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, Pairwise
 
 
 class StoredGram(Gram):
@@ -43,6 +44,8 @@ class Dense(Strategy):
         """Return the operator of a deep layer."""
         if isinstance(kernel, Pairwise):
             return SweptGram(kernel, points)
+        if isinstance(kernel, FourierFeatures):
+            return FourierGram(kernel, points)
         if isinstance(kernel, Explicit):
             return FeatureGram(kernel, points)
         raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")

@@ -6,8 +6,11 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.gram.base import MovingGram, Sums
+from drkm.gram.base import Gram, MovingGram, Sums
 from drkm.kernels import Explicit
+
+#: rows whose features are computed at once where they are not kept
+ROWS = 4096
 
 
 class FeatureGram(MovingGram):
@@ -17,8 +20,7 @@ class FeatureGram(MovingGram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        with torch.no_grad():
-            self.phi = kernel.features(points)
+        self.phi = kernel.table(points)
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
@@ -56,5 +58,16 @@ class FeatureGram(MovingGram):
         return d_phi @ AtPhi.T + phi @ d_AtPhi.T, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
-        """Return 0: explicit kernels have no bandwidth."""
-        return 0.0
+        """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        with torch.no_grad():
+            return self.kernel.parameter_sum(self.points, A)
+
+
+def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Tensor:
+    """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
+    if isinstance(gram, FeatureGram):
+        return reduction.total(gram.phi.T @ A)
+    with torch.no_grad():
+        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
+        own: Tensor = sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[assignment]
+        return reduction.total(own)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from drkm.gram.base import Gram, MovingGram, Strategy
-from drkm.gram.dense import Dense
+from drkm.gram.nystroem import Nystroem
 from drkm.kernels import Explicit, Kernel
 
 
@@ -24,25 +24,35 @@ class Sharded(Strategy):
     Parameters
     ----------
     inner : Strategy, optional
-        Which features each process computes for its own rows.
+        Which features each process computes for its own rows; by default `Nystroem()`.
     group : torch.distributed.ProcessGroup, optional
-        Whose processes share the samples; by default all of `torch.distributed`.
+        Whose processes share the samples; by default all of `torch.distributed`, in a group made for each fit.
     timeout : float
-        Seconds after which a process that does not answer counts as lost.
+        Seconds after which a process that does not answer counts as lost; a given group has its own limit.
     """
 
     def __init__(self, inner: Strategy | None = None, group: Any = None, timeout: float = 1800.0):
-        self.inner = Dense() if inner is None else inner
+        self.inner = Nystroem() if inner is None else inner
         self.group = group
         self.timeout = timeout
 
+    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+        """Return the explicit features that the model has in a layer."""
+        chosen = self.inner.approximate(kernel, points, layer=layer)
+        if not isinstance(chosen, Explicit):
+            raise ValueError(
+                f"gram: processes can share kernels of explicit features alone, got {type(kernel).__name__} in layer "
+                f"{layer}, which {type(self.inner).__name__} does not turn into features"
+            )
+        return chosen
+
     def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
         """Return the operator of the first layer."""
-        return self.inner.fixed(_explicit(kernel), points)
+        return self.inner.fixed(kernel, points)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
-        return self.inner.moving(_explicit(kernel), points)
+        return self.inner.moving(kernel, points)
 
     def sharing(
         self, X: Tensor, settings: str, checkpoint: str | os.PathLike[str] | None
@@ -52,9 +62,3 @@ class Sharded(Strategy):
 
         digest = hashlib.sha256(settings.encode()).hexdigest()
         return sharing(self.group, X, digest, timeout=self.timeout, checkpoint=checkpoint)
-
-
-def _explicit(kernel: Kernel) -> Kernel:
-    if not isinstance(kernel, Explicit):
-        raise ValueError(f'gram: "sharded" needs kernels of explicit features, got {kernel.describe()}')
-    return kernel

@@ -65,6 +65,11 @@ class Kernel(ABC):
         """Return a copy with some parameters replaced."""
         return replace(self, **parameters)  # type: ignore[type-var]
 
+    @property
+    def has_bandwidth(self) -> bool:
+        """Whether the kernel has a width σ² that can be learned, widened, and compared with the spread of points."""
+        return "sigma2" in self.learnable
+
 
 class Pairwise(Kernel):
     """A kernel f(e) of an exponent e that is one matrix product of augmented points.
@@ -116,6 +121,11 @@ class Isotropic(Pairwise):
         from drkm.kernels.bandwidth import resolve_bandwidth
 
         return self.with_parameters(sigma2=resolve_bandwidth(self.sigma2, points, layer=layer))  # type: ignore[return-value]
+
+    @property
+    @abstractmethod
+    def spectral_degrees(self) -> float:
+        """Degrees of freedom of the multivariate t distribution that is the spectral density; inf is a Gaussian."""
 
     @property
     def pull_scale(self) -> float:
@@ -172,6 +182,11 @@ class Explicit(Kernel):
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row."""
 
+    def table(self, points: Tensor) -> Tensor:
+        """Return φ of many points, to keep; without gradients."""
+        with torch.no_grad():
+            return self.features(points)
+
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the map V ↦ ∂⟨φ(x), V⟩/∂x."""
         backward = torch.func.vjp(self.features, x)[1]
@@ -184,3 +199,7 @@ class Explicit(Kernel):
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ‖φ(x)‖²."""
         return self.features(x).square().sum(dim=1)
+
+    def parameter_sum(self, points: Tensor, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ²: 0 without a bandwidth."""
+        return 0.0

@@ -28,6 +28,11 @@ class Laplacian(Isotropic):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
 
+    @property
+    def spectral_degrees(self) -> float:
+        """1: a Cauchy distribution."""
+        return 1.0
+
     def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return exp(-a) and its derivatives in e = -a²/2."""
         a = distance(exponent)

@@ -33,6 +33,11 @@ class Matern(Isotropic):
         if self.nu not in (1.5, 2.5):
             raise ValueError(f"nu: got {self.nu!r}, allowed are 1.5 and 2.5")
 
+    @property
+    def spectral_degrees(self) -> float:
+        """2ν."""
+        return 2 * self.nu
+
     def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return f and its derivatives in e = -a²/(4ν)."""
         a = math.sqrt(2 * self.nu) * distance(exponent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -25,6 +26,11 @@ class RBF(Isotropic):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
+
+    @property
+    def spectral_degrees(self) -> float:
+        """inf: a Gaussian."""
+        return math.inf
 
     def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return exp(e), which is its own derivative."""

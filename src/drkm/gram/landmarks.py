@@ -1,0 +1,86 @@
+"""Which points a Nyström approximation looks through."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm import reduction
+from drkm.kernels import Pairwise
+
+NAMES = ("uniform", "kmeans", "rpcholesky")
+#: k-means and pivoted Cholesky look at this many samples a landmark, drawn uniformly where there are more
+CANDIDATES = 10
+#: kernel values are good to this many rounding errors
+ROUNDING = 100
+#: pivots proposed at once
+BLOCK = 100
+
+
+def choose_landmarks(name: str, kernel: Pairwise, X: Tensor, m: int, random_state: int) -> Tensor:
+    """Return m points (all samples if there are no more than that)."""
+    n = reduction.samples(len(X))
+    if m >= n:
+        return reduction.gather(X).clone()
+    rng = np.random.default_rng(random_state)
+    if name == "uniform":
+        return _drawn(X, m, rng)
+    candidates = _drawn(X, min(n, CANDIDATES * m), rng)
+    if name == "kmeans":
+        return reduction.of_first(_centres(candidates, m, int(rng.integers(2**31))))
+    return candidates[pivots(kernel, candidates, m, rng)]
+
+
+def _drawn(X: Tensor, count: int, rng: np.random.Generator) -> Tensor:
+    """Return rows drawn without replacement, in their own order."""
+    index = np.sort(rng.choice(reduction.samples(len(X)), count, replace=False))
+    return reduction.rows_at(X, torch.from_numpy(index).to(X.device))
+
+
+def _centres(X: Tensor, m: int, seed: int) -> Tensor:
+    from sklearn.cluster import MiniBatchKMeans
+
+    means = MiniBatchKMeans(m, batch_size=max(1024, 2 * m), n_init=1, max_iter=20, random_state=seed)
+    return torch.from_numpy(means.fit(X.cpu().numpy()).cluster_centers_).to(X)
+
+
+def pivots(kernel: Pairwise, X: Tensor, m: int, rng: np.random.Generator) -> Tensor:
+    """Return the indices of at most m pivots of a randomly pivoted partial Cholesky factorisation of K(X).
+
+    A pivot is drawn with a probability proportional to what is left of its diagonal entry (Chen, Epperly, Tropp and
+    Webber). Proposals are drawn in blocks and thinned by rejection, which leaves their distribution as if they were
+    drawn one by one. Fewer than m are returned where nothing is left to be approximated.
+    """
+    left = kernel.diagonal(X).double()
+    rounding = ROUNDING * torch.finfo(X.dtype).eps
+    negligible, jitter = rounding * float(left.sum()), rounding * float(left.max())
+    factor = torch.zeros(len(X), m, dtype=torch.float64, device=X.device)
+    chosen: list[int] = []
+    while len(chosen) < m and float(left.sum()) > negligible:
+        weights = left.cpu().numpy()
+        proposed = rng.choice(len(X), min(BLOCK, m - len(chosen)), p=weights / weights.sum())
+        done = factor[:, : len(chosen)]
+        index = torch.from_numpy(proposed).to(X.device)
+        block = kernel(X[index], X[index]).double() - done[index] @ done[index].T
+        new = index[_accepted(block.cpu().numpy(), rng)]
+        columns = kernel(X, X[new]).double() - done @ done[new].T
+        corner = 0.5 * (columns[new] + columns[new].T)
+        corner.diagonal().add_(jitter)
+        fresh = torch.linalg.solve_triangular(torch.linalg.cholesky(corner), columns.T, upper=False).T
+        factor[:, len(chosen) : len(chosen) + len(new)] = fresh
+        left = (left - fresh.square().sum(dim=1)).clamp_(min=0)
+        left[new] = 0
+        chosen += new.tolist()
+    return torch.tensor(chosen, device=X.device)
+
+
+def _accepted(block: np.ndarray, rng: np.random.Generator) -> list[int]:
+    """Return which proposals stay, each with the share of its diagonal that the accepted ones before it leave."""
+    first, kept = block.diagonal().copy(), []
+    block = block.copy()
+    for i in range(len(block)):
+        if first[i] > 0 and rng.random() * first[i] < block[i, i]:
+            kept.append(i)
+            block -= np.outer(block[:, i], block[i]) / block[i, i]
+    return kept

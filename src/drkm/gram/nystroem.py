@@ -1,0 +1,67 @@
+"""The strategy of Nyström features in the first layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.checks import check_count
+from drkm.gram.dense import Dense
+from drkm.gram.fourier import Fourier
+from drkm.gram.landmarks import NAMES, choose_landmarks
+from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
+
+
+@dataclass(frozen=True)
+class Nystroem(Strategy):
+    """Replace the first kernel by Nyström features at m landmarks, and the deep ones by what `deep` makes of them.
+
+    A gradient costs O(n·m), an encoding O(m). With m ≥ n the first layer is exact.
+
+    Parameters
+    ----------
+    m : int
+        Number of landmarks.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}
+        Samples drawn uniformly; centres of k-means; or samples drawn by randomly pivoted Cholesky, which prefers those
+        that the ones before leave poorly approximated.
+    deep : Strategy
+        Strategy of the deep layers: `Fourier()`, whose cost grows with n, or an exact one, whose cost grows with n².
+    random_state : int
+        Seed of the landmarks.
+    """
+
+    m: int = 2000
+    landmarks: str = "uniform"
+    deep: Strategy = field(default_factory=Fourier)
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("m", self.m, 1)
+        check_count("random_state", self.random_state, 0)
+        if self.landmarks not in NAMES:
+            raise ValueError(f"landmarks: got {self.landmarks!r}, allowed are {', '.join(NAMES)}")
+        if not isinstance(self.deep, Strategy):
+            raise TypeError(f"deep: expected a drkm.gram object, got {self.deep!r}")
+
+    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+        """Return Nyström features of the first kernel, unless it has features of its own; the others as `deep` does."""
+        if layer > 1:
+            return self.deep.approximate(kernel, points, layer=layer)
+        if isinstance(kernel, Explicit):
+            return kernel
+        if not isinstance(kernel, Pairwise):
+            raise ValueError(
+                f"gram: Nyström features need a kernel that is a function of two points, got {type(kernel).__name__}"
+            )
+        return NystroemFeatures(kernel, choose_landmarks(self.landmarks, kernel, points, self.m, self.random_state))
+
+    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+        """Return the operator of the first layer, its features stored."""
+        return Dense().fixed(kernel, points)
+
+    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
+        """Return the operator of a deep layer."""
+        return self.deep.moving(kernel, points)

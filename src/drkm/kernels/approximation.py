@@ -1,0 +1,73 @@
+"""Kernels replaced by explicit features: φ(x)·φ(y) ≈ k(x, y) for some kernel k.
+
+An approximation is a kernel in its own right, the kernel of the model it is used in: training, encoding and
+pre-images need no more than its features, and sums over samples are done once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.kernels.base import Explicit, Kernel
+
+#: rows whose features are computed at once
+TABLE_ROWS = 4096
+
+
+class Approximation(Explicit):
+    """Explicit features of a kernel that has none of its own, or too many."""
+
+    #: the kernel that is approximated
+    kernel: Kernel
+
+    @property
+    def learnable(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What can be learned of the kernel that is approximated."""
+        return self.kernel.learnable
+
+    @property
+    def sigma2(self) -> float:
+        """Width of the kernel that is approximated."""
+        return float(self.kernel.sigma2)  # type: ignore[attr-defined]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the kernel that is approximated, and the number of features."""
+        return {**self.kernel.parameters, "features": self.count}
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of features."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> dict[str, Tensor]:
+        """The numbers that define the features, by the names of the constructor."""
+
+    @abstractmethod
+    def error(self, points: Tensor) -> float:
+        """Return an estimate of the relative error at these points."""
+
+    @abstractmethod
+    def describe_error(self, error: float) -> str:
+        """Say for people what an error means."""
+
+    def table(self, points: Tensor) -> Tensor:
+        """Return φ of many points, a few thousand rows at a time."""
+        return by_rows(self.features, points, self.count)
+
+
+def by_rows(function: Callable[[Tensor], Tensor], points: Tensor, columns: int) -> Tensor:
+    """Return a function of the rows of `points`, without gradients and without temporary arrays of their size."""
+    out = points.new_empty(len(points), columns)
+    with torch.no_grad():
+        for begin in range(0, len(points), TABLE_ROWS):
+            rows = slice(begin, begin + TABLE_ROWS)
+            out[rows] = function(points[rows])
+    return out

@@ -1,0 +1,123 @@
+"""Nyström features: a kernel seen through its values at a few landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from drkm import reduction
+from drkm.kernels.approximation import TABLE_ROWS, Approximation
+from drkm.kernels.base import Pairwise
+
+#: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
+CUT = 10
+#: rows on which the trace is compared
+ERROR_ROWS = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemFeatures(Approximation):
+    """φ(x) = k(x, Z) F with FFᵀ = K_ZZ⁺: the projection of k's own feature map on the span of m landmarks Z.
+
+    What the projection leaves out is positive semi-definite: K - ΦΦᵀ ⪰ 0, and the diagonal shows how much it is.
+
+    Parameters
+    ----------
+    kernel : Pairwise
+        The kernel that is approximated, with numbers for parameters.
+    landmarks : Tensor of shape (m, d)
+        Z.
+    factor : Tensor of shape (m, r), optional
+        F; by default from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned.
+    """
+
+    kernel: Pairwise
+    landmarks: Tensor = field(repr=False)
+    factor: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.factor is None:
+            object.__setattr__(self, "factor", inverse_root(self.kernel, self.landmarks))
+
+    @property
+    def count(self) -> int:
+        """r ≤ m."""
+        return self.factor.shape[1]
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        """Landmarks and factor."""
+        return {"landmarks": self.landmarks, "factor": self.factor}
+
+    def with_parameters(self, **parameters: float) -> NystroemFeatures:
+        """Return the features of another kernel at the same landmarks."""
+        kernel = self.kernel.with_parameters(**parameters)
+        assert isinstance(kernel, Pairwise)
+        return NystroemFeatures(kernel, self.landmarks)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return k(x, Z)F."""
+        return self.kernel(x, self.landmarks) @ self.factor
+
+    def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the map V ↦ ∂⟨φ(x), V⟩/∂x, in closed form."""
+        Z, kernel = self.landmarks, self.kernel
+        slope = kernel.jet(self._exponents(x), 1)[1]
+
+        def pull(V: Tensor) -> Tensor:
+            W = slope * (V @ self.factor.T)
+            own = W.sum(dim=1, keepdim=True) * x if kernel.is_isotropic else 0.0
+            return kernel.pull_scale * (W @ Z - own)
+
+        return pull
+
+    def parameter_sum(self, points: Tensor, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀK_nZ K_ZZ⁺ K_ZnA) with respect to log σ², by ∂e/∂log σ² = -e."""
+        if not self.has_bandwidth:
+            return 0.0
+        Z = self.landmarks
+        parts = [(points[i : i + TABLE_ROWS], A[i : i + TABLE_ROWS]) for i in range(0, len(points), TABLE_ROWS)]
+        own = sum((self.features(x).T @ a for x, a in parts), start=torch.zeros_like(self.factor[0, 0]))
+        B = self.factor @ reduction.total(own)
+        slopes = torch.stack([((self._width_slope(x) @ B) * a).double().sum() for x, a in parts])
+        across = float(reduction.total(slopes.sum()))
+        within = float(((self._width_slope(Z) @ B) * B).double().sum())
+        return 2 * across - within
+
+    def _exponents(self, x: Tensor) -> Tensor:
+        Z = self.landmarks
+        if self.kernel.is_isotropic:
+            mean = Z.mean(dim=0)
+            x, Z = x - mean, Z - mean
+        return self.kernel.factors(x)[0] @ self.kernel.factors(Z)[1].T
+
+    def _width_slope(self, x: Tensor) -> Tensor:
+        """Return ∂k(x, Z)/∂log σ²."""
+        exponent = self._exponents(x).clamp_(max=0)
+        return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
+
+    def error(self, points: Tensor) -> float:
+        """Return the part of the trace that is missed, on at most 5,000 rows."""
+        rows = reduction.spread_rows(points, ERROR_ROWS)
+        kept = self.table(rows).double().square().sum()
+        return max(0.0, 1.0 - float(kept / self.kernel.diagonal(rows).double().sum()))
+
+    def describe(self) -> str:
+        """One short line for people."""
+        return f"{self.kernel.describe()} by {len(self.landmarks)} landmarks"
+
+    def describe_error(self, error: float) -> str:
+        """Say what the error is relative to."""
+        return f"Nyström features, {error:.2%} of the trace is missed"
+
+
+def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
+    """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
+    K = kernel(Z.double(), Z.double())
+    # Eigenvectors of nearby eigenvalues are at the mercy of rounding, and all processes must have the same.
+    values, vectors = (reduction.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
+    kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
+    return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)
