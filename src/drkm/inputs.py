@@ -55,7 +55,9 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     if X.shape[1] == 0:
         raise ValueError("X: expected at least 1 feature, got 0 features")
     X = X.detach()
-    X = X if X.is_floating_point() and X.dtype in (torch.float32, torch.float64) else X.double()
+    # Whole numbers stay as small as they are until they reach the device and the precision of the model.
+    whole = not X.is_floating_point()
+    X = X if whole or X.dtype in (torch.float32, torch.float64) else X.double()
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")
     if reset:

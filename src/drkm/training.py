@@ -107,11 +107,8 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    inputs = [energy.X, *energy.split(H)]
-    errors = [
-        k.error(points) if isinstance(k, Approximation) else None
-        for k, points in zip(energy.kernels, inputs, strict=False)
-    ]
+    points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
+    errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
     multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
     return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -59,8 +61,12 @@ class FeatureGram(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
+        if not self.kernel.has_bandwidth:
+            return 0.0
         with torch.no_grad():
-            return self.kernel.parameter_sum(self.points, A)
+            own = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
+            still, moved = reduction.total(self.phi.T @ A), reduction.total(own)  # type: ignore[arg-type]
+        return 2 * float((still * moved).double().sum())
 
 
 def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Tensor:
@@ -68,6 +74,9 @@ def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Ten
     if isinstance(gram, FeatureGram):
         return reduction.total(gram.phi.T @ A)
     with torch.no_grad():
-        parts = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
-        own: Tensor = sum(kernel.features(points[rows]).T @ A[rows] for rows in parts)  # type: ignore[assignment]
-        return reduction.total(own)
+        own = sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))
+        return reduction.total(own)  # type: ignore[arg-type]
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(begin, begin + ROWS) for begin in range(0, n, ROWS))

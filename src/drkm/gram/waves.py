@@ -1,7 +1,7 @@
 """Gram matrices of Fourier features at points that move: two sweeps over blocks of rows, nothing n×F stored.
 
-Cosines and sines cost about as much as reading them from memory, so they are computed anew in each sweep, in blocks that
-stay in the processor's cache.
+Cosines and sines cost about as much as reading them from memory would, so that each sweep computes them anew, in blocks
+that stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -106,8 +106,11 @@ class FourierGram(MovingGram):
 
     def _phases(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield blocks of rows with their phases Ωᵀu."""
-        entries = BLOCK_ENTRIES["cuda" if self.points.is_cuda else "cpu"]
-        step = max(16, entries // self._frequencies.shape[1])
+        step = self._step()
         for begin in range(0, self.n, step):
             rows = slice(begin, min(begin + step, self.n))
             yield rows, self.points[rows] @ self._frequencies
+
+    def _step(self) -> int:
+        entries = BLOCK_ENTRIES["cuda" if self.points.is_cuda else "cpu"]
+        return max(16, entries // self._frequencies.shape[1])

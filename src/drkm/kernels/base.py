@@ -200,6 +200,6 @@ class Explicit(Kernel):
         """Return ‖φ(x)‖²."""
         return self.features(x).square().sum(dim=1)
 
-    def parameter_sum(self, points: Tensor, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ²: 0 without a bandwidth."""
-        return 0.0
+    def width_features(self, x: Tensor) -> Tensor:
+        """Return ∂φ/∂log σ² of every row, for kernels with a bandwidth; up to a rotation of the features."""
+        raise TypeError(f"kernel: {type(self).__name__} has no bandwidth")

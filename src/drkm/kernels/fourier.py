@@ -58,7 +58,9 @@ class FourierFeatures(Approximation):
 
     def with_parameters(self, **parameters: float) -> FourierFeatures:
         """Return a copy with another width and the same frequencies."""
-        return replace(self, kernel=self.kernel.with_parameters(**parameters))
+        kernel = self.kernel.with_parameters(**parameters)
+        assert isinstance(kernel, Isotropic)
+        return replace(self, kernel=kernel)
 
     def features(self, x: Tensor) -> Tensor:
         """Return cosines and sines, side by side."""
@@ -76,6 +78,11 @@ class FourierFeatures(Approximation):
             return self.weight * ((cosine * on_sine - sine * on_cosine) @ frequencies.T)
 
         return pull
+
+    def width_features(self, x: Tensor) -> Tensor:
+        """Return ∂φ/∂log σ²: a phase changes by half of itself, downwards."""
+        phase = x @ self.scaled
+        return 0.5 * self.weight * torch.cat([phase * phase.sin(), -phase * phase.cos()], dim=1)
 
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ones: cos² + sin² = 1."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.kernels.approximation import TABLE_ROWS, Approximation
+from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Pairwise
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
@@ -74,18 +75,13 @@ class NystroemFeatures(Approximation):
 
         return pull
 
-    def parameter_sum(self, points: Tensor, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀK_nZ K_ZZ⁺ K_ZnA) with respect to log σ², by ∂e/∂log σ² = -e."""
-        if not self.has_bandwidth:
-            return 0.0
-        Z = self.landmarks
-        parts = [(points[i : i + TABLE_ROWS], A[i : i + TABLE_ROWS]) for i in range(0, len(points), TABLE_ROWS)]
-        own = sum((self.features(x).T @ a for x, a in parts), start=torch.zeros_like(self.factor[0, 0]))
-        B = self.factor @ reduction.total(own)
-        slopes = torch.stack([((self._width_slope(x) @ B) * a).double().sum() for x, a in parts])
-        across = float(reduction.total(slopes.sum()))
-        within = float(((self._width_slope(Z) @ B) * B).double().sum())
-        return 2 * across - within
+    def width_features(self, x: Tensor) -> Tensor:
+        """Return ∂φ/∂log σ², up to a rotation: k'(x, Z)F - k(x, Z)K_ZZ⁺K'_ZZF/2."""
+        return self._width_slope(x) @ self.factor - self.features(x) @ self._half_turn
+
+    @cached_property
+    def _half_turn(self) -> Tensor:
+        return 0.5 * self.factor.T @ self._width_slope(self.landmarks) @ self.factor
 
     def _exponents(self, x: Tensor) -> Tensor:
         Z = self.landmarks
@@ -95,7 +91,7 @@ class NystroemFeatures(Approximation):
         return self.kernel.factors(x)[0] @ self.kernel.factors(Z)[1].T
 
     def _width_slope(self, x: Tensor) -> Tensor:
-        """Return ∂k(x, Z)/∂log σ²."""
+        """Return k' = ∂k(x, Z)/∂log σ², by ∂e/∂log σ² = -e."""
         exponent = self._exponents(x).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 

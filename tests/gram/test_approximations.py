@@ -1,0 +1,336 @@
+"""Explicit features in place of kernels: the operators, the approximation itself, and what strategies refuse."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from gram_suite import GramSuite, MovingSuite, N, S
+from test_gram import LargestTensor
+
+from dense_oracle import centring, draw, values
+from drkm import gram as grams
+from drkm.coupling import ExplicitCoupling, FourierCoupling
+from drkm.energy import Energy
+from drkm.gram import Centered, Dense, FeatureGram, Fourier, FourierGram, Nystroem, SweptGram
+from drkm.gram.landmarks import choose_landmarks, pivots
+from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial, Precomputed
+from drkm.kernels.fourier import draw_frequencies
+
+STATIONARY = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0)]
+PAIRWISE = [*STATIONARY, Polynomial(3, 0.3, 0.7)]
+
+
+def frequencies(kernel, inputs=S, count=50, orthogonal=True, seed=0, like=torch.zeros(0, dtype=torch.float64)):
+    return draw_frequencies(kernel, inputs, count, orthogonal=orthogonal, random_state=seed, like=like)
+
+
+def mean_of_cosines(kernel, omega, x, y, log_scale=0.0):
+    """The kernel that Fourier features stand for, by the addition theorem: no features in it."""
+    sigma = (kernel.sigma2 * torch.exp(torch.as_tensor(log_scale, dtype=x.dtype))).sqrt()
+    return torch.cos((x[:, None, :] - y[None, :, :]) @ omega / sigma).mean(dim=2)
+
+
+def through_landmarks(kernel, Z, x, y, log_scale=0.0):
+    """k(x, Z) K_ZZ⁻¹ k(Z, y) by textbook formulas."""
+    K = values(kernel, Z, Z, log_scale)
+    return values(kernel, x, Z, log_scale) @ torch.linalg.solve(K, values(kernel, Z, y, log_scale))
+
+
+class ApproximateSuite(GramSuite):
+    def kernel(self):
+        return self.chosen
+
+    def approximate(self, x, y, log_scale=0.0):
+        raise NotImplementedError
+
+    def K(self, U, log_scale=0.0):
+        K = self.approximate(U, U, log_scale)
+        return centring(len(U)) @ K @ centring(len(U)) if self.centered else K
+
+
+class FourierSuite(ApproximateSuite, MovingSuite):
+    # Operators do not care where frequencies come from, and those of a Cauchy spectrum are too high for differences.
+    omega = frequencies(RBF(1.0))
+
+    @pytest.fixture(autouse=True, params=STATIONARY, ids=lambda kernel: kernel.describe())
+    def choose(self, request):
+        self.chosen = request.param
+
+    def approximate(self, x, y, log_scale=0.0):
+        return mean_of_cosines(self.chosen, self.omega, x, y, log_scale)
+
+    def features(self, points):
+        return FourierFeatures(self.chosen, self.omega.to(points))
+
+    def test_curvature_is_the_weight_of_a_points_own_code(self):
+        """It is that of the RBF, from the features, and a stand-in for the other kernels."""
+        A = self.block()
+        curvature = self.make().sums(A).curvature
+        if curvature is not None:
+            A = A - A.mean(dim=0) if self.centered else A
+            expected = (A * (self.approximate(self.points(), self.points()) @ A)).sum(dim=1) / self.chosen.sigma2
+            torch.testing.assert_close(curvature, expected, rtol=1e-9, atol=1e-9)
+
+
+class FourierSwept(FourierSuite):
+    def bare(self, points):
+        return FourierGram(self.features(points), points)
+
+    @pytest.mark.parametrize("rows", [1, 17, 37])
+    def test_the_size_of_blocks_changes_nothing(self, rows, monkeypatch):
+        A, dU, dA = self.block(), draw(N, S, seed=3), draw(N, 2, seed=4)
+
+        def everything():
+            gram = self.make()
+            return [gram.matmul(A), *gram.sums(A)[:2], *gram.tangent(A, dU, dA)]
+
+        expected = everything()
+        monkeypatch.setattr(FourierGram, "_step", lambda gram: rows)
+        for part, whole in zip(everything(), expected, strict=True):
+            torch.testing.assert_close(part, whole, rtol=1e-11, atol=1e-11)
+
+
+class TestFourier(FourierSwept):
+    pass
+
+
+class TestCenteredFourier(FourierSwept):
+    centered = True
+
+
+class TestStoredFourier(FourierSuite):
+    def bare(self, points):
+        return FeatureGram(self.features(points), points)
+
+
+class NystroemSuite(ApproximateSuite, MovingSuite):
+    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
+    def choose(self, request):
+        self.chosen = request.param
+
+    def landmarks(self):
+        return draw(9, S, seed=8)
+
+    def approximate(self, x, y, log_scale=0.0):
+        return through_landmarks(self.chosen, self.landmarks(), x, y, log_scale)
+
+    def bare(self, points):
+        return FeatureGram(NystroemFeatures(self.chosen, self.landmarks().to(points)), points)
+
+    def test_curvature_is_the_weight_of_a_points_own_code(self):
+        assert self.make().sums(self.block()).curvature is None
+
+
+class TestNystroem(NystroemSuite):
+    pass
+
+
+class TestCenteredNystroem(NystroemSuite):
+    centered = True
+
+
+def gram_error(kernel, approximation, X):
+    exact = values(kernel, X, X)
+    return float((approximation(X, X) - exact).norm() / exact.norm())
+
+
+@pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("name", ["uniform", "kmeans", "rpcholesky"])
+def test_nystroem_features_converge_to_the_kernel(kernel, name):
+    X = draw(200, 2)
+    errors = [gram_error(kernel, Nystroem(m, name).approximate(kernel, X, layer=1), X) for m in (5, 20, 80)]
+    # A polynomial has ten features, so that twenty landmarks are enough for it.
+    assert errors[0] > errors[1] > errors[2] or (errors[0] > 1e-3 and max(errors[1:]) <= 1e-12)
+
+
+@pytest.mark.parametrize("kernel", STATIONARY, ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("m", [60, 1000])
+def test_as_many_landmarks_as_samples_reproduce_the_kernel(kernel, m):
+    X = draw(60, 3)
+    assert gram_error(kernel, Nystroem(m).approximate(kernel, X, layer=1), X) <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["uniform", "rpcholesky"])
+def test_what_nystroem_features_leave_out_is_positive_semidefinite(name):
+    kernel, X = RBF(1.0), draw(100, 2)
+    phi = Nystroem(15, name).approximate(kernel, X, layer=1).features(X)
+    assert torch.linalg.eigvalsh(values(kernel, X, X) - phi @ phi.T)[0] >= -1e-10
+
+
+def test_nystroem_features_are_sound_in_float32_where_the_kernel_matrix_is_singular_to_rounding():
+    kernel, X = RBF(50.0), draw(300, 2)
+    features = Nystroem(200).approximate(kernel, X.float(), layer=1)
+    assert features.count < 200
+    assert gram_error(kernel, lambda x, y: features(x.float(), y.float()).double(), X) <= 1e-5
+
+
+def clustered(rng):
+    """One crowd, and twenty small groups far from it and from each other."""
+    centres = np.concatenate([np.zeros((1, 2)), 30 * rng.standard_normal((20, 2))])
+    sizes = [480, *([4] * 20)]
+    return torch.from_numpy(np.repeat(centres, sizes, axis=0) + 0.1 * rng.standard_normal((560, 2)))
+
+
+def test_pivoted_landmarks_find_small_groups_that_uniform_ones_miss():
+    X = clustered(np.random.default_rng(0))
+    errors = {
+        name: np.mean(
+            [Nystroem(25, name, random_state=seed).approximate(RBF(1.0), X, layer=1).error(X) for seed in range(5)]
+        )
+        for name in ("uniform", "kmeans", "rpcholesky")
+    }
+    assert errors["rpcholesky"] <= 0.02
+    assert errors["rpcholesky"] < 0.5 * errors["uniform"]
+    assert errors["kmeans"] < errors["uniform"]
+
+
+def test_pivots_are_distinct_and_stop_when_nothing_is_left():
+    X = draw(40, 2)
+    chosen = pivots(RBF(1.0), X, 30, np.random.default_rng(0))
+    assert len(set(chosen.tolist())) == len(chosen) == 30
+    repeated = draw(6, 2).repeat(20, 1)
+    assert len(pivots(RBF(1.0), repeated, 30, np.random.default_rng(0))) == 6
+
+
+def test_pivots_are_drawn_like_those_of_the_plain_algorithm():
+    X = torch.tensor([[0.0], [0.1], [3.0]], dtype=torch.float64)
+    K = values(RBF(1.0), X, X)
+    second = np.zeros((3, 3))
+    for seed in range(3000):
+        i, j = pivots(RBF(1.0), X, 2, np.random.default_rng(seed)).tolist()
+        second[i, j] += 1
+    for i in range(3):
+        left = (K.diagonal() - K[:, i] ** 2 / K[i, i]).clamp(min=0)
+        left[i] = 0
+        expected = (left / left.sum()).numpy()
+        np.testing.assert_allclose(second[i] / second[i].sum(), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["uniform", "kmeans", "rpcholesky"])
+def test_landmarks_depend_on_the_random_state_alone(name):
+    X = draw(100, 3)
+    first, again, other = (choose_landmarks(name, RBF(1.0), X, 10, seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("kernel", STATIONARY, ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("inputs", [1, 3, 40])
+def test_the_mean_over_many_frequencies_is_the_kernel(kernel, orthogonal, inputs):
+    count = 20_000
+    x, y = draw(5, inputs, seed=1) / inputs**0.5, draw(6, inputs, seed=2) / inputs**0.5
+    found = FourierFeatures(kernel, frequencies(kernel, inputs, count, orthogonal))(x, y)
+    # A cosine has a variance of at most 1: five standard errors.
+    assert (found - values(kernel, x, y)).abs().max() <= 5 / math.sqrt(count)
+
+
+def test_orthogonal_frequencies_have_the_smaller_error():
+    kernel, X = RBF(1.0), draw(100, 8) / 8**0.5
+    errors = {
+        orthogonal: np.mean(
+            [
+                gram_error(kernel, FourierFeatures(kernel, frequencies(kernel, 8, 64, orthogonal, seed)), X)
+                for seed in range(10)
+            ]
+        )
+        for orthogonal in (True, False)
+    }
+    assert errors[True] < 0.8 * errors[False]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: FourierFeatures(Matern(2.5, 2.0), frequencies(Matern(2.5, 2.0))),
+    lambda: NystroemFeatures(RBF(2.0), draw(9, S, seed=8)),
+    lambda: NystroemFeatures(Polynomial(3, 0.3, 0.7), draw(9, S, seed=8)),
+], ids=["fourier", "nystroem", "nystroem of a polynomial"])  # fmt: skip
+def test_the_pullback_is_that_of_the_features(make):
+    kernel, x = make(), draw(7, S)
+    V = draw(7, kernel.count, seed=1)
+    expected = torch.func.vjp(kernel.features, x)[1](V)[0]
+    torch.testing.assert_close(kernel.pullback(x)(V), expected, rtol=1e-9, atol=1e-10)
+
+
+def test_another_width_keeps_frequencies_and_landmarks():
+    omega, Z, x = frequencies(RBF(1.0)), draw(9, S, seed=8), draw(7, S)
+    wider = FourierFeatures(RBF(1.0), omega).with_parameters(sigma2=4.0)
+    torch.testing.assert_close(wider(x, x), mean_of_cosines(RBF(4.0), omega, x, x))
+    wider = NystroemFeatures(RBF(1.0), Z).with_parameters(sigma2=4.0)
+    torch.testing.assert_close(wider(x, x), through_landmarks(RBF(4.0), Z, x, x))
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_coupling_of_fourier_features_has_the_hessian_of_automatic_derivatives(center):
+    U, A, u, h = draw(30, S), draw(30, 2, seed=1), draw(4, S, seed=2), draw(4, 2, seed=3)
+    kernel = FourierFeatures(RBF(2.0), frequencies(RBF(2.0)))
+    closed, automatic = FourierCoupling(kernel, U, A, center), ExplicitCoupling(kernel, U, A, center)
+    for found, expected in zip(closed.hessian(u, h), automatic.hessian(u, h), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_a_gradient_forms_nothing_larger_than_the_features(center):
+    n, m = 1500, 40
+    X = draw(n, 4)
+    strategy = Nystroem(m, deep=Fourier(m))
+    kernels = [strategy.approximate(RBF(1.0), points, layer=k) for k, points in ((1, X), (2, X[:, :3]))]
+    H = torch.linalg.qr(draw(n, 5, seed=1))[0]
+    with LargestTensor() as seen:
+        energy = Energy(X, kernels, (3, 2), (1.0, 1.0), strategy, center)
+        energy.evaluate(H)
+        energy.hessian(H)(H)
+    assert 0 < seen.entries <= n * m
+
+
+def test_a_widened_energy_keeps_the_frequencies():
+    X, strategy = draw(50, 4), Fourier(20)
+    kernels = [strategy.approximate(RBF(sigma2), X[:, :2], layer=k) for k, sigma2 in ((1, 1.0), (2, 1e-3))]
+    energy = Energy(X[:, :2], kernels, (2, 2), (1.0, 1.0), strategy)
+    assert energy.relative_widths() == [pytest.approx(1e-3 * 50 / 4)]
+    wider = energy.widened()
+    assert wider.kernels[1].sigma2 == pytest.approx(4 / 50)
+    assert wider.kernels[1].frequencies is kernels[1].frequencies
+
+
+class TestStrategies:
+    @pytest.mark.parametrize(("name", "kind"), [("nystroem", Nystroem), ("fourier", Fourier)])
+    def test_have_names(self, name, kind):
+        assert grams.by_name(name) == kind()
+
+    def test_keep_kernels_that_have_features(self):
+        for strategy in (Nystroem(5), Fourier(10)):
+            assert strategy.approximate(Linear(), draw(20, 3), layer=1) == Linear()
+
+    def test_an_exact_deep_strategy_leaves_the_deep_kernel(self):
+        strategy = Nystroem(5, deep=Dense())
+        assert strategy.approximate(RBF(1.0), draw(20, 3), layer=2) == RBF(1.0)
+        assert isinstance(strategy.moving(RBF(1.0), draw(20, 3)), SweptGram)
+
+    def test_dense_sweeps_fourier_features(self):
+        """Models that were read from a file have no other strategy."""
+        kernel = FourierFeatures(RBF(1.0), frequencies(RBF(1.0)))
+        assert isinstance(Dense().moving(kernel, draw(20, S)), FourierGram)
+        assert isinstance(Centered(Dense().fixed(kernel, draw(20, S))).gram, FeatureGram)
+
+    @pytest.mark.parametrize(("make", "message"), [
+        (lambda: Nystroem(0), "m: expected an integer of at least 1, got 0"),
+        (lambda: Nystroem(2.5), "m: expected an integer of at least 1, got 2.5"),
+        (lambda: Nystroem(5, "farthest"), "landmarks: got 'farthest', allowed are uniform, kmeans, rpcholesky"),
+        (lambda: Nystroem(5, deep="fourier"), "deep: expected a drkm.gram object, got 'fourier'"),
+        (lambda: Nystroem(5, random_state=-1), "random_state: expected an integer of at least 0, got -1"),
+        (lambda: Fourier(1), "features: expected an integer of at least 2, got 1"),
+        (lambda: Fourier(True), "features: expected an integer of at least 2, got True"),
+    ])  # fmt: skip
+    def test_refuse_wrong_parameters(self, make, message):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            make()
+        assert str(caught.value) == message
+
+    def test_refuse_kernels_that_they_cannot_approximate(self):
+        with pytest.raises(ValueError, match=r"gram: Fourier features need a kernel of distances .* got Polynomial"):
+            Fourier().approximate(Polynomial(), draw(20, 3), layer=2)
+        with pytest.raises(ValueError, match=r"gram: Nyström features need a kernel .* got Precomputed"):
+            Nystroem().approximate(Precomputed(), draw(20, 20), layer=1)
