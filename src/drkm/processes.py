@@ -159,7 +159,7 @@ def _check_alike(shards: ProcessShards, X: Tensor, settings: str) -> None:
 def _signals(shards: ProcessShards) -> Iterator[None]:
     """Turn Ctrl-C into a stop that all processes agree on, and an end by torchrun into the sentence of a lost process.
 
-    A second Ctrl-C interrupts at once. Handlers that the caller has set for ending the process stay.
+    A second Ctrl-C ends this process at once. Handlers that the caller has set for ending the process stay.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -168,7 +168,10 @@ def _signals(shards: ProcessShards) -> Iterator[None]:
 
     def interrupt(number: int, frame: Any) -> None:
         if shards.interrupted:
-            raise KeyboardInterrupt
+            # Not KeyboardInterrupt: a solver would end with the best point so far, and leave the others waiting.
+            raise SystemExit(
+                f"gram: process {shards.rank} of {shards.size} was interrupted at once; {shards.checkpoint}"
+            )
         shards.interrupted = True
 
     def end(number: int, frame: Any) -> None:

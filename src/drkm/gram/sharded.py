@@ -32,6 +32,10 @@ class Sharded(Strategy):
     """
 
     def __init__(self, inner: Strategy | None = None, group: Any = None, timeout: float = 1800.0):
+        if inner is not None and not isinstance(inner, Strategy):
+            raise TypeError(f"inner: expected a drkm.gram object, got {inner!r}")
+        if not timeout > 0:
+            raise ValueError(f"timeout: expected a positive number of seconds, got {timeout}")
         self.inner = Nystroem() if inner is None else inner
         self.group = group
         self.timeout = timeout
