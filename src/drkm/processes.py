@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -15,6 +16,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from drkm import reduction
+
+log = logging.getLogger("drkm.gram")
 
 
 class ProcessLost(RuntimeError):
@@ -48,6 +51,8 @@ class ProcessShards:
         self.checkpoint = checkpoint
         #: whether this process was asked to stop; the next decision that all take together tells the others
         self.interrupted = False
+        #: how often something was exchanged, and how many bytes this process contributed
+        self.exchanges, self.bytes = 0, 0
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._is_own = group, group is None
         if self._is_own:
@@ -67,7 +72,7 @@ class ProcessShards:
     def of_first(self, own: Tensor) -> Tensor:
         """Return what the first process has."""
         sent = self._copy(own)
-        self._carefully(dist.broadcast, sent, group=self._group, group_src=0)
+        self._exchange(dist.broadcast, sent, group_src=0)
         return sent.to(own.device)
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
@@ -75,7 +80,7 @@ class ProcessShards:
         padded = torch.zeros(max(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
         padded[: len(own)] = own.to(self.device)
         parts = [torch.empty_like(padded) for _ in counts]
-        self._carefully(dist.all_gather, parts, padded, group=self._group)
+        self._exchange(dist.all_gather, parts, padded)
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
 
     def close(self) -> None:
@@ -94,8 +99,13 @@ class ProcessShards:
 
     def _reduce(self, own: Tensor, operation: Any) -> Tensor:
         sent = self._copy(own)
-        self._carefully(dist.all_reduce, sent, op=operation, group=self._group)
+        self._exchange(dist.all_reduce, sent, op=operation)
         return sent.to(own.device)
+
+    def _exchange(self, collective: Callable[..., Any], *tensors: Any, **options: Any) -> None:
+        self.exchanges += 1
+        self.bytes += tensors[-1].nbytes
+        self._carefully(collective, *tensors, group=self._group, **options)
 
     def _copy(self, own: Tensor) -> Tensor:
         """Return a copy that may be overwritten, where the group exchanges."""
@@ -137,6 +147,7 @@ def sharing(
             yield
             # Nobody leaves before all have what they need from each other.
             shards.total(torch.zeros(1))
+        log.info("gram: %d exchanges, %d bytes in all, %d processes", shards.exchanges, shards.bytes, shards.size)
     finally:
         shards.close()
 
