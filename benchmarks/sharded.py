@@ -5,9 +5,9 @@ python -m benchmarks.sharded --processes 1 4 16     other numbers of processes
 python -m benchmarks.sharded --n 5000 --repeats 1   a quick look
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
-time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs), from the
-moment all processes have their samples. The processor time of the busiest process
-is printed beside it: on a machine that does other things as well it says more than the clock.
+time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs) from the
+moment all processes have their samples. The processor time of the busiest process is printed beside it: on a machine
+that does other things as well it says more than the clock.
 """
 
 from __future__ import annotations

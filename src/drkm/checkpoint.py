@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from drkm import reduction, slots
+from drkm.gram import Sharded
 from drkm.kernels import Kernel
 from drkm.slots import KIND, VERSION
 from drkm.solvers import Result, State, Status
@@ -207,6 +208,9 @@ def _canonical(value: Any) -> Any:
         return {str(key): _canonical(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(entry) for entry in value]
+    if isinstance(value, Sharded):
+        # Who shares the samples does not change the result.
+        return _canonical(value.inner)
     if isinstance(value, Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray | np.generic):

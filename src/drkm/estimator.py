@@ -222,8 +222,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
         checkpoint = parameters.checkpoint(self.checkpoint)
         named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
-        # What every process may have of its own: rows of a start, and a random state, of which one is agreed on.
-        alike = settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
+
+        def alike() -> str:
+            # A process may have rows of a start of its own, and a random state, of which one is agreed on.
+            return settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
+
         strategy = parameters.strategy(self.gram)
         with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
             self._fit(samples, X, named, checkpoint)
@@ -369,7 +372,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         energy = self._trained.energy
         shared = energy.rows < energy.n
-        with energy.strategy.sharing(energy.X, "save", None) if shared else nullcontext():
+        with energy.strategy.sharing(energy.X, lambda: "save", None) if shared else nullcontext():
             io.save(self, path)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -84,9 +85,12 @@ class Strategy(ABC):
         """Return the operator of a deep layer at its present points."""
 
     def sharing(
-        self, X: Tensor, settings: str, checkpoint: str | os.PathLike[str] | None
+        self, X: Tensor, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
-        """Return what a fit to the rows of X runs in; by default this process holds all samples."""
+        """Return what a fit to the rows of X runs in; by default this process holds all samples.
+
+        `settings` says, as text, what must be the same in all processes that take part.
+        """
         return nullcontext()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -59,10 +60,10 @@ class Sharded(Strategy):
         return self.inner.moving(kernel, points)
 
     def sharing(
-        self, X: Tensor, settings: str, checkpoint: str | os.PathLike[str] | None
+        self, X: Tensor, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
         """Return what shares the rows of X with the other processes while a fit lasts."""
         from drkm.processes import sharing
 
-        digest = hashlib.sha256(settings.encode()).hexdigest()
+        digest = hashlib.sha256(settings().encode()).hexdigest()
         return sharing(self.group, X, digest, timeout=self.timeout, checkpoint=checkpoint)
