@@ -1,4 +1,4 @@
-"""All benchmarks that need no GPU and no data files: python -m benchmarks [name …]."""
+"""All benchmarks that need no GPU and no data files: python -m benchmarks [name …] [options of that one]."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def main() -> None:
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     from benchmarks import (
         algorithm_1,
+        approximation,
         best_energy,
         datasets,
         imports,
@@ -37,12 +38,15 @@ def main() -> None:
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,
+        "approximation": approximation.main,
     }
-    names = sys.argv[1:] or list(runs)
+    words = sys.argv[1:]
+    first_option = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+    names = words[:first_option] or list(runs)
     unknown = [name for name in names if name not in runs]
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(unknown)}, there are {', '.join(runs)}")
-    sys.argv = sys.argv[:1]
+    sys.argv = [sys.argv[0], *words[first_option:]]
     for name in names:
         print(f"\n## {name}\n", flush=True)
         runs[name]()

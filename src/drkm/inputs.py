@@ -23,8 +23,10 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor:
         return _read_tensor(estimator, X, reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
+    # Pixels stay as small as they are until they reach the device and the precision of the model.
+    kinds = (np.float64, np.float32, np.uint8)
     try:
-        array = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=least)
+        array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
     return torch.from_numpy(np.array(array, order="C"))

@@ -23,7 +23,8 @@ STATIONARY = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0)]
 PAIRWISE = [*STATIONARY, Polynomial(3, 0.3, 0.7)]
 
 
-def frequencies(kernel, inputs=S, count=50, orthogonal=True, seed=0, like=torch.zeros(0, dtype=torch.float64)):
+def frequencies(kernel, inputs=S, count=50, orthogonal=True, seed=0):
+    like = torch.zeros(0, dtype=torch.float64)
     return draw_frequencies(kernel, inputs, count, orthogonal=orthogonal, random_state=seed, like=like)
 
 

@@ -1,0 +1,156 @@
+"""Models with approximate kernels: the same promises as those with exact ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from dense_oracle import dense_energy, structured
+from drkm import ConstrDRKM, load
+from drkm.checkpoint import fingerprint
+from drkm.gram import Dense, Fourier, Nystroem
+from drkm.kernels import RBF, FourierFeatures, Laplacian, Matern, NystroemFeatures
+
+DATA = structured(150).numpy()
+X, NEW = DATA[:120], DATA[120:]
+SIZES = (4, 3)
+STRATEGIES = {
+    "nystroem": Nystroem(40, deep=Fourier(400)),
+    "exact deep layer": Nystroem(40, "rpcholesky", deep=Dense()),
+    "fourier": Fourier(400),
+}
+
+
+@pytest.fixture(scope="module", params=[(name, center) for name in STRATEGIES for center in (False, True)], ids=str)
+def model(request):
+    name, center = request.param
+    return ConstrDRKM(SIZES, gram=STRATEGIES[name], center=center, tol=1e-8, max_iter=5000).fit(X)
+
+
+def test_the_fit_converges_and_reports_the_error_of_every_approximate_kernel(model):
+    assert model.converged_
+    for layer, (kernel, error) in enumerate(zip(model.kernels_, model.approximation_errors_, strict=True), start=1):
+        approximate = isinstance(kernel, FourierFeatures | NystroemFeatures)
+        assert (error is not None) == approximate
+        assert not approximate or 0 < error < 0.3
+        assert (f"layer {layer}: " in model.summary()) == approximate
+
+
+def test_training_points_get_their_own_codes_back(model):
+    assert np.abs(model.transform(X) - model.codes_).max() <= 1e-6
+
+
+def test_new_points_get_stationary_codes(model):
+    assert (model.encode(NEW).residual <= 1e-8).mean() >= 0.9
+
+
+def test_codes_lead_to_the_same_points_as_denoising(model):
+    np.testing.assert_allclose(
+        model.inverse_transform(model.transform(NEW)), model.denoise(NEW, components="layer 1"), atol=1e-5
+    )
+
+
+def test_reconstructions_are_nearer_than_the_mean(model):
+    assert model.score(NEW) > -np.square(NEW - X.mean(axis=0)).sum(axis=1).mean()
+
+
+def test_a_model_survives_a_file(model, tmp_path):
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+    np.testing.assert_allclose(again.denoise(NEW), model.denoise(NEW), atol=1e-12)
+    assert again.approximation_errors_ == model.approximation_errors_
+    assert again.summary() == model.summary()
+
+
+@pytest.mark.parametrize("axes", ["varimax", "ica", None])
+def test_axes_are_free_below_fourier_features(axes):
+    model = ConstrDRKM(SIZES, gram=STRATEGIES["nystroem"], axes=axes, tol=1e-8, max_iter=5000).fit(X)
+    assert np.abs(model.transform(X) - model.codes_).max() <= 1e-6
+    eye = np.abs(model._rotation.numpy() - np.eye(sum(SIZES))).max() <= 1e-12
+    assert eye == (axes is None)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_all_samples_as_landmarks_give_the_exact_model(center):
+    exact = ConstrDRKM(SIZES, gram="dense", center=center, tol=1e-9).fit(X)
+    model = ConstrDRKM(SIZES, gram=Nystroem(1000, deep=Dense()), center=center, tol=1e-9).fit(X)
+    assert model.approximation_errors_[0] <= 1e-10
+    assert model.objective_ == pytest.approx(exact.objective_, rel=1e-9)
+    np.testing.assert_allclose(model.codes_, exact.codes_, atol=1e-5)
+    np.testing.assert_allclose(model.transform(NEW), exact.transform(NEW), atol=1e-4)
+    np.testing.assert_allclose(model.denoise(NEW), exact.denoise(NEW), atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Laplacian(), Matern(1.5)], ids=lambda kernel: type(kernel).__name__)
+def test_the_energy_is_near_the_exact_one(kernel):
+    samples = structured(300)
+    kernels = [kernel, RBF()]
+    exact = ConstrDRKM(SIZES, kernel=kernels, gram="dense", tol=1e-5).fit(samples)
+    model = ConstrDRKM(SIZES, kernel=kernels, gram=Nystroem(150, deep=Fourier(1000)), tol=1e-5).fit(samples)
+    J = dense_energy(samples, exact.kernels_, SIZES, (1.0, 1.0))
+    assert model.objective_ == pytest.approx(exact.objective_, rel=0.02)
+    assert J(model._trained.result.H).item() == pytest.approx(exact.objective_, rel=0.02)
+
+
+@pytest.mark.parametrize("gram", [Nystroem(30, deep=Fourier(100)), Fourier(100)], ids=["nystroem", "fourier"])
+@pytest.mark.parametrize("center", [False, True])
+def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center):
+    energy = ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X)._trained.energy
+    H = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).standard_normal((len(X), sum(SIZES)))))[0]
+    kernels, h = energy.kernels, 1e-5
+    for layer, kernel in enumerate(kernels):
+        sides = []
+        for step in (h, -h):
+            moved = list(kernels)
+            moved[layer] = kernel.with_parameters(sigma2=kernel.sigma2 * np.exp(step))
+            energy.set_kernels(moved)
+            sides.append(energy.value(H))
+        energy.set_kernels(kernels)
+        expected = (sides[0] - sides[1]) / (2 * h)
+        assert energy.bandwidth_gradient(H, layer) == pytest.approx(expected, rel=1e-4, abs=1e-7)
+
+
+def test_learned_bandwidths_belong_to_the_kernels_that_are_approximated():
+    model = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), learn_bandwidth=True, tol=1e-4).fit(X)
+    begin = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), tol=1e-1).fit(X)
+    assert model.objective_ < begin.objective_
+    assert model.kernels_[1].kernel.sigma2 != begin.kernels_[1].kernel.sigma2
+    assert np.abs(model.transform(X) - model.codes_).max() <= 1e-3
+
+
+def test_encoding_computes_the_features_of_new_points_alone(monkeypatch):
+    model = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), tol=1e-4).fit(X)
+    seen = []
+    features = NystroemFeatures.features
+    monkeypatch.setattr(NystroemFeatures, "features", lambda kernel, x: seen.append(len(x)) or features(kernel, x))
+    model.transform(NEW)
+    model.denoise(NEW)
+    assert seen == [len(NEW), len(NEW)]
+
+
+def test_pixels_give_the_same_model_as_floats():
+    pixels = np.random.default_rng(0).integers(0, 2, (60, 30)).astype(np.uint8)
+    gram = Nystroem(20, deep=Fourier(100))
+    expected = ConstrDRKM(SIZES, gram=gram, tol=1e-5).fit(pixels.astype(np.float64))
+    for given in (pixels, torch.from_numpy(pixels)):
+        model = ConstrDRKM(SIZES, gram=gram, tol=1e-5).fit(given)
+        np.testing.assert_array_equal(np.asarray(model.codes_), expected.codes_)
+        np.testing.assert_array_equal(np.asarray(model.transform(given)), expected.transform(pixels))
+
+
+def test_names_and_objects_are_parameters_like_others():
+    assert ConstrDRKM(SIZES, gram="nystroem").fit(X).kernels_[0].landmarks.shape == X.shape
+    copied = clone(ConstrDRKM(gram=Nystroem(30)))
+    assert copied.gram == Nystroem(30)
+    prints = {fingerprint(torch.from_numpy(X), {"gram": gram}) for gram in (Nystroem(30), Nystroem(31), Fourier())}
+    assert len(prints) == 3
+
+
+def test_kernels_that_cannot_be_approximated_give_one_sentence():
+    with pytest.raises(ValueError, match=r"^gram: Fourier features need a kernel of distances .* in layer 2$"):
+        ConstrDRKM(SIZES, kernel=["rbf", "polynomial"], gram="nystroem").fit(X)
+    with pytest.raises(ValueError, match=r"^gram: Nyström features need a kernel that is a function of two points"):
+        ConstrDRKM(3, kernel="precomputed", gram="nystroem").fit(X @ X.T)
