@@ -64,6 +64,7 @@ def test_two_processes_give_the_result_of_one(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("processes", [2, 3])
 def test_every_kind_of_fit_gives_the_result_of_one_process(tmp_path, processes):
     done = torchrun(processes, tmp_path, fits=FITS, save=str(tmp_path / "model"))
@@ -78,6 +79,7 @@ def test_every_kind_of_fit_gives_the_result_of_one_process(tmp_path, processes):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("processes", "killed"), [(2, 1), (2, 0), (3, 1)])
 def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_intact(tmp_path, processes, killed):
     path = tmp_path / "state"
@@ -103,6 +105,7 @@ def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_i
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_processes_with_different_parameters_say_so(tmp_path):
     done = torchrun(2, tmp_path, differ=True)
     assert done.returncode != 0
