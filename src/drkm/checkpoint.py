@@ -22,6 +22,7 @@ from torch import Tensor
 from drkm import reduction, slots
 from drkm.gram import Sharded
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 from drkm.slots import KIND, VERSION
 from drkm.solvers import Result, State, Status
 
@@ -187,11 +188,12 @@ def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str
     return {**scalars, **single, **several}
 
 
-def fingerprint(X: Tensor, parameters: dict[str, Any]) -> str:
+def fingerprint(X: Tensor | Rows, parameters: dict[str, Any]) -> str:
     """Return a hash of the samples and of every parameter that the result depends on."""
     digest = hashlib.sha256(settings(parameters).encode())
     digest.update(str(tuple(X.shape)).encode())
-    digest.update(X.detach().cpu().contiguous().numpy().tobytes())
+    for part in (X[rows] for rows in X.tiles()) if isinstance(X, Rows) else [X]:
+        digest.update(part.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 
-def main() -> None:
-    """Run the command, or say which extra it needs."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code, or say which extra it needs.
+
+    Codes: 0 done, 1 a bug of drkm, 2 what the user can mend, 130 interrupted.
+    """
     try:
         import typer  # noqa: F401 - only to see whether it is there
     except ModuleNotFoundError:
         sys.exit("drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'")
     from drkm.commands import app
+    from drkm.commands._outcome import run
 
-    try:
-        app()
-    except (ValueError, TypeError, OSError) as error:
-        # What a user can mend is one sentence; a traceback would hide it.
-        print(f"drkm: {error}", file=sys.stderr)
-        sys.exit(2)
+    sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))
 
 
 if __name__ == "__main__":

@@ -139,13 +139,6 @@ def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
     return FeatureRows(energy, kernel, H) if isinstance(kernel, Explicit) else KernelRows(energy, H)
 
 
-def first_rows(energy: Energy, points: Tensor) -> Tensor:
-    """Return what encoders take: features of the points where these are explicit, else kernel values, m×n."""
-    kernel = energy.kernels[0]
-    with torch.no_grad():
-        return kernel.features(points) if isinstance(kernel, Explicit) else kernel(points, energy.X)
-
-
 class StationaryEncoder:
     """Codes that satisfy the stationarity condition of the fit.
 
@@ -175,7 +168,7 @@ class StationaryEncoder:
         self.scale = scale.item()
 
     def encode(self, rows: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given as `first_rows` gives them."""
+        """Return the codes of points given as `drkm.gram.Cross` gives them."""
         t = self.first.scores(rows)
         nearest = self.first.nearest(rows, 2)
         codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
@@ -326,7 +319,7 @@ class ProjectionEncoder:
         self.deep = couplings(energy, H)
 
     def encode(self, rows: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given as `first_rows` gives them."""
+        """Return the codes of points given as `drkm.gram.Cross` gives them."""
         codes = [self.weights[0] * self.first.scores(rows)]
         for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
             codes.append(weight * coupling.gradient_own(codes[-1]))

@@ -14,10 +14,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import gram as grams
 from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
-from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram
-from drkm.kernels import Kernel, Pairwise
+from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
+from drkm.gram.base import center as centered
+from drkm.gram.memory import in_memory
+from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
+from drkm.rows import Rows
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -45,8 +49,9 @@ class Energy:
 
     Parameters
     ----------
-    X : Tensor of shape (n, d)
-        Samples (the Gram matrix itself for a precomputed kernel).
+    X : Tensor or Rows, of shape (n, d)
+        Samples (the Gram matrix itself for a precomputed kernel). Those in a file stay there if the strategy can read
+        them in tiles.
     kernels : sequence of Kernel
         One a layer, with numbers for parameters.
     sizes : sequence of int
@@ -61,7 +66,7 @@ class Energy:
 
     def __init__(
         self,
-        X: Tensor,
+        X: Tensor | Rows,
         kernels: Sequence[Kernel],
         sizes: Sequence[int],
         eta: Sequence[float],
@@ -71,20 +76,35 @@ class Energy:
         self.sizes = tuple(sizes)
         self.eta = tuple(eta)
         self.kernels = tuple(kernels)
-        self.strategy = strategy
         self.center = center
-        self.X = X
         #: number of samples, and how many of them are at hand
         self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
+        #: what was chosen, and what it costs
+        self.strategy, self.cost = grams.settle(strategy, self._workload(X))
+        self.X = X if self._streams() else in_memory(X)
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
         self.count = Count()
         self.form_first()
 
+    def _workload(self, X: Tensor | Rows) -> Workload:
+        on_disk = isinstance(X, Rows) and self._can_stream()
+        resident = 0 if isinstance(X, Rows) else X.nbytes
+        return Workload(self.rows, X.shape[1], self.sizes, self.kernels, self.dtype, self.device, resident, on_disk)
+
+    def _can_stream(self) -> bool:
+        """Whether the first kernel can do with a few samples at a time: not one that is trained on all of them."""
+        first = self.kernels[0]
+        return not isinstance(first, Precomputed) and not (isinstance(first, FeatureMap) and first.trainable)
+
+    def _streams(self) -> bool:
+        return self.strategy.reads_tiles and self._can_stream()
+
     def form_first(self) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed."""
-        self.first_uncentered: Gram = self.strategy.fixed(self.kernels[0], self.X)
+        # Samples in a file get here only with a strategy that reads tiles.
+        self.first_uncentered: Gram = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None
 
@@ -199,15 +219,17 @@ class Energy:
         """Return ∂J/∂log σ² of a layer (counted from 0)."""
         if layer:
             operator = self.moving(layer, H)
-        elif isinstance(self.first, ExponentGram):
-            return -0.5 / self.eta[layer] * self.first.parameter_sum(H[:, self.slices[layer]])
+        elif isinstance(self.first_uncentered, ExponentGram | TiledGram):
+            A = H[:, self.slices[layer]]
+            return -0.5 / self.eta[layer] * self.first_uncentered.parameter_sum(centered(A) if self.center else A)
         elif isinstance(self.first_uncentered, MovingGram):
             operator = Centered(self.first_uncentered) if self.center else self.first_uncentered
         else:
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)
             # Distances do not depend on the origin, but the digits of a sweep do.
-            swept = SweptGram(kernel, self.X - reduction.mean(self.X) if kernel.is_isotropic else self.X)
+            X = in_memory(self.X)
+            swept = SweptGram(kernel, X - reduction.mean(X) if kernel.is_isotropic else X)
             operator = Centered(swept) if self.center else swept
         return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
 

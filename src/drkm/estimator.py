@@ -18,10 +18,13 @@ from torch import Tensor
 
 from drkm import inputs, io, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
-from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder, first_rows
+from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
+from drkm.gram import Cross
+from drkm.gram.memory import in_memory
 from drkm.kernels import RBF, Isotropic, Kernel, NystroemFeatures, Precomputed
 from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
-from drkm.progress import ProgressBar
+from drkm.progress import ProgressBar, log_shown
+from drkm.rows import Rows
 from drkm.summary import summary as summarise
 from drkm.training import Trained, train
 
@@ -71,7 +74,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     max_seconds : float, optional
         Largest time a start.
     gram : str or Strategy, default="auto"
-        How kernel matrices are formed.
+        How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
+        recomputes the rest, "auto" takes the first of these that fits and says so in the log and in `summary()`.
+        A fit that does not fit into memory raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
     device : str or torch.device, default="auto"
         "auto" is the device of a torch tensor, else a GPU for 2,000 samples and more where there is one, else the CPU.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -83,7 +88,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of random starts. The default start is deterministic, and so is the whole fit with it.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar, and the choice of `gram` with its cost.
 
     Attributes
     ----------
@@ -216,10 +221,17 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return cls(n_components, **{**published, **more})
 
     def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
-        """Train the model on the rows of X."""
+        """Train the model on the rows of X.
+
+        Besides arrays, frames and tensors, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
+        file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
+        """
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
         samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
+        strategy = parameters.strategy(self.gram)
+        if strategy.shares:
+            samples = in_memory(samples)
         checkpoint = parameters.checkpoint(self.checkpoint)
         named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
 
@@ -227,14 +239,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             # A process may have rows of a start of its own, and a random state, of which one is agreed on.
             return settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
 
-        strategy = parameters.strategy(self.gram)
         with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
             self._fit(samples, X, named, checkpoint)
         return self
 
-    def _fit(self, samples: Tensor, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
+    def _fit(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
         """Train on the samples at hand, which X holds as the caller gave them."""
         plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
+        if isinstance(plan.kernels[0], Precomputed):
+            samples = in_memory(samples)
         # A seed is drawn only where it matters, so that an unused random state stays as it was.
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
         seed = int(reduction.agreed(parameters.seed(self.random_state))) if random or plan.n_init > 1 else 0
@@ -243,7 +256,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         bar = ProgressBar(plan.tol) if self.verbose else None
         plan = parameters.replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
         try:
-            trained = train(samples, plan, checkpoint)
+            with log_shown() if bar else nullcontext():
+                trained = train(samples, plan, checkpoint)
         finally:
             if bar:
                 bar.close()
@@ -255,10 +269,21 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Train the model on the rows of X and return their codes."""
         return inputs.write(self.fit(X)._codes, X, self.get_feature_names_out())
 
-    def transform(self, X: Any) -> Any:
-        """Return the codes of the rows of X, all layers side by side."""
+    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
+        """Return the codes of the rows of X, all layers side by side.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or the path of a .npy or HDF5 file
+            New points. A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
+        out : array of shape (m, S), optional
+            Where to write the codes, for example a `numpy.memmap`; it is what is returned.
+        """
         check_is_fitted(self)
-        return inputs.write(self._encode(self._read(X)).codes, X, self.get_feature_names_out())
+        points = self._read(X)
+        target = inputs.target(out, (len(points), self._codes.shape[1]))
+        codes = self._encode(points, codes=target).codes
+        return inputs.write(codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
         """Return the codes of the rows of X with the residual and the ambiguity of each point.
@@ -280,19 +305,24 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         found = self._preimages_of_codes(codes)
         return inputs.write(found.points, Z, getattr(self, "feature_names_in_", None))
 
-    def denoise(self, X: Any, components: Any = None, method: str | None = None) -> Any:
+    def denoise(
+        self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
+    ) -> Any:
         """Return the rows of X reconstructed from their projections on a set of components.
 
         Parameters
         ----------
-        X : array of shape (m, d)
+        X : array of shape (m, d), or the path of a .npy or HDF5 file
+            A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
         components : None, "layer l" or list of (layer, index)
             Layers count from 1, indices from 0; None means all components of all layers.
         method : {"fixed-point", "gradient", "ridge"}, optional
             How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
+        out : array of shape (m, d), optional
+            Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
-        found = self.reconstruct(X, components, method)
-        return inputs.write(found.points, X, getattr(self, "feature_names_in_", None))
+        found = self.reconstruct(X, components, method, out=out)
+        return inputs.write(found.points, X, getattr(self, "feature_names_in_", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
@@ -304,9 +334,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         basis = self._components(
             parameters.component_columns(components, self.layer_slices_), options.pop("normalized", True)
         )
-        coordinates = torch.cat([basis.coordinates(self._kernel_rows(rows)) for rows in points.split(BATCH_ROWS)])
+        coordinates = self._codes.new_empty(len(points), basis.c)
+        for rows in batches(len(points)):
+            coordinates[rows] = basis.coordinates(self._kernel_rows(points[rows]))
         if options.pop("start", None) == "point":
             options["start"] = points
+        options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
         return preimage(basis, coordinates, method=self._preimage_method(method), **options)
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
@@ -355,7 +388,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return minus the mean over rows of the squared distance between a point and its reconstruction."""
         check_is_fitted(self)
         points = self._read(X)
-        return -float((self.reconstruct(X).points - points).square().sum(dim=1).mean())
+        found = self.reconstruct(X).points
+        total = sum(float((found[rows] - points[rows]).square().sum()) for rows in batches(len(points)))
+        return -total / len(points)
 
     def summary(self) -> str:
         """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""
@@ -400,6 +435,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self._rotation = rotation.to(result.H)
         self._codes = result.H @ self._rotation
         self._sums = component_sums(energy, self._codes)
+        self._cross = Cross(energy.kernels[0], energy.X)
         self._encoder: StationaryEncoder | ProjectionEncoder
         if self.encoder == "stationary":
             self._encoder = StationaryEncoder(energy, result.H, trained.multipliers)
@@ -421,9 +457,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
         self.approximation_errors_ = list(trained.errors)
 
-    def _read(self, X: Any) -> Tensor:
+    def _read(self, X: Any) -> Tensor | Rows:
         """Return new samples in the precision and on the device of the model."""
-        return inputs.read(self, X, reset=False).to(self._codes)
+        return inputs.read(self, X, reset=False).to(dtype=self._codes.dtype, device=self._codes.device)
 
     def _read_codes(self, Z: Any) -> Tensor:
         codes = Z.detach() if isinstance(Z, Tensor) else parameters.array("Z", Z)
@@ -435,19 +471,23 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return codes.to(self._codes)
 
     def _kernel_rows(self, points: Tensor) -> Tensor:
-        k = first_rows(self._trained.energy, points)
+        k = self._cross(points)
         if not torch.isfinite(k).all():
             bad = int((~torch.isfinite(k)).any(dim=1).sum())
             raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
         return k
 
-    def _encode(self, points: Tensor, ambiguity: bool = False) -> Encoding:
-        parts = [
-            self._encoder.encode(self._kernel_rows(rows), ambiguity=ambiguity) for rows in points.split(BATCH_ROWS)
-        ]
-        codes = torch.cat([part.codes for part in parts]) @ self._rotation
-        ambiguous = torch.cat([part.ambiguous for part in parts if part.ambiguous is not None]) if ambiguity else None
-        return Encoding(codes, torch.cat([part.residual for part in parts]), ambiguous)
+    def _encode(self, points: Tensor | Rows, ambiguity: bool = False, codes: Tensor | None = None) -> Encoding:
+        m = len(points)
+        codes = self._codes.new_empty(m, self._codes.shape[1]) if codes is None else codes
+        residual = self._codes.new_empty(m)
+        ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
+        for rows in batches(m):
+            part = self._encoder.encode(self._kernel_rows(points[rows]), ambiguity=ambiguity)
+            codes[rows], residual[rows] = part.codes @ self._rotation, part.residual
+            if ambiguous is not None and part.ambiguous is not None:
+                ambiguous[rows] = part.ambiguous
+        return Encoding(codes, residual, ambiguous)
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
@@ -468,3 +508,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Scores in the solver's basis become scores on the reported axes.
         coordinates = basis.coordinates_from_scores(scores @ self._rotation[first, first])
         return preimage(basis, coordinates, method=self._preimage_method())
+
+
+def batches(m: int) -> list[slice]:
+    """Return slices of m rows that are handled together."""
+    return [slice(begin, min(begin + BATCH_ROWS, m)) for begin in range(0, m, BATCH_ROWS)]

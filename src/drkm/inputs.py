@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from drkm.rows import Rows, is_on_disk, open_rows
 
 
 def is_frame(X: Any) -> bool:
@@ -14,13 +17,18 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
-def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor:
+def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
     """Return the samples as a tensor of their own precision and device, checked against the estimator.
 
-    `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
+    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and comes back as
+    `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
     """
     if isinstance(X, Tensor):
         return _read_tensor(estimator, X, reset=reset, least=least)
+    if isinstance(X, str | os.PathLike):
+        return _read_rows(estimator, open_rows(X), reset=reset, least=least)
+    if isinstance(X, Rows) or is_on_disk(X):
+        return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
     # Pixels stay as small as they are until they reach the device and the precision of the model.
@@ -52,16 +60,28 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
         raise TypeError(f"X: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
     if X.ndim != 2:
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
-    if len(X) < least:
-        raise ValueError(f"X: expected at least {least} samples, got {len(X)}")
-    if X.shape[1] == 0:
-        raise ValueError("X: expected at least 1 feature, got 0 features")
     X = X.detach()
     # Whole numbers stay as small as they are until they reach the device and the precision of the model.
     whole = not X.is_floating_point()
     X = X if whole or X.dtype in (torch.float32, torch.float64) else X.double()
+    _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")
+    return X
+
+
+def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:
+    _check_shape(estimator, X, reset=reset, least=least)
+    if np.dtype(X.array.dtype).kind == "f" and not all(torch.isfinite(X[rows]).all() for rows in X.tiles()):
+        raise ValueError("X: contains NaN or infinity")
+    return X
+
+
+def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -> None:
+    if len(X) < least:
+        raise ValueError(f"X: expected at least {least} samples, got {len(X)}")
+    if X.shape[1] == 0:
+        raise ValueError("X: expected at least 1 feature, got 0 features")
     if reset:
         estimator.n_features_in_ = X.shape[1]
         if hasattr(estimator, "feature_names_in_"):
@@ -69,7 +89,18 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     elif X.shape[1] != estimator.n_features_in_:
         name = type(estimator).__name__
         raise ValueError(f"X: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features")
-    return X
+
+
+def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
+    """Return the caller's array as a tensor that shares its memory, to be written into."""
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray) or out.dtype not in (np.float32, np.float64) or not out.flags.writeable:
+        got = f"{type(out).__name__} of {getattr(out, 'dtype', 'no numbers')}"
+        raise TypeError(f"out: expected a writable numpy array of float32 or float64, got {got}")
+    if out.shape != shape:
+        raise ValueError(f"out: expected shape {shape}, got {out.shape}")
+    return torch.from_numpy(out)
 
 
 def write(tensor: Tensor, like: Any, columns: Any = None) -> Any:

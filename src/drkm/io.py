@@ -15,7 +15,9 @@ from torch import Tensor
 
 from drkm import kernels, reduction, storage
 from drkm.energy import Energy
+from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
+from drkm.preparation import Preparation
 from drkm.solvers import Result, Status
 from drkm.training import Trained, layer_traces
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
 
 KIND, VERSION = "model", 1
+PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -42,11 +45,11 @@ APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatur
 NAMED = ("init", "solver", "gram", "dtype")
 
 
-def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model."""
+def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparation | None = None) -> None:
+    """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
-    samples = {"X": reduction.gather(energy.X), "H": reduction.gather(result.H)}
+    samples = {"X": reduction.gather(in_memory(energy.X)), "H": reduction.gather(result.H)}
     if not reduction.is_first():
         return
     tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
@@ -88,7 +91,20 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str]) -> None:
             "history": result.history,
         },
     }
+    if preparation is not None:
+        more, header["preparation"] = preparation.parts()
+        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
+
+
+def load_preparation(path: str | os.PathLike[str]) -> Preparation:
+    """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
+    tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
+    try:
+        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
+        return Preparation.from_parts(parts, header.get("preparation") or {})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
 def load(

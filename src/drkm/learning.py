@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from drkm.energy import Energy
+from drkm.gram.memory import in_memory
 from drkm.kernels import FeatureMap
 
 #: A learned σ² stays within this factor of where it began.
@@ -57,12 +58,13 @@ def set_bandwidths(energy: Energy, sigma2: dict[int, float]) -> None:
 
 def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
     """Minimise J over the parameters of trainable feature maps at fixed codes; return the relative change of J."""
-    blocks = [energy.X, *energy.split(H)]
+    blocks = energy.split(H)
     before = energy.value(H)
     for layer in trainable_layers(energy):
         kernel = energy.kernels[layer]
         assert isinstance(kernel, FeatureMap)
-        U, A, eta = blocks[layer].detach(), blocks[layer + 1].detach(), energy.eta[layer]
+        U = blocks[layer - 1] if layer else in_memory(energy.X)
+        U, A, eta = U.detach(), blocks[layer].detach(), energy.eta[layer]
         A = A - A.mean(dim=0) if energy.center else A
         optimiser = torch.optim.LBFGS(kernel.module_parameters(), max_iter=steps, line_search_fn="strong_wolfe")
 

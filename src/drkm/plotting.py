@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,30 @@ def scatter_before_after(
     for side in axes.spines.values():
         side.set_visible(False)
     axes.set_title(title)
+
+
+def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str]) -> Any:
+    """Return a figure of images (rows × columns × height × width [× 3], values from 0 to 1) with names and heads.
+
+    `names` stand to the left of the rows, `heads` above the columns.
+    """
+    pyplot()
+    from matplotlib.figure import Figure
+
+    rows, columns, height, width = images.shape[:4]
+    cell, left, top = 0.8, 0.8, 0.25  # inches
+    size = (cell * columns + left, cell * rows * height / width + top)
+    figure = Figure(figsize=size, dpi=150)
+    margins = {"left": left / size[0], "right": 1.0, "top": 1.0 - top / size[1], "bottom": 0.0}
+    cells = figure.subplots(rows, columns, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.06, **margins})
+    for line, row, name in zip(cells, images, names, strict=True):
+        for axis, image in zip(line, row, strict=True):
+            axis.imshow(image, cmap="gray", vmin=0, vmax=1, aspect="auto")
+            axis.set_axis_off()
+        line[0].text(-0.1, 0.5, name, transform=line[0].transAxes, ha="right", va="center", fontsize=8)
+    for axis, head in zip(cells[0], heads, strict=True):
+        axis.set_title(head, fontsize=8, pad=3)
+    return figure
 
 
 def plot_selection(selection: Selection, axes: Any = None) -> Any:

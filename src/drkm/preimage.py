@@ -22,7 +22,9 @@ from drkm._residual import blocks, residual_of
 from drkm.energy import Energy
 from drkm.gram import Centered, FeatureGram, Gram, StoredGram, Strategy, SweptGram
 from drkm.gram.features import feature_sums
+from drkm.gram.memory import in_memory
 from drkm.kernels import Explicit, Isotropic, Kernel, NystroemFeatures, Pairwise, Precomputed
+from drkm.rows import Rows
 
 METHODS = ("fixed-point", "gradient", "ridge")
 #: rows handled together; their kernel values are formed and used in smaller blocks
@@ -190,7 +192,7 @@ def _centered(energy: Energy, H: Tensor) -> Tensor:
 
 
 def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized: bool = True) -> Components:
-    """Return components of a trained model, which take new points as `encoder.first_rows` gives them.
+    """Return components of a trained model, which take new points as `drkm.gram.Cross` gives them.
 
     `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
     by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
@@ -198,7 +200,7 @@ def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized:
     """
     kernel, gram, center = energy.kernels[0], energy.first_uncentered, energy.center
     if sums is None:
-        return Components(kernel, energy.X, H, center=center, normalized=normalized, gram=gram)
+        return Components(kernel, in_memory(energy.X), H, center=center, normalized=normalized, gram=gram)
     reader = sums[:, :-1].contiguous()
     if isinstance(kernel, NystroemFeatures):
         on_landmarks = kernel.factor @ sums
@@ -218,7 +220,7 @@ def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized:
         )
     return Components(
         kernel,
-        energy.X,
+        in_memory(energy.X),
         _centered(energy, H),
         center=center,
         normalized=normalized,
@@ -255,11 +257,12 @@ def preimage(
     coordinates: Tensor,
     *,
     method: str = "fixed-point",
-    start: Tensor | None = None,
+    start: Tensor | Rows | None = None,
     tol: float = 1e-8,
     max_iter: int = 1000,
     batch_size: int | None = None,
     memory: int = 4,
+    out: Tensor | None = None,
 ) -> PreImage:
     """Return the points whose images are nearest to projections.
 
@@ -274,7 +277,7 @@ def preimage(
         as the metric of a quasi-Newton method, which reaches the same points in fewer steps. "gradient"
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
         inputs, fitted on the training points.
-    start : Tensor of shape (m, d), optional
+    start : Tensor or Rows of shape (m, d), optional
         Where to begin; by default the training point of smallest residual. The paper takes the noisy point.
     tol : float
         Stop when a step is shorter than this fraction of the bandwidth σ.
@@ -284,6 +287,8 @@ def preimage(
         Points handled together; the result does not depend on it.
     memory : int
         Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control.
+    out : Tensor of shape (m, d), optional
+        Where to write the points.
     """
     search = _search(components, method, tol, max_iter, memory)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
@@ -295,20 +300,18 @@ def preimage(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}")
     size = batch_size or BATCH_ROWS
-    parts = [
-        _one_batch(components, coordinates[i : i + size], None if start is None else start[i : i + size], search)
-        for i in range(0, len(coordinates), size)
-    ]
-    if not parts:
-        empty = coordinates.new_empty(0)
-        none = torch.empty(0, dtype=torch.long, device=coordinates.device)
-        return PreImage(coordinates.new_empty(shape), empty, none, none.bool())
-    return PreImage(
-        torch.cat([part.points for part in parts]),
-        torch.cat([part.residual for part in parts]),
-        torch.cat([part.iterations for part in parts]),
-        torch.cat([part.converged for part in parts]),
+    found = PreImage(
+        coordinates.new_empty(shape) if out is None else out,
+        coordinates.new_empty(len(coordinates)),
+        torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device),
+        torch.empty(len(coordinates), dtype=torch.bool, device=coordinates.device),
     )
+    for begin in range(0, len(coordinates), size):
+        rows = slice(begin, begin + size)
+        part = _one_batch(components, coordinates[rows], None if start is None else start[rows], search)
+        for whole, piece in zip(vars(found).values(), vars(part).values(), strict=True):
+            whole[rows] = piece
+    return found
 
 
 class Search(NamedTuple):

@@ -1,10 +1,36 @@
-"""A progress bar for fits."""
+"""What a fit shows on the way: a progress bar, and what it says in the log."""
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tqdm.auto import tqdm
+
+
+class _AboveTheBar(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
+@contextmanager
+def log_shown() -> Iterator[None]:
+    """Show the library's messages on standard error for a while, unless the caller's own settings already do."""
+    logger = logging.getLogger("drkm")
+    if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
+        yield
+        return
+    handler, level = _AboveTheBar(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 class ProgressBar:

@@ -16,6 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from drkm.rows import Rows
+
 #: rows of random numbers that come from one generator; a process draws the blocks that its own rows lie in
 RANDOM_BLOCK = 1 << 16
 
@@ -155,7 +157,7 @@ def interrupted() -> bool:
     return shards is not None and shards.interrupted
 
 
-def eye(rows: int, columns: int, *, like: Tensor) -> Tensor:
+def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
     """Return the rows at hand of the identity matrix of all samples, cut to some columns."""
     out = torch.zeros(rows, columns, dtype=like.dtype, device=like.device)
     if offset() < columns:

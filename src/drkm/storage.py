@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,41 +11,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.files import write_whole
+
 HEADER = "drkm"
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Write tensors and a JSON header to a temporary file beside `path` and rename it into place."""
+    """Write tensors and a JSON header, whole or not at all."""
     from safetensors.torch import save
 
-    target = Path(path)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
     plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
     data = save(plain, {HEADER: json.dumps(header)})
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
-    try:
-        # Not tempfile, whose files nobody but their owner may read.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        raise OSError(f"path: cannot write {target}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_whole(path, lambda file: file.write(data))
 
 
 def read(
-    path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu"
+    path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu", prefix: str = ""
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and the header of a file of this kind, or raise one sentence that says what is wrong."""
+    """Return the tensors and the header of a file of this kind, or raise one sentence that says what is wrong.
+
+    Only tensors whose names begin with `prefix` are read.
+    """
     from safetensors import SafetensorError, safe_open
 
     target = Path(path)
@@ -65,7 +52,8 @@ def read(
                     "upgrade drkm"
                 )
             if ours:
-                return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dict
+                names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
+                return {name: file.get_tensor(name) for name in names}, header
     except (SafetensorError, json.JSONDecodeError, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
     raise ValueError(f"path: {target} is not a drkm {kind}")

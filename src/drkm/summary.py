@@ -27,6 +27,7 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
     foot = [
         f"energy J = {result.objective:.8g}, axes: {axes}",
         f"{result.message}, {result.n_evaluations} evaluations, {result.seconds:.2f} s",
+        f"gram: {energy.strategy.describe()}, {energy.cost.describe()}",
     ]
     foot += [
         f"layer {layer}: {kernel.describe_error(error)}"

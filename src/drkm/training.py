@@ -15,6 +15,8 @@ from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.kernels import Approximation, FeatureMap, Kernel
+from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 
@@ -62,7 +64,7 @@ class Trained:
     traces: list[float]
 
 
-def train(X: Tensor, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
@@ -107,7 +109,8 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
+    samples = energy.X.evenly(MEDIAN_ROWS) if isinstance(energy.X, Rows) else energy.X
+    points = zip(energy.kernels, [samples, *energy.split(H)], strict=False)
     errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
     multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
     return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)
@@ -119,10 +122,13 @@ def layer_traces(energy: Energy, H: Tensor) -> list[float]:
     return reduction.total(torch.stack(own)).tolist()
 
 
-def resolve_kernels(X: Tensor, plan: Plan) -> list[Kernel]:
-    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that."""
+def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
+    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that.
+
+    Rules see some 2,000 rows of samples that are in a file.
+    """
     kernels = []
-    points = X
+    points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
         kernels.append(plan.strategy.approximate(resolved, points, layer=layer))

@@ -1,20 +1,27 @@
 from __future__ import annotations
 
-import csv
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from drkm.experiments import NAMES, by_name, digits, table1
-from drkm.experiments import __main__ as command
 from drkm.experiments import _denoising as shared
+from drkm.experiments import _digits_run, _panels, _table1_claims, digits, figure1, figure2, figure3, table1
+from drkm.experiments import _table1_tables as tables
+from drkm.experiments._one_draw import smaller
 from drkm.experiments._output import markdown, save_table, write_bytes
-from drkm.experiments._protocol import FIRST_MEASURE, best, candidates
+from drkm.experiments._protocol import FIRST_MEASURE, best, candidates, reconstruct
+from drkm.experiments._table1_cell import BOUND, ORDER
+from drkm.experiments.configuration import SCALES, Configuration, Results
+from drkm.experiments.reproduce import write_section
+from drkm.experiments.section import Verdict
+from drkm.experiments.tasks import perform
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
+EXPERIMENTS = (table1, figure1, figure2, figure3, digits)
 TINY = replace(
     shared.SIZES["quick"],
     n_train=60,
@@ -28,43 +35,135 @@ TINY = replace(
     rival_points=60,
     rival_components=(5,),
 )
+TINY_DIGITS = replace(
+    _digits_run.SIZES["quick"], n_train=60, n_validation=20, n_test=20, keep=(5, 10), layers=(5,), widths=(1.0,)
+)
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    monkeypatch.setitem(shared.SIZES, "quick", TINY)
-    small = replace(
-        digits.SIZES["quick"], n_train=60, n_validation=20, n_test=20, keep=(5, 10), layers=(5,), widths=(1.0,)
-    )
-    monkeypatch.setitem(digits.SIZES, "quick", small)
-    monkeypatch.setattr(table1, "NOISES", (0.1,))
-    monkeypatch.setattr(table1, "DATASETS", {"square": "Square", "half_circle": "Half circle"})
+@pytest.fixture(scope="module")
+def tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(shared.SIZES, "quick", TINY)
+        patch.setitem(_digits_run.SIZES, "quick", TINY_DIGITS)
+        yield
+
+
+@pytest.fixture(scope="module")
+def results(tiny):
+    """Every run of the figures and of the digits, and the cells of Table 1 at the middle noise level."""
+    runs = [run for module in EXPERIMENTS for run in module.configurations("quick")]
+    runs = [run for run in runs if run.task != "denoise-cell" or run.parameters["noise"] == 0.1]
+    return Results((run, json.loads(json.dumps(perform(run))), 1.0) for run in runs)
 
 
 def problem(noise: float = 0.1, n: int = 400) -> shared.Problem:
     return shared.make_problem("square", noise, n, 100, seed=3)
 
 
-@pytest.mark.parametrize("name", [name for name in ("figure1", "figure2", "figure3", "digits") if name in NAMES])
-def test_every_experiment_writes_figures_and_tables(name, tiny, tmp_path, capsys):
-    command.main([name, "--out", str(tmp_path), "--jobs", "1"])
-    written = {path.suffix for path in (tmp_path / name).iterdir()}
-    assert written == {".png", ".svg", ".csv", ".md"}
-    assert str(tmp_path / name) in capsys.readouterr().out
-    assert not [path for path in (tmp_path / name).iterdir() if path.name.startswith(".")]
+@pytest.mark.parametrize("module", EXPERIMENTS)
+def test_every_experiment_writes_figures_tables_and_claims(module, results, tmp_path):
+    section = module.section(results, "quick")
+    paths = write_section(section, tmp_path / section.name)
+    assert {path.suffix for path in paths} == {".png", ".svg", ".csv", ".md"}
+    assert all(path.stat().st_size > 0 for path in paths)
+    assert section.claims
+    assert section.title == module.TITLE
 
 
-def test_table1_has_a_row_for_every_method_and_cell(tiny, tmp_path):
-    command.main(["table1", "--out", str(tmp_path), "--jobs", "1"])
-    assert {path.suffix for path in (tmp_path / "table1").iterdir()} == {".png", ".svg", ".csv", ".md"}
-    with open(tmp_path / "table1" / "errors-quick.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * len(table1.ROW_ORDER)
-    bound = [row for row in rows if row["method"] == "Bayes posterior mean"]
-    assert {float(row["relative to Bayes"]) for row in bound} == {1.0}
-    with open(tmp_path / "table1" / "ratios-quick.csv", newline="") as file:
-        ratios = list(csv.DictReader(file))
-    assert [row["Square (published)"] for row in ratios] == ["1.09"]
+@pytest.mark.parametrize("module", EXPERIMENTS)
+def test_without_runs_nothing_is_drawn_and_no_claim_is_decided(module):
+    section = module.section(Results(), "quick")
+    assert not section.tables
+    assert not section.figures
+    assert {claim.verdict for claim in section.claims} == {Verdict.UNDECIDED}
+
+
+@pytest.mark.parametrize("module", EXPERIMENTS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_runs_of_two_scales_differ(module, scale):
+    runs = module.configurations(scale)
+    assert len(set(runs)) == len(runs)
+    others = {run for other in SCALES if other != scale for run in module.configurations(other)}
+    assert not others & set(runs)
+
+
+def test_the_same_run_gives_the_same_result(results):
+    run = figure1.configurations("quick")[0]
+    assert perform(run) == results[run]
+
+
+def test_points_that_are_drawn_have_the_error_that_is_told(results):
+    run = figure1.configurations("quick")[0]
+    made = shared.make_problem("square", _panels.NOISE, TINY.n_train, TINY.n_validation, run.seed)
+    for panel in results[run]["panels"]:
+        points = np.array(panel["points"])
+        assert len(points) == TINY.n_train
+        assert panel["mse"] == pytest.approx(np.mean(np.sum((points - made.clean) ** 2, axis=1)), abs=1e-4)
+        assert panel["distance"] == pytest.approx(made.curve.distance(points).mean(), abs=1e-4)
+
+
+def test_the_gap_sees_a_lost_side_that_the_distance_does_not():
+    made = problem(noise=0.01)
+    half = made.train[made.train[:, 0] < 0]
+    assert made.curve.distance(half).mean() < 0.02
+    assert _panels.gap(made, made.train) < 0.05
+    assert _panels.gap(made, half) > 0.3
+
+
+def test_table1_has_a_column_for_every_method_and_a_row_for_every_cell(results):
+    section = table1.section(results, "quick")
+    rows = {table.name: table.rows for table in section.tables}
+    assert [row["curve"] for row in rows["errors"]] == list(shared.DATASETS.values())
+    assert set(ORDER) - {BOUND} <= set(rows["errors"][0])
+    assert [row["published"] for row in rows["ratios"]] == [1.09, 1.17, 1.70, 1.62]
+    assert all(row["ours"] == pytest.approx(row["kernel PCA, MSE"] / row["deep model, MSE"]) for row in rows["ratios"])
+    assert len(rows["definitions"]) == 12
+    assert {row["cells"] for row in rows["definitions"]} == {4}
+
+
+def cell(dataset: str, noise: float, ratio: float, two: float = 1.0, deep: float = 1.0) -> dict:
+    errors = dict.fromkeys(ORDER, 1.0) | {"two layers, selected": two, "paper's deep model (2, 1)": deep}
+    definition = dict(zip(("β", "steps", "measure"), tables.AS_PUBLISHED, strict=True))
+    return {
+        "curve": dataset,
+        "noise": noise,
+        "errors": [{"method": name, "mse": mse, "distance": mse, "chosen": ""} for name, mse in errors.items()],
+        "protocol": [{**definition, "kernel PCA": ratio, "deep": 1.0, "kernel PCA σ²": "", "deep σ²": ""}],
+    }
+
+
+def judged(cells: list[dict], points: int = 3000) -> dict[str, Verdict]:
+    return {c.text: c.verdict for c in _table1_claims.judge(cells, tables.ratios(cells), points=points)}
+
+
+def test_a_ratio_is_judged_by_one_and_by_the_published_one():
+    first = "Square, σ_n = 0.05: the deep model denoises better than kernel PCA"
+    verdicts = [judged([cell("square", 0.05, ratio)])[first] for ratio in (1.22, 1.1, 0.9)]
+    assert verdicts == [Verdict.HELD, Verdict.FAILED, Verdict.FAILED]
+    small = [judged([cell("square", 0.05, ratio)], points=300)[first] for ratio in (1.22, 1.1, 0.9)]
+    assert small == [Verdict.HELD, Verdict.UNDECIDED, Verdict.FAILED]
+    assert judged([])[first] is Verdict.UNDECIDED
+
+
+def test_claims_about_all_cells_need_all_cells():
+    gains = {"square": 2, "half_circle": 2, "square_spiral": 4, "squares_spiral_ring": 4}
+    cells = [cell(d, n, gains[d] / n) for n in shared.NOISES for d in shared.DATASETS]
+    names = list(judged(cells))[12:]
+    assert [judged(cells)[name] for name in names] == [Verdict.HELD] * 2 + [Verdict.FAILED] + [Verdict.HELD] * 2
+    assert {judged(cells[1:])[name] for name in names} == {Verdict.UNDECIDED}
+    worse = [cell("square", 0.05, 100, two=1.16, deep=0.5), *cells[1:]]
+    assert [judged(worse)[name] for name in names] == [Verdict.FAILED, Verdict.HELD] + [Verdict.FAILED] * 2 + [
+        Verdict.HELD
+    ]
+
+
+def test_close_errors_of_one_draw_are_not_told_apart():
+    assert [smaller(error, 1.0) for error in (0.9, 0.96, 1.04, 1.1)] == [
+        Verdict.HELD,
+        Verdict.UNDECIDED,
+        Verdict.UNDECIDED,
+        Verdict.FAILED,
+    ]
 
 
 def test_the_posterior_mean_is_better_than_the_noisy_points_and_any_other_method():
@@ -83,11 +182,22 @@ def test_problems_depend_on_the_seed_alone():
 
 
 def test_the_protocol_takes_the_bandwidth_of_least_validation_error():
-    found = candidates(problem(n=80), (0.02, 0.5))
+    made = problem(n=80)
+    found = candidates(made, (0.02, 0.5))
     chosen = best(found, "deep", FIRST_MEASURE)
-    rivals = [c for c in found if c.model == "deep" and not c.normalized and c.steps is None]
+    rivals = [c for c in found if c.name == "deep" and not c.normalized and c.steps is None]
     assert len(rivals) == 4
-    assert chosen.validation[FIRST_MEASURE] == min(c.validation[FIRST_MEASURE] for c in rivals)
+    errors = [
+        shared.mean_squared_error(reconstruct(rival.model, made.validation), made.validation_clean) for rival in rivals
+    ]
+    assert chosen.validation[FIRST_MEASURE] == pytest.approx(min(errors))
+    assert chosen.training[FIRST_MEASURE] == shared.mean_squared_error(chosen.points, made.clean)
+
+
+def test_training_points_are_denoised_by_chosen_candidates_alone():
+    found = candidates(problem(n=80), (0.02, 0.5))
+    best(found, "deep", FIRST_MEASURE)
+    assert not [c for c in found if "points" in vars(c)]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -108,15 +218,15 @@ def test_tables_come_as_csv_with_all_digits_and_markdown_with_four(tmp_path):
 
 
 def test_salt_and_pepper_sets_pixels_to_black_or_white():
-    images = digits.load_images(0)[:50]
-    noisy = digits.corrupt(images, 0.2, gaussian=False, seed=0)
+    images = _digits_run.load_images(0)[:50]
+    noisy = _digits_run.corrupt(images, 0.2, gaussian=False, seed=0)
     changed = noisy != images
     assert set(np.unique(noisy[changed])) <= {0.0, 1.0}
     assert 0.05 < changed.mean() < 0.2
 
 
-def test_unknown_names_get_one_clear_sentence(tmp_path):
-    with pytest.raises(ValueError, match="experiment: unknown name 'table9', allowed are table1"):
-        by_name("table9")
-    with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick, paper"):
-        table1.run("huge", tmp_path)
+def test_sizes_survive_being_written_as_json():
+    for sizes in shared.SIZES.values():
+        assert shared.Sizes.from_json(json.loads(json.dumps(sizes.to_json()))) == sizes
+    run = Configuration("denoise-cell", {"sizes": TINY.to_json()}, 1)
+    assert Configuration.from_json(run.canonical()) == run

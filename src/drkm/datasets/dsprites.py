@@ -16,6 +16,7 @@ from drkm.datasets._sprites import SHAPES, SIZE, render
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)
+COMPACT = "dsprites_grid46080.npz"
 
 
 def _default_values() -> dict[str, NDArray]:
@@ -117,8 +118,8 @@ def load_dsprites(
     Parameters
     ----------
     path : path or None
-        The original ``.npz``, a compact one (``images``, ``factors``, ``factor_names``), or a folder that
-        holds the original. None means the data folder.
+        The original ``.npz``, a compact one (``images``, ``factors``, ``factor_names``), or a folder with
+        one of them, the original first. None means the data folder.
     source : {"auto", "rendered", "file"}
         ``"rendered"`` draws the images, with no file; ``"file"`` reads them; ``"auto"`` reads the file where
         there is one and draws otherwise.
@@ -137,9 +138,9 @@ def load_dsprites(
         raise ValueError("values: another grid can only be drawn, not read from a file")
     if source == "rendered" or values is not None:
         return RenderedDSprites(values)
-    file = find(path, DSPRITES.name)
+    file = find(path, DSPRITES.name, COMPACT)
     if file is not None:
         return _read_file(file)
     if source == "file" or path is not None:
-        raise missing("dsprites", path, DSPRITES.name)
+        raise missing("dsprites", path, DSPRITES.name, COMPACT)
     return RenderedDSprites()

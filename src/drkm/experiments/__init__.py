@@ -1,37 +1,36 @@
-"""The tables and figures of the paper, one module each, with a function `run(scale, out, ...)`.
+"""The tables and figures of the paper, one module each.
 
-`python -m drkm.experiments table1 --scale quick` runs one of them.
+An experiment is a module with `TITLE`, `configurations(scale)`, which returns its runs, and `section(results, scale)`,
+which returns what they show. `drkm.experiments.reproduce` runs them.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-#: name of an experiment → module that holds its `run`
+#: name of an experiment → its module
 NAMES: dict[str, str] = {
     "table1": "drkm.experiments.table1",
     "figure1": "drkm.experiments.figure1",
     "figure2": "drkm.experiments.figure2",
     "figure3": "drkm.experiments.figure3",
     "digits": "drkm.experiments.digits",
+    "components": "drkm.experiments.components",
+    "layers": "drkm.experiments.layers",
+    "training_points": "drkm.experiments.training_points",
+    "hyperparameters": "drkm.experiments.hyperparameters",
+    "gamma": "drkm.experiments.gamma",
+    "table2": "drkm.experiments.table2",
+    "variance": "drkm.experiments.variance",
+    "sample_efficiency": "drkm.experiments.sample_efficiency",
+    "deep_layer": "drkm.experiments.deep_layer",
+    "stability": "drkm.experiments.stability",
 }
-SCALES = ("quick", "paper")
-
-Run = Callable[..., list[Path]]
 
 
-def by_name(name: str) -> Run:
-    """Return the function that runs an experiment: run(scale, out, *, seed, n_jobs, verbose) -> files written."""
+def module_of(name: str) -> ModuleType:
+    """Return the module of an experiment."""
     if name not in NAMES:
-        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)}")
-    return importlib.import_module(NAMES[name]).run
-
-
-def check_scale(scale: Any) -> str:
-    """Return the scale, or raise one sentence that says what is allowed."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
-    return scale
+        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)} and all")
+    return importlib.import_module(NAMES[name])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from multiprocessing import get_context
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,18 +15,61 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import kurtosis, rankdata
+from scipy.stats import kurtosis
 
 from drkm import metrics
 from drkm.axes import ica, varimax
-from drkm.experiments import disentanglement as study
-from drkm.experiments._disentanglement_rivals import LAYERS, Rule, encode, one_layer, quiet, rows_of, two_layers
+from drkm.experiments import data
+from drkm.experiments._disentangle import agreement, draw, scores_of
+from drkm.experiments._models import default_model, encode, quiet, rows_of
+from drkm.experiments._output import write_csv, write_text
 
-DATASETS = ("dsprites", "smallnorb")
+#: components of the two layers; the codes of layer 1 are scored
+LAYERS = (10, 5)
+#: training images, evaluation images
+SIZES = {"paper": (800, 4000), "quick": (200, 1000)}
+DATASETS = ("sprites", "smallnorb")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is left to choose in a model, as multiples of the factor-free defaults.
+
+    Attributes
+    ----------
+    width : float
+        σ² of layer 1 relative to half the median squared distance.
+    axes : {"ritz", "varimax", "ica"}
+    deep_width : float
+        σ² of layer 2 relative to 2·s_1/n.
+    deep_eta : float
+        η_2 beside η_1 = 1: the larger, the less layer 2 pulls at layer 1.
+    center : bool
+        Whether all layers are centred in feature space.
+    """
+
+    width: float = 1.0
+    axes: str = "ritz"
+    deep_width: float = 1.0
+    deep_eta: float = 1.0
+    center: bool = False
+
+    def parameters(self, layers: Sequence[int]) -> dict[str, Any]:
+        """Return the parameters of a run of our model, without those at their defaults."""
+        named = asdict(self)
+        if len(layers) == 1:
+            named = {name: value for name, value in named.items() if not name.startswith("deep_")}
+        chosen = {name: value for name, value in named.items() if value != getattr(DEFAULTS, name)}
+        return {"family": "drkm", "layers": list(layers), **chosen}
+
+
+#: the library's own
+DEFAULTS = Rule()
+
 AXES = ("ritz", "varimax", "ica")
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 #: second layers tried: the default one, and one that pulls less at the first
-DEEP = (Rule(), Rule(deep_eta=10.0))
+DEEP = (DEFAULTS, Rule(deep_eta=10.0))
 #: images, the same for all draws, on which the agreement between fits to different draws is measured
 COMMON = 500
 FIELDS = (
@@ -48,15 +93,14 @@ class Task:
 
 def perform(task: Task) -> list[dict[str, Any]]:
     """Fit once, score on every choice of axes; the codes of the common images go along for the agreement."""
-    problem = study.draw(task.dataset, task.draw, task.n_train, task.n_evaluation)
-    common, _ = study._dataset(task.dataset).sample(COMMON, random_state=10_000)
+    problem = draw(task.dataset, task.draw, task.n_train, task.n_evaluation)
+    common, _ = data.load(task.dataset).sample(COMMON, random_state=10_000)
     rows = rows_of(problem.train)
     start = time.perf_counter()
     with quiet():
-        model = two_layers(rows, task.rule) if task.deep else one_layer(rows, task.rule, center=task.rule.center)
-        model.fit(rows)
+        model = default_model(task.rule.parameters(LAYERS if task.deep else LAYERS[:1]), rows).fit(rows)
     seconds = time.perf_counter() - start
-    codes, shared = encode(model, problem.evaluation), encode(model, common)
+    codes, shared = (encode(model, images)[:, : LAYERS[0]] for images in (problem.evaluation, common))
     base = torch.from_numpy(len(rows) ** 0.5 * model.codes_[:, : LAYERS[0]])
     out = []
     for axes in AXES:
@@ -72,7 +116,7 @@ def perform(task: Task) -> list[dict[str, Any]]:
                 "width": task.rule.width,
                 "axes": axes,
                 "draw": task.draw,
-                **study.scores_of(turned, problem.factors, with_dci=False),
+                **_scores(turned, problem.factors),
                 "dependence": metrics.unsupervised(turned).mutual_information,
                 "kurtosis": float(np.mean(kurtosis(turned))),
                 "train_s": seconds,
@@ -90,16 +134,19 @@ def turn(axes: str, codes: torch.Tensor) -> NDArray[np.float64]:
     return {"varimax": varimax, "ica": ica}[axes](codes).numpy()
 
 
-def agreement(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return how far two sets of codes of the same images agree code by code, up to order, sign and monotone maps.
+def _scores(codes: NDArray[np.float64], factors: NDArray[np.int64]) -> dict[str, Any]:
+    found = scores_of(codes, factors, ("irs", "mig"))
+    return {**found, "irs_above": found["irs"] - found["irs_chance"]}
 
-    The unsupervised disentanglement ranking of Duan et al. (2020) with rank correlations R: the mean over codes of
-    both sets of max²/sum of |R| along the other set. It is 1 where every code has one partner and no second one.
-    """
-    ranks = [np.apply_along_axis(rankdata, 0, codes) for codes in (first, second)]
-    R = np.abs(np.corrcoef(ranks[0].T, ranks[1].T)[: first.shape[1], first.shape[1] :])
-    rows, columns = R.max(axis=1) ** 2 / R.sum(axis=1), R.max(axis=0) ** 2 / R.sum(axis=0)
-    return float(np.concatenate([rows, columns]).mean())
+
+def in_processes(function: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int) -> Iterator[Any]:
+    """Yield results as they come, from processes with one thread each, or in turn where there is one job."""
+    if n_jobs <= 1:
+        yield from map(function, tasks)
+        return
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for future in as_completed([pool.submit(function, task) for task in tasks]):
+            yield future.result()
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -129,9 +176,9 @@ def run(
     n_jobs: int = 1,
 ) -> list[Path]:
     """Score all candidates and write every run as CSV, and means over draws as Markdown."""
-    n_train, n_evaluation = study.SIZES[scale]
-    kinds = [(Rule(), False), (Rule(center=True), False), *((rule, True) for rule in deep)]
-    kinds.sort(key=lambda kind: kind[0] != Rule())
+    n_train, n_evaluation = SIZES[scale]
+    kinds = [(DEFAULTS, False), (Rule(center=True), False), *((rule, True) for rule in deep)]
+    kinds.sort(key=lambda kind: kind[0] != DEFAULTS)
     tasks = [
         Task(dataset, number, replace(rule, width=width), two, n_train, n_evaluation)
         for rule, two in kinds
@@ -140,16 +187,15 @@ def run(
         for width in widths
     ]
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     table, text = folder / "selection.csv", folder / "selection.md"
     rows: list[dict[str, Any]] = []
-    for done, found in enumerate(study.in_processes(perform, tasks, n_jobs), 1):
+    for done, found in enumerate(in_processes(perform, tasks, n_jobs), 1):
         rows += found
         if done % 20 == 0 or done == len(tasks):
             add_agreement(rows)
             rows.sort(key=lambda row: tuple(map(str, (row["dataset"], *key_of(row), row["draw"]))))
-            study.write_rows(table, [{name: row[name] for name in FIELDS} for row in rows], FIELDS)
-            text.write_text(summary(rows), encoding="utf-8")
+            write_csv(rows, table, FIELDS)
+            write_text(text, summary(rows))
             print(f"{done} of {len(tasks)} fits", flush=True)
     return [table, text]
 

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from drkm.files import write_whole
 
 
 def write_bytes(path: Path, write: Callable[[BinaryIO], object]) -> Path:
     """Write a file through a temporary one in the same folder, so that nobody sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        # mkstemp makes files for their owner alone; results are to be read like any other file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
+    return write_whole(path, write)
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -56,15 +44,19 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
     """Write rows with the same keys as CSV (all digits) and as a Markdown table (four)."""
-    columns = list(rows[0])
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     return [
-        write_text(out / f"{name}.csv", buffer.getvalue()),
+        write_csv(rows, out / f"{name}.csv", list(rows[0])),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
     ]
+
+
+def write_csv(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str]) -> Path:
+    """Write these columns of rows as CSV."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, buffer.getvalue())
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:

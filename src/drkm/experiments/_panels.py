@@ -1,61 +1,82 @@
-"""Figures 2 and 3: what each component of the paper's model reconstructs on its own."""
+"""The run behind Figures 1 to 3: one curve, denoised by the paper's model, each component alone and all together."""
 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
 from sklearn.exceptions import ConvergenceWarning
-from tqdm import tqdm
 
+from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
-from drkm.experiments import check_scale
 from drkm.experiments._denoising import (
     DATASETS,
+    SEED,
     SIZES,
+    Array,
     Problem,
+    Sizes,
     make_problem,
     mean_squared_error,
     noise_of,
     one_thread,
+    posterior_mean,
     select_deep,
 )
-from drkm.experiments._output import save_figure, save_table
 from drkm.experiments._protocol import reconstruct
+from drkm.experiments._table1_cell import errors, rounded
+from drkm.experiments.configuration import Configuration
 from drkm.kernels import RBF
 
 NOISE = 0.1
 #: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths
 WIDE = 50.0
-PANELS = {
+#: points of a panel that are kept for drawing; errors are of all points
+DRAWN = 1000
+NOISY, ALL, SELECTED, BOUND = "noisy points", "all three components", "two layers, selected", "Bayes posterior mean"
+COMPONENTS = {
     "layer 1, component 1": [(1, 0)],
     "layer 1, component 2": [(1, 1)],
     "layer 2, component 1": [(2, 0)],
-    "all three components": None,
+    ALL: None,
 }
 
+Row = dict[str, Any]
 
-def run_components(name: str, dataset: str, scale: str, out: str | Path, seed: int, verbose: int) -> list[Path]:
-    """Draw one panel a component, s = (2, 1), and one for the model chosen by `select`."""
-    sizes = SIZES[check_scale(scale)]
-    with one_thread(), tqdm(total=3, desc=f"{name} ({scale})", disable=not verbose) as bar:
-        problem = make_problem(dataset, NOISE, sizes.n_train, sizes.n_validation, seed)
+
+def configuration(dataset: str, scale: str) -> Configuration:
+    """Return the run of one curve."""
+    return Configuration("denoise-panels", {"curve": dataset, "noise": NOISE, "sizes": SIZES[scale].to_json()}, SEED)
+
+
+def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return the points of every panel with their errors.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `curve`, `noise` and `sizes`, the latter as `Sizes.to_json` gives them.
+    seed : int
+        Of the data.
+    """
+    sizes = Sizes.from_json(parameters["sizes"])
+    problem = make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed)
+    with one_thread():
         model, sigma2, steps = least_error(problem, sizes.protocol)
-        bar.update()
-        panels = {
-            title: reconstruct(model, problem.train, components, steps=steps) for title, components in PANELS.items()
-        }
-        bar.update()
-        panels["two layers, selected"] = select_deep(problem, sizes, noise_of(problem)).denoise(problem.train)
-        bar.update()
-    figure = draw(problem, panels)
-    rows = [errors(problem, "noisy points", problem.train)]
-    rows += [errors(problem, title, points) for title, points in panels.items()]
-    folder = Path(out) / name
-    text = f"{DATASETS[dataset]}, σ_n = {NOISE}, s = (2, 1), σ_1² = {sigma2:g}, steps: {steps or 'to convergence'}"
-    return [*save_figure(figure, folder, f"{name}-{scale}"), *save_table(rows, folder, f"{name}-{scale}", text)]
+        panels = {NOISY: problem.train}
+        panels |= {name: reconstruct(model, problem.train, chosen, steps=steps) for name, chosen in COMPONENTS.items()}
+        selection = select_deep(problem, sizes, noise_of(problem))
+        panels[SELECTED] = selection.denoise(problem.train)
+        panels[BOUND] = posterior_mean(problem, problem.train)
+    return {
+        "σ²": sigma2,
+        "steps": steps,
+        "kept": list(selection.best_params["keep"]),
+        "panels": [_panel(problem, name, points) for name, points in panels.items()],
+    }
 
 
 def least_error(problem: Problem, bandwidths: tuple[float, ...]) -> tuple[ConstrDRKM, float, int | None]:
@@ -72,31 +93,47 @@ def least_error(problem: Problem, bandwidths: tuple[float, ...]) -> tuple[Constr
     return model, sigma2, steps
 
 
-def errors(problem: Problem, title: str, points: np.ndarray) -> dict[str, Any]:
-    """Return a row of the table beside the figure."""
-    return {
-        "points": title,
-        "MSE to clean": mean_squared_error(points, problem.clean),
-        "mean distance to curve": float(problem.curve.distance(points).mean()),
-    }
+def _panel(problem: Problem, name: str, points: Array) -> dict[str, Any]:
+    shown = np.round(points[:DRAWN], 4).tolist()
+    return {"name": name, **errors(problem, points), "gap": rounded(gap(problem, points)), "points": shown}
 
 
-def draw(problem: Problem, panels: dict[str, np.ndarray]) -> Any:
-    """Return the figure: noisy points grey, denoised blue."""
-    from drkm.plotting import scatter_before_after, style
+def gap(problem: Problem, points: Array) -> float:
+    """Return the mean distance from a place on the curve to the nearest point: large where part of it is lost."""
+    nodes, weights = problem.curve.quadrature(1500)
+    return float(np.average(KDTree(points).query(nodes)[0], weights=weights))
 
-    with style() as plt:
-        columns = 3
-        lines = -(-len(panels) // columns)
-        size = (9, 2.3 * lines) if problem.dataset == "square_spiral" else (9, 3.2 * lines)
-        figure, axes = plt.subplots(lines, columns, figsize=size, layout="constrained")
-        flat = axes.ravel()
-        for place, (title, points) in zip(flat, panels.items(), strict=False):
-            distance = problem.curve.distance(points).mean()
-            title = f"{title}\nmean distance to the curve {distance:.3f}"
-            scatter_before_after(place, problem.train, points, title, problem.curve.quadrature(1500)[0])
-        for place in flat[len(panels) :]:
-            place.set_axis_off()
-        handles, labels = flat[0].get_legend_handles_labels()
-        flat[-1].legend(handles, labels, loc="center", markerscale=3)
-    return figure
+
+def table(results: Iterable[Row]) -> list[Row]:
+    """Return the errors of the panels, one row each."""
+    return [
+        {
+            "curve": DATASETS[result["curve"]],
+            "points": panel["name"],
+            "MSE to clean": panel["mse"],
+            "mean distance to the curve": panel["distance"],
+            "mean gap along the curve": panel["gap"],
+        }
+        for result in results
+        for panel in result["panels"]
+    ]
+
+
+def by_name(result: Row) -> dict[str, Row]:
+    """Return the panels of a run by their name."""
+    return {panel["name"]: panel for panel in result["panels"]}
+
+
+def how(result: Row) -> str:
+    """Return how the paper's model was run."""
+    return f"σ_1² = {result['σ²']:g}, steps: {result['steps'] or 'to convergence'}"
+
+
+def draw_panel(axes: Any, result: Row, name: str, title: str) -> None:
+    """Draw one panel: noisy points grey, denoised blue, the true curve as a thin line."""
+    from drkm.plotting import scatter_before_after
+
+    panels = by_name(result)
+    noisy, points = (np.array(panels[key]["points"]) for key in (NOISY, name))
+    curve = CURVES[result["curve"]]().quadrature(1500)[0]
+    scatter_before_after(axes, noisy, points, title, curve)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,37 @@ FIRST_MEASURE = next(iter(MEASURES))
 
 @dataclass(frozen=True)
 class Candidate:
-    """One model at one bandwidth: errors by measure on validation and training points, and the denoised points."""
+    """One fitted model of the protocol, with one way to iterate."""
 
-    model: str
+    name: str
     normalized: bool
     steps: int | None
     bandwidths: tuple[Any, ...]
-    validation: dict[str, float]
-    training: dict[str, float]
-    points: Array
+    model: ConstrDRKM
+    problem: Problem
+
+    @cached_property
+    def validation(self) -> dict[str, float]:
+        """Errors on the validation points, by measure."""
+        problem = self.problem
+        return self._errors(self._denoise(problem.validation), problem.validation_clean, problem.validation)
+
+    @cached_property
+    def points(self) -> Array:
+        """The denoised training points; only those of a chosen candidate are ever asked for."""
+        return self._denoise(self.problem.train)
+
+    @cached_property
+    def training(self) -> dict[str, float]:
+        """Errors on the training points, by measure: what is reported."""
+        return self._errors(self.points, self.problem.clean, self.problem.train)
+
+    def _denoise(self, points: Array) -> Array:
+        return reconstruct(self.model, points, normalized=self.normalized, steps=self.steps)
+
+    def _errors(self, points: Array, clean: Array, noisy: Array) -> dict[str, float]:
+        curve = self.problem.curve
+        return {measure: error(points, clean, noisy, curve) for measure, error in MEASURES.items()}
 
 
 def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, ...], ConstrDRKM]]:
@@ -65,24 +88,12 @@ def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, .
 
 def candidates(problem: Problem, bandwidths: Sequence[float]) -> list[Candidate]:
     """Return every model of the protocol at every bandwidth, with and without the normalisation of β."""
-    both = np.concatenate([problem.train, problem.validation])
-    curve = problem.curve
-    n = len(problem.train)
-    out = []
-    for sigma2 in bandwidths:
-        for name, widths, model in protocol_models(problem.train, sigma2):
-            for normalized, steps in VARIANTS:
-                points = reconstruct(model, both, normalized=normalized, steps=steps)
-                training = {
-                    measure: error(points[:n], problem.clean, problem.train, curve)
-                    for measure, error in MEASURES.items()
-                }
-                validation = {
-                    measure: error(points[n:], problem.validation_clean, problem.validation, curve)
-                    for measure, error in MEASURES.items()
-                }
-                out.append(Candidate(name, normalized, steps, widths, validation, training, points[:n]))
-    return out
+    return [
+        Candidate(name, normalized, steps, widths, model, problem)
+        for sigma2 in bandwidths
+        for name, widths, model in protocol_models(problem.train, sigma2)
+        for normalized, steps in VARIANTS
+    ]
 
 
 def reconstruct(
@@ -95,9 +106,9 @@ def reconstruct(
 
 
 def best(
-    found: Sequence[Candidate], model: str, measure: str, *, normalized: bool = False, steps: int | None = None
+    found: Sequence[Candidate], name: str, measure: str, *, normalized: bool = False, steps: int | None = None
 ) -> Candidate:
     """Return the candidate of a model with the least validation error."""
-    wanted = (model, normalized, steps)
-    among = [entry for entry in found if (entry.model, entry.normalized, entry.steps) == wanted]
+    wanted = (name, normalized, steps)
+    among = [entry for entry in found if (entry.name, entry.normalized, entry.steps) == wanted]
     return min(among, key=lambda entry: entry.validation[measure])

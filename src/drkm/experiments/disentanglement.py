@@ -8,36 +8,47 @@ SmallNORB that precedes it.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from functools import lru_cache
-from multiprocessing import get_context
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from drkm import metrics
-from drkm.datasets import load_cars3d, load_dsprites, load_smallnorb
-from drkm.datasets._factors import FactorDataset
-from drkm.experiments._disentanglement_rivals import KINDS, Codes, Rule, codes_of
+from drkm.experiments._disentanglement_rule import DEFAULTS, LAYERS, Rule
+from drkm.experiments._disentanglement_rule import run as run_selection
+from drkm.experiments._output import write_csv, write_text
+from drkm.experiments._verdicts import mean_and_spread
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.runner import sweep
+from drkm.experiments.store import Store
 
-DATASETS: dict[str, Callable[[], FactorDataset]] = {
-    "dsprites": lambda: load_dsprites(source="rendered"),
-    "smallnorb": load_smallnorb,
-    "cars3d": load_cars3d,
+#: what the study calls a dataset → its name among the data of all experiments
+DATASETS = {"dsprites": "sprites", "smallnorb": "smallnorb", "cars3d": "cars3d"}
+#: what "ours" means: fixed on dSprites and SmallNORB (docs/cars3d.md), never on Cars3D; "defaults" are the library's
+CHOSEN = Rule(width=0.5, deep_eta=10.0)
+_PAPER = {"family": "paper", "layers": list(LAYERS), "gamma": 1.0}
+_FIXED = {"learn_bandwidth": False}
+#: kind of model → parameters of its runs
+KINDS: dict[str, dict[str, Any]] = {
+    "ours": CHOSEN.parameters(LAYERS),
+    "defaults": DEFAULTS.parameters(LAYERS),
+    "kpca-median": DEFAULTS.parameters(LAYERS[:1]),
+    "kpca": CHOSEN.parameters(LAYERS[:1]),
+    "kpca-centred": {**CHOSEN.parameters(LAYERS[:1]), "center": True},
+    "beta-vae": {"family": "beta-vae", "beta": 4.0},
+    "paper-random": _PAPER,
+    "paper-kpca": {**_PAPER, "init": "kpca"},
+    "paper-random-fixed": {**_PAPER, **_FIXED},
+    "paper-kpca-fixed": {**_PAPER, "init": "kpca", **_FIXED},
+    "random": {"family": "random"},
 }
 #: what a part of the study trains
 PARTS: dict[str, tuple[str, ...]] = {
     "ours": ("ours",),
     "defaults": ("defaults",),
     "kpca": ("kpca-median", "kpca"),
-    "kpca-others": ("kpca-axes", "kpca-centred"),
+    "kpca-others": ("kpca-centred",),
     "beta-vae": ("beta-vae",),
     "paper": ("paper-random", "paper-kpca"),
     "paper-fixed": ("paper-random-fixed", "paper-kpca-fixed"),
@@ -45,100 +56,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 #: training images, evaluation images
 SIZES = {"paper": (800, 4000), "quick": (200, 1000)}
-#: shuffles for the chance level of IRS and MIG
-SHUFFLES = 20
 SCORES = ("irs", "irs_chance", "irs_above", "mig", "mig_chance", "sap", "dci", "dci_completeness", "dci_accuracy")
 FIELDS = ("dataset", "model", "draw", "seed", *SCORES, "train_s", "encode_s", "note")
-
-#: what "ours" means: fixed on dSprites and SmallNORB (docs/cars3d.md), never on Cars3D; "defaults" are the library's
-CHOSEN = Rule(width=0.5, deep_eta=10.0)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One training draw: images to train on, and others with their factors to score."""
-
-    train: NDArray[np.uint8]
-    evaluation: NDArray[np.uint8]
-    factors: NDArray[np.int64]
-
-
-@lru_cache(maxsize=1)
-def _dataset(name: str) -> FactorDataset:
-    if name not in DATASETS:
-        raise ValueError(f"dataset: unknown name {name!r}, allowed are {', '.join(DATASETS)}")
-    return DATASETS[name]()
-
-
-def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> Problem:
-    """Draw training and evaluation images together without replacement: no image is in both."""
-    images, factors = _dataset(dataset).sample(n_train + n_evaluation, random_state=number)
-    return Problem(images[:n_train], images[n_train:], factors[n_train:])
-
-
-def scores_of(codes: NDArray[np.float64], factors: NDArray[np.int64], *, with_dci: bool = True) -> dict[str, float]:
-    """Return IRS, MIG (each beside shuffled codes), SAP and DCI.
-
-    IRS, MIG and DCI take the codes as they are. SAP takes them standardised: its support vector machines depend on
-    scale, and orthonormal codes have entries of size n^-1/2 where those of a β-VAE have size 1.
-    """
-    irs, mig = float(metrics.irs(codes, factors)), float(metrics.mig(codes, factors))
-    chance = float(metrics.chance("irs", codes, factors, repeats=SHUFFLES))
-    out = {
-        "irs": irs,
-        "irs_chance": chance,
-        "irs_above": irs - chance,
-        "mig": mig,
-        "mig_chance": float(metrics.chance("mig", codes, factors, repeats=SHUFFLES)),
-    }
-    if with_dci:
-        dci = metrics.dci(codes, factors)
-        out |= {
-            "sap": float(metrics.sap(codes, factors, standardize=True)),
-            "dci": dci.disentanglement,
-            "dci_completeness": dci.completeness,
-            "dci_accuracy": dci.informativeness_test,
-        }
-    return out
-
-
-@dataclass(frozen=True)
-class Task:
-    """One model on one draw."""
-
-    dataset: str
-    kind: str
-    draw: int
-    seed: int
-    n_train: int
-    n_evaluation: int
-    rule: Rule
-
-
-def perform(task: Task) -> dict[str, Any]:
-    """Train, encode and score: one row of the table."""
-    problem = draw(task.dataset, task.draw, task.n_train, task.n_evaluation)
-    found: Codes = codes_of(task.kind, problem.train, problem.evaluation, seed=task.seed, rule=task.rule)
-    named = {"dataset": task.dataset, "model": task.kind, "draw": task.draw, "seed": task.seed}
-    timed = {"train_s": found.seconds, "encode_s": found.encoding_seconds, "note": found.note}
-    return {**named, **scores_of(found.codes, problem.factors), **timed}
-
-
-def in_processes(function: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int) -> Iterator[Any]:
-    """Yield results as they come, from processes with one thread each, or in turn where there is one job."""
-    if n_jobs <= 1:
-        yield from map(function, tasks)
-        return
-    # A forked process cannot use a GPU that its parent has touched.
-    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=_one_thread) as pool:
-        for future in as_completed([pool.submit(function, task) for task in tasks]):
-            yield future.result()
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
+_DEFAULT_PARTS = ("defaults", "ours", "kpca", "paper", "beta-vae", "random")
 
 
 def run(
@@ -146,13 +66,14 @@ def run(
     out: str | PathLike[str] = "results/disentanglement",
     *,
     dataset: str = "cars3d",
-    parts: Sequence[str] = ("defaults", "ours", "kpca", "paper", "beta-vae", "random"),
+    parts: Sequence[str] = _DEFAULT_PARTS,
     draws: int = 5,
     start_seeds: int = 1,
-    rule: Rule | None = None,
     n_jobs: int = 1,
 ) -> list[Path]:
     """Run the study on one dataset and write every run as CSV, and means and spreads as Markdown.
+
+    Runs that are in the folder's `runs.sqlite` are not computed again.
 
     Parameters
     ----------
@@ -167,8 +88,6 @@ def run(
         Number of training draws.
     start_seeds : int
         How often our own model is started, with another seed each time, on every draw.
-    rule : Rule, optional
-        Bandwidths and axes of our model, by default the chosen ones.
     n_jobs : int
         Processes.
 
@@ -177,28 +96,57 @@ def run(
     list of Path
         The files written.
     """
+    kinds = kinds_of(parts)
+    runs = {kind: configurations(kind, dataset, scale, draws, start_seeds) for kind in kinds}
+    folder = Path(out)
+    with Store(folder / "runs.sqlite") as store:
+        sweep([one for group in runs.values() for one in group], store, jobs=n_jobs)
+        rows = [
+            _row(kind, dataset, one, found[one])
+            for kind, group in runs.items()
+            for found in [store.results(group)]
+            for one in group
+            if one in found
+        ]
+    return [
+        write_csv(rows, folder / f"{dataset}.csv", FIELDS),
+        write_text(folder / f"{dataset}.md", summary(rows, kinds)),
+    ]
+
+
+def configurations(kind: str, dataset: str, scale: str, draws: int, start_seeds: int = 1) -> list[Configuration]:
+    """Return the runs of one kind of model; a seed beyond 1000 is another start on the same draw."""
     if scale not in SIZES:
         raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SIZES)}")
-    kinds = kinds_of(parts)
-    n_train, n_evaluation = SIZES[scale]
-    tasks = [
-        Task(dataset, kind, number, number + 1000 * repeat, n_train, n_evaluation, rule or CHOSEN)
-        for kind in kinds
+    if dataset not in DATASETS:
+        raise ValueError(f"dataset: unknown name {dataset!r}, allowed are {', '.join(DATASETS)}")
+    n, evaluation = SIZES[scale]
+    shared = {"dataset": DATASETS[dataset], "n": n, "evaluation": evaluation, "dci": True, **KINDS[kind]}
+    return [
+        Configuration("disentangle", {**shared, **({"draw": number} if repeat else {})}, number + 1000 * repeat)
         for number in range(draws)
         for repeat in range(start_seeds if kind in ("ours", "defaults") else 1)
     ]
-    _dataset(dataset)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    table, text = folder / f"{dataset}.csv", folder / f"{dataset}.md"
-    rows: list[dict[str, Any]] = []
-    for row in in_processes(perform, tasks, n_jobs):
-        rows.append(row)
-        # Written after every run, so that a long study that is stopped keeps what it has.
-        write_rows(table, sorted(rows, key=lambda r: (kinds.index(r["model"]), r["draw"], r["seed"])))
-        text.write_text(summary(rows, kinds), encoding="utf-8")
-        print(f"{row['model']}, draw {row['draw']}: " + ", ".join(f"{k} {row[k]:.3f}" for k in SCORES), flush=True)
-    return [table, text]
+
+
+def _row(kind: str, dataset: str, run: Configuration, found: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"dataset": dataset, "model": kind, "draw": run.parameters.get("draw", run.seed), "seed": run.seed}
+    row = {**named, **found, "irs_above": found["irs"] - found["irs_chance"], "note": _note(found)}
+    return {field: row[field] for field in FIELDS}
+
+
+def _note(found: Mapping[str, Any]) -> str:
+    """Return what is worth knowing of a fit, in words."""
+    parts = []
+    if "bandwidths" in found:
+        parts.append("σ² " + ", ".join(f"{width:.4g}" for width in found["bandwidths"]))
+        parts.append(f"J {found['objective']:.4f}")
+        parts += [f"{name} {found[name]:.0e}" for name in ("feasibility", "stationarity")]
+    if "iterations" in found:
+        parts.append(f"{found['iterations']} iterations")
+    if "latents_used" in found:
+        parts.append(f"best {found['best_step']}, {found['latents_used']} latents in use")
+    return "; ".join([*parts, f"on {found['device']}"])
 
 
 def kinds_of(parts: Iterable[str]) -> list[str]:
@@ -209,15 +157,6 @@ def kinds_of(parts: Iterable[str]) -> list[str]:
             raise ValueError(f"parts: unknown name {part!r}, allowed are {', '.join({**PARTS, **KINDS})}")
         out += [kind for kind in PARTS.get(part, (part,)) if kind not in out]
     return out
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], fields: Sequence[str] = FIELDS) -> None:
-    """Write rows as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    path.write_text(text.getvalue(), encoding="utf-8")
 
 
 def summary(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
@@ -231,12 +170,6 @@ def summary(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
             lines.append(f"| {kind} | {len(runs)} | " + " | ".join(cells) + " |")
     lines += ["", *comparisons(rows, kinds), *start_spread(rows)]
     return "\n".join(lines) + "\n"
-
-
-def mean_and_spread(values: Sequence[float]) -> str:
-    """Return mean ± standard deviation (n - 1)."""
-    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{spread}"
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> list[str]:
@@ -276,17 +209,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m drkm.experiments.disentanglement", description=__doc__)
     parser.add_argument("dataset", choices=(*DATASETS, "select"), help="dataset, or the choice of bandwidths and axes")
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument(
-        "--parts", default="defaults,ours,kpca,paper,beta-vae,random", help=", ".join({**PARTS, **KINDS})
-    )
+    parser.add_argument("--parts", default=",".join(_DEFAULT_PARTS), help=", ".join({**PARTS, **KINDS}))
     parser.add_argument("--scale", choices=SIZES, default="paper")
     parser.add_argument("--start-seeds", type=int, default=1, help="starts of our own model on every draw")
     parser.add_argument("--out", default="results/disentanglement")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
     options = parser.parse_args(arguments)
     if options.dataset == "select":
-        from drkm.experiments._disentanglement_rule import run as run_selection
-
         paths = run_selection(options.scale, options.out, draws=options.draws, n_jobs=options.jobs)
     else:
         paths = run(

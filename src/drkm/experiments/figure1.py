@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-import numpy as np
-from tqdm import tqdm
+from drkm.experiments._denoising import DATASETS, SEED, SIZES
+from drkm.experiments._one_draw import RULE, missing, smaller
+from drkm.experiments._panels import ALL, BOUND, NOISE, NOISY, SELECTED, by_name, configuration, draw_panel, how, table
+from drkm.experiments.configuration import Configuration, Results
+from drkm.experiments.section import Claim, Figure, Section, Table
 
-from drkm.experiments import check_scale
-from drkm.experiments._denoising import (
-    DATASETS,
-    SIZES,
-    Problem,
-    make_problem,
-    noise_of,
-    one_thread,
-    posterior_mean,
-    select_deep,
-)
-from drkm.experiments._output import save_figure, save_table
-from drkm.experiments._panels import NOISE, errors, least_error
-from drkm.experiments._protocol import reconstruct
+TITLE = "Figure 1: a square and a half circle, denoised"
+TEXT = f"""\
+Two curves with noise of standard deviation {NOISE}, denoised by the paper's model with two components in the first
+layer and one in the second. Its bandwidth and number of steps are those of least error on validation points. Beside it
+stand two layers whose components and bandwidths were selected without clean points, and the Bayes posterior mean."""
+CAPTION = """\
+Noisy points grey, denoised points blue, the true curve as a thin line; above each panel the mean squared error to the
+clean points and the mean distance to the curve."""
+CURVES = ("square", "half_circle")
+
+Row = dict[str, Any]
 
 
-def run(
-    scale: str = "quick",
-    out: str | Path = "results",
-    *,
-    seed: int = 2,
-    n_jobs: int | None = None,
-    verbose: int = 1,
-) -> list[Path]:
-    """Draw the figure into `out`/figure1 and return the files; parameters as in `table1.run`."""
-    from drkm.plotting import scatter_before_after, style
+def configurations(scale: str) -> list[Configuration]:
+    """Return one run a curve."""
+    return [configuration(dataset, scale) for dataset in CURVES]
 
-    sizes = SIZES[check_scale(scale)]
-    panels: list[tuple[Problem, str, np.ndarray]] = []
-    with one_thread(), tqdm(total=4, desc=f"figure1 ({scale})", disable=not verbose) as bar:
-        for dataset in ("square", "half_circle"):
-            problem = make_problem(dataset, NOISE, sizes.n_train, sizes.n_validation, seed)
-            model, sigma2, steps = least_error(problem, sizes.protocol)
-            title = f"paper's model, s = (2, 1), σ² = {sigma2:g}, steps: {steps or 'all'}"
-            panels.append((problem, title, reconstruct(model, problem.train, steps=steps)))
-            bar.update()
-            chosen = select_deep(problem, sizes, noise_of(problem))
-            title = f"components chosen by select: {chosen.best_params['keep']}"
-            panels.append((problem, title, chosen.denoise(problem.train)))
-            panels.append((problem, "Bayes posterior mean", posterior_mean(problem, problem.train)))
-            bar.update()
+
+def section(results: Results, scale: str) -> Section:
+    """Return what the finished runs show."""
+    found = list(results.rows(configurations(scale)))
+    rows = [row for row in table(found) if not row["points"].startswith("layer")]
+    sizes = SIZES[scale]
+    settings: Row = {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED}
+    settings |= {f"paper's model, {DATASETS[result['curve']]}": how(result) for result in found}
+    return Section(
+        name="figure1",
+        title=TITLE,
+        text=TEXT,
+        tables=[Table("errors", "Errors of the training points.", rows)] if found else [],
+        figures=[Figure("figure1", CAPTION, lambda: draw(found))] if found else [],
+        claims=[_claim(dataset, found) for dataset in CURVES],
+        settings=settings,
+    )
+
+
+def _claim(dataset: str, found: list[Row]) -> Claim:
+    text = f"{DATASETS[dataset]}: the deep model, s = (2, 1), captures the shape of the data"
+    published = "by eye"
+    result = next((row for row in found if row["curve"] == dataset), None)
+    if result is None:
+        return missing(text, published)
+    panels = by_name(result)
+    mse, noisy = panels[ALL]["mse"], panels[NOISY]["mse"]
+    distance, before = panels[ALL]["distance"], panels[NOISY]["distance"]
+    return Claim(
+        text,
+        published,
+        f"distance to the curve {before:.3f} → {distance:.3f}, MSE {noisy:.4f} → {mse:.4f}",
+        smaller(max(mse / noisy, distance / before), 1.0),
+        f"Asked for: both errors smaller than those of the noisy points. {RULE}",
+    )
+
+
+def draw(found: list[Row]) -> Any:
+    """Return the figure: a row a curve, a panel a model."""
+    from drkm.plotting import style
+
     with style() as plt:
-        figure, axes = plt.subplots(2, 3, figsize=(9, 5.2), layout="constrained", height_ratios=(1.5, 1))
-        rows = []
-        for place, (problem, title, points) in zip(axes.ravel(), panels, strict=True):
-            row = errors(problem, title, points)
-            error = f"MSE {row['MSE to clean']:.4f}, distance to the curve {row['mean distance to curve']:.3f}"
-            curve = problem.curve.quadrature(1000)[0]
-            scatter_before_after(place, problem.train, points, f"{title}\n{error}", curve)
-            rows.append({"dataset": DATASETS[problem.dataset], **row})
+        heights = [1.5 if result["curve"] == "square" else 1 for result in found]
+        figure, axes = plt.subplots(
+            len(found),
+            3,
+            figsize=(9, 2.1 * sum(heights) + 0.3),
+            layout="constrained",
+            height_ratios=heights,
+            squeeze=False,
+        )
+        for line, result in zip(axes, found, strict=True):
+            titles = {
+                ALL: "paper's model, s = (2, 1)",
+                SELECTED: f"two layers, selected: s = {tuple(result['kept'])}",
+                BOUND: BOUND,
+            }
+            for place, (name, title) in zip(line, titles.items(), strict=True):
+                panel = by_name(result)[name]
+                error = f"MSE {panel['mse']:.4f}, distance {panel['distance']:.3f}"
+                draw_panel(place, result, name, f"{title}\n{error}")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
-    folder = Path(out) / "figure1"
-    text = f"Square and half circle, σ_n = {NOISE}"
-    return [
-        *save_figure(figure, folder, f"figure1-{scale}"),
-        *save_table(rows, folder, f"figure1-{scale}", text),
-    ]
+    return figure

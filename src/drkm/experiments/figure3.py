@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from drkm.experiments._components import component_section
+from drkm.experiments._panels import configuration
+from drkm.experiments.configuration import Configuration, Results
+from drkm.experiments.section import Section
 
-from drkm.experiments._panels import run_components
+TITLE = "Figure 3: two squares, a spiral and a ring"
+TEXT = """\
+The same as Figure 2 on a more complicated curve. The paper sees loops of the spiral and sides of the squares joined by
+the first component of the first layer, the inner circle of the ring lost by the second, and both reproduced by the
+component of the second layer."""
+DATASET = "squares_spiral_ring"
 
 
-def run(
-    scale: str = "quick",
-    out: str | Path = "results",
-    *,
-    seed: int = 2,
-    n_jobs: int | None = None,
-    verbose: int = 1,
-) -> list[Path]:
-    """Draw the figure into `out`/figure3 and return the files; parameters as in `table1.run`."""
-    return run_components("figure3", "squares_spiral_ring", scale, out, seed, verbose)
+def configurations(scale: str) -> list[Configuration]:
+    """Return the one run of the figure."""
+    return [configuration(DATASET, scale)]
+
+
+def section(results: Results, scale: str) -> Section:
+    """Return what the run shows."""
+    return component_section("figure3", TITLE, TEXT, DATASET, results, scale)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
+from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 
 
 class Sums(NamedTuple):
@@ -67,7 +69,34 @@ class MovingGram(Gram):
 
 
 class Strategy(ABC):
-    """How Gram matrices are formed: the object behind the estimator's parameter `gram`."""
+    """How Gram matrices are formed: the object behind the estimator's parameter `gram`.
+
+    An object is asked in this order: `settle` for a workload, then `cost`, then `fixed` and `moving`.
+    """
+
+    #: the word for it in `gram="…"`
+    name: str = ""
+    #: whether `fixed` reads samples in tiles, so that they may stay in a file
+    reads_tiles: bool = False
+    #: whether processes share the samples, each with some rows in memory
+    shares: bool = False
+
+    def serves(self, work: Workload) -> bool:
+        """Whether it can be used for these kernels on this device; "auto" passes over one that cannot."""
+        return True
+
+    def settle(self, work: Workload) -> Strategy:
+        """Return the strategy to use for a workload: itself, unless the size decides something."""
+        return self
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs; by default that of sweeping every layer at every gradient, nothing n×n held."""
+        first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
+        return common(work).plus(flops=first, traffic=float(work.sample_bytes))
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return self.name or type(self).__name__
 
     def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
         """Return the kernel that the model is to have in a layer: the one given, or explicit features in its place.
@@ -85,7 +114,7 @@ class Strategy(ABC):
         """Return the operator of a deep layer at its present points."""
 
     def sharing(
-        self, X: Tensor, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
+        self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
         """Return what a fit to the rows of X runs in; by default this process holds all samples.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
@@ -33,6 +36,25 @@ class StoredGram(Gram):
 
 class Dense(Strategy):
     """Store K_1 (n² numbers), because it never changes; recompute the deep layers, because they always do."""
+
+    name = "dense"
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: n² numbers for K_1, formed beside two augmented copies of the samples."""
+        if not work.first_is_pairwise:
+            return common(work).plus(**vars(first_of_features(work)))
+        # While K_1 is formed there is no solver yet, and the copies are gone when it starts.
+        forming = work.sample_bytes + max(5 * work.sample_bytes, 2 * work.sample_bytes + self._stored(work))
+        base = common(work).plus(
+            bytes=self._stored(work),
+            flops=2.0 * work.n**2 * work.sizes[0],
+            traffic=float(work.n**2 * work.item),
+            setup=work.n**2 * pair_flops(work.d),
+        )
+        return replace(base, bytes=max(base.bytes, forming))
+
+    def _stored(self, work: Workload) -> int:
+        return work.n**2 * work.item
 
     def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
         """Return the stored Gram matrix of the samples; explicit features are kept as features."""
@@ -71,6 +93,8 @@ class RememberedDistances(Dense):
     One object serves one fit after another; it remembers the last samples alone.
     """
 
+    name = "remembered distances"
+
     def __init__(self) -> None:
         self._points: Tensor | None = None
         self._halves: Tensor | None = None
@@ -86,3 +110,7 @@ class RememberedDistances(Dense):
             self._halves = (centred @ centred.T - 0.5 * (norms[:, None] + norms)).clamp_(max=0)
             self._halves.fill_diagonal_(0)
         return ExponentGram(kernel, self._halves * kernel.pull_scale)
+
+    def _stored(self, work: Workload) -> int:
+        # distances, exponents, values, and the copy that values are made of
+        return 4 * work.n**2 * work.item

@@ -10,6 +10,7 @@ from torch import Tensor
 from drkm import reduction
 from drkm.gram.base import Gram, MovingGram, Sums
 from drkm.kernels import Explicit
+from drkm.rows import Rows
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
@@ -70,7 +71,7 @@ class FeatureGram(MovingGram):
         return 2 * float((still * moved).double().sum())
 
 
-def feature_sums(gram: Gram, kernel: Explicit, points: Tensor, A: Tensor) -> Tensor:
+def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
     if isinstance(gram, FeatureGram):
         return reduction.total(A.T @ gram.phi).T

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+import torch.distributed as dist
 from torch import Tensor
 
 from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.cost import Cost, Workload
 from drkm.gram.nystroem import Nystroem
 from drkm.kernels import Explicit, Kernel
+from drkm.rows import Rows
 
 
 class Sharded(Strategy):
@@ -32,6 +35,9 @@ class Sharded(Strategy):
         Seconds after which a process that does not answer counts as lost; a given group has its own limit.
     """
 
+    name = "sharded"
+    shares = True
+
     def __init__(self, inner: Strategy | None = None, group: Any = None, timeout: float = 1800.0):
         if inner is not None and not isinstance(inner, Strategy):
             raise TypeError(f"inner: expected a drkm.gram object, got {inner!r}")
@@ -40,6 +46,18 @@ class Sharded(Strategy):
         self.inner = Nystroem() if inner is None else inner
         self.group = group
         self.timeout = timeout
+
+    def serves(self, work: Workload) -> bool:
+        """Whether there are processes to share with, and the features can be had."""
+        return dist.is_available() and dist.is_initialized() and self.inner.serves(work)
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what this process needs for its own rows."""
+        return self.inner.cost(work)
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return f"{self.inner.describe()} for the rows of each process"
 
     def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
         """Return the explicit features that the model has in a layer."""
@@ -60,10 +78,11 @@ class Sharded(Strategy):
         return self.inner.moving(kernel, points)
 
     def sharing(
-        self, X: Tensor, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
+        self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
         """Return what shares the rows of X with the other processes while a fit lasts."""
         from drkm.processes import sharing
 
+        assert isinstance(X, Tensor)
         digest = hashlib.sha256(settings().encode()).hexdigest()
         return sharing(self.group, X, digest, timeout=self.timeout, checkpoint=checkpoint)

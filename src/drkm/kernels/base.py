@@ -98,10 +98,9 @@ class Pairwise(Kernel):
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the matrix of kernel values."""
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
-        if self.is_isotropic:
-            mean = y.mean(dim=0)
-            x, y = x - mean, y - mean
-        left, right = self.factors(x)[0], self.factors(y)[1]
+        origin = y.mean(dim=0) if self.is_isotropic else None
+        left = self.factors(x if origin is None else x - origin)[0]
+        right = self.factors(y if origin is None else y - origin)[1]
         return self.values(left @ right.T)
 
     def values(self, exponent: Tensor) -> Tensor:
@@ -144,12 +143,12 @@ class Isotropic(Pairwise):
         return x.new_ones(len(x))
 
     def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f and its derivatives; rounding may have pushed an exponent above 0."""
-        return self.profile(exponent.clamp_(max=0), order)
+        """Return f and its derivatives."""
+        return self.profile(exponent, order)
 
     @abstractmethod
     def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f, f', … for exponents ≤ 0, whose memory may be overwritten."""
+        """Return f, f', … for exponents that rounding may have pushed above 0, whose memory may be overwritten."""
 
 
 class DotProduct(Pairwise):

@@ -44,7 +44,7 @@ class Laplacian(Isotropic):
 
 def distance(exponent: Tensor) -> Tensor:
     """Return a = ‖x-y‖/σ from e = -a²/2, and 0 where rounding cannot tell the two points apart."""
-    a = (-2.0 * exponent).sqrt_()
+    a = (-2.0 * exponent).clamp_(min=0).sqrt_()
     return torch.where(a > 4 * torch.finfo(a.dtype).eps ** 0.5, a, torch.zeros_like(a))
 
 

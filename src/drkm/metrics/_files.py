@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drkm.files import Columns, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -23,6 +21,8 @@ def evaluate_files(
     factors_path: str | PathLike[str],
     *,
     format: str = "table",
+    id: str | None = None,
+    drop: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     standardize: bool = False,
     continuous: bool = False,
@@ -33,9 +33,11 @@ def evaluate_files(
     Parameters
     ----------
     codes_path, factors_path : path
-        ``.npy``, ``.npz`` (one array, or one called ``codes`` or ``factors``), or ``.csv`` with or without a line of
-        names; one row a sample.
+        ``.npy``, ``.npz`` (one array, or one called ``codes`` or ``factors``), ``.parquet``, or ``.csv`` with or
+        without a line of names; one row a sample.
     format : {"table", "json", "csv", "markdown"}
+    id, drop : str and sequence of str, optional
+        The column that names the rows, and more columns to leave out, where a file has them.
     metrics, standardize, continuous, random_state
         As in `evaluate`.
 
@@ -52,7 +54,8 @@ def evaluate_files(
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
-    codes, factors = read_array(codes_path, "codes"), read_array(factors_path, "factors")
+    columns = Columns(id, drop, strict=False)
+    codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
     try:
         found = evaluate(
             codes,
@@ -67,76 +70,11 @@ def evaluate_files(
     return _written(found, format)
 
 
-def read_array(path: str | PathLike[str], name: str) -> np.ndarray:
-    """Return the two-dimensional array of numbers in a file; one column may be stored without its second dimension."""
-    file = Path(path)
-    readers: dict[str, Callable[[Path, str], np.ndarray]] = {".npy": _npy, ".npz": _npz, ".csv": _csv}
-    read = readers.get(file.suffix.lower())
-    if read is None:
-        raise ValueError(f"{name}: {file} should end in .npy, .npz or .csv")
-    if not file.is_file():
-        raise ValueError(f"{name}: there is no file {file}")
-    try:
-        array = read(file, name)
-    except _Refused as error:
-        raise ValueError(f"{name}: {file} {error}") from None
-    except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile, MemoryError):
-        raise ValueError(f"{name}: {file} cannot be read as {file.suffix.lower()}") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: {file} holds {array.dtype}, not real numbers")
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2:
-        raise ValueError(f"{name}: {file} should hold one row a sample, got shape {array.shape}")
-    return array
-
-
-class _Refused(Exception):
-    """What a file lacks, as the end of a sentence that begins with its name."""
-
-
-def _npy(file: Path, name: str) -> np.ndarray:
-    # numpy leaves a file open that it cannot read; a stream of ours is closed.
-    with file.open("rb") as stream:
-        array = np.load(stream, allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        raise _Refused("is an archive of several arrays, name it .npz")
-    return array
-
-
-def _npz(file: Path, name: str) -> np.ndarray:
-    with file.open("rb") as stream:
-        archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise _Refused("is a single array, name it .npy")
-        held = archive.files
-        if name not in held and len(held) != 1:
-            raise _Refused(f"should hold one array or one called {name!r}, holds {', '.join(held) or 'none'}")
-        return archive[name if name in held else held[0]]
-
-
-def _csv(file: Path, name: str) -> np.ndarray:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        lines = [line for line in csv.reader(stream) if line]
-    if lines and not _are_numbers(lines[0]):
-        lines = lines[1:]
-    if not lines:
-        raise _Refused("has no rows")
-    for number, line in enumerate(lines, 1):
-        if len(line) != len(lines[0]):
-            raise _Refused(f"has {len(line)} entries in row {number} and {len(lines[0])} in the first")
-        if not _are_numbers(line):
-            raise _Refused(f"has an entry that is no number in row {number}")
-    return np.array([[float(entry) for entry in line] for line in lines])
-
-
-def _are_numbers(line: Sequence[str]) -> bool:
-    try:
-        for entry in line:
-            float(entry)
-    except ValueError:
-        return False
-    return True
+def _read(path: str | PathLike[str], name: str, columns: Columns) -> np.ndarray:
+    table = read_table(path, name, columns=columns)
+    if table.shape is not None:
+        raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
+    return table.values
 
 
 def _written(found: Evaluation, format: str) -> str:

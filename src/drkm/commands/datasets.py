@@ -1,0 +1,48 @@
+"""The image datasets: list, download and verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from drkm.commands._help import application
+
+app = application("List, download and verify the image datasets.")
+
+
+@app.command("list")
+def list_() -> None:
+    """Say what each dataset is, and its licence."""
+    from drkm.datasets import data_dir, list_datasets
+
+    for info in list_datasets():
+        typer.echo(f"{info.name}: {info.about}; {info.licence}{'; drawn, needs no file' if info.drawn else ''}")
+    typer.echo(f"data folder: {data_dir()} (environment variable DRKM_DATA)")
+
+
+@app.command()
+def download(name: Annotated[str, typer.Argument(help="A name that 'drkm datasets list' shows.")]) -> None:
+    """Fetch the original files of a dataset and check them.
+
+    Example: drkm datasets download cars3d
+    """
+    from drkm.datasets import download as fetch
+
+    for path in fetch(name):
+        typer.echo(path)
+
+
+@app.command()
+def verify(name: Annotated[str | None, typer.Argument(help="One dataset; all by default.")] = None) -> None:
+    """Check the files in the data folder.
+
+    Exit code 2 if one of them is damaged.
+    """
+    from drkm.datasets import verify as check
+
+    checks = check(name)
+    for found in checks:
+        typer.echo(f"{found.dataset}: {found.path.name}: {found.state}{f', {found.message}' if found.message else ''}")
+    if any(found.state not in ("ok", "missing") for found in checks):
+        raise typer.Exit(2)

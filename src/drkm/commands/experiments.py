@@ -1,0 +1,98 @@
+"""Running experiments: demo and reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.commands._help import examples
+from drkm.commands._options import words_of
+from drkm.commands._outcome import Interrupted, warn
+
+EXAMPLES = examples(
+    "drkm reproduce table1 --scale quick",
+    "drkm reproduce all --scale medium --skip beta-vae     # here",
+    "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
+    "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
+)
+
+
+def demo(
+    data: Annotated[
+        str, typer.Argument(help="sprites (drawn dSprites, with scores) or digits (with denoising).")
+    ] = "sprites",
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("results/demo"),
+    n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training images.")] = 400,
+) -> None:
+    """Train on embedded data, print what was fitted, and draw it.
+
+    Example: drkm demo digits --out results/demo
+    """
+    from drkm.experiments import digits_demo, sprites_demo
+
+    demos: dict[str, Callable[[Path, int], object]] = {"sprites": sprites_demo.run, "digits": digits_demo.run}
+    if data not in demos:
+        raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(demos)}")
+    demos[data](out, n)
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all; any other name lists them.")],
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
+    ] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables, figures and report.")] = Path("results"),
+    store: Annotated[
+        Path | None, typer.Option(help="File of the runs.", show_default="runs.sqlite in the folder")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes with one thread each, -1 for one a processor.")] = -1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster: tcp://host:port, or local.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs again.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
+    ] = None,
+    skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
+) -> None:
+    """Make tables and figures of the paper, and our own, and a page that shows them with what held.
+
+    Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
+    the runs can be made in parts and on several machines, and put together with drkm merge.
+    """
+    from drkm.experiments.reproduce import configurations_of, expand, store_path
+    from drkm.experiments.reproduce import reproduce as make
+    from drkm.experiments.store import Store
+    from drkm.report import write_report
+
+    runs = store_path(out, store)
+    try:
+        paths = make(
+            names,
+            scale=scale,
+            out=out,
+            store=runs,
+            jobs=jobs,
+            dask=dask,
+            retry_failed=retry_failed,
+            only=words_of(only),
+            skip=words_of(skip),
+        )
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
+    if not no_report:
+        paths.append(write_report(runs, out / "report.html", scale=scale))
+    for path in paths:
+        typer.echo(path)
+    waiting = [name for name in expand(names) if not any(path.is_relative_to(out / name) for path in paths)]
+    if waiting:
+        warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
+    with Store(runs, readonly=True) as opened:
+        failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
+    if failed:
+        warn(f"{failed} runs failed: 'drkm status {runs}' says why, --retry-failed computes them again")
+        raise typer.Exit(1)

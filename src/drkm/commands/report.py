@@ -1,0 +1,30 @@
+"""The report of an experiment's runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.commands._help import examples
+
+EXAMPLES = examples(
+    "drkm report",
+    "drkm report --scale medium -o results/medium.html",
+)
+
+
+def report(
+    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
+    scale: Annotated[str, typer.Option(metavar="SCALE", help="quick, medium or paper.")] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("results/report.html"),
+) -> None:
+    """Write one HTML page of all that the runs of a store show.
+
+    Claims with their verdicts, figures, tables, configuration, versions, hardware and run time. The page needs neither
+    a network nor another file, reads on a phone and prints. Runs that are missing are said to be.
+    """
+    from drkm.report import write_report
+
+    typer.echo(write_report(store, out, scale=scale))

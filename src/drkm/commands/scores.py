@@ -1,0 +1,55 @@
+"""Scoring codes: evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.commands import _options as options
+from drkm.commands._help import examples
+from drkm.commands._options import Json
+
+EXAMPLES = examples(
+    "drkm evaluate codes.npy factors.npy --standardize",
+    "drkm evaluate codes.csv factors.csv --id file --metrics mig,sap --json",
+)
+
+
+def evaluate(
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv or parquet.")],
+    factors: Annotated[
+        Path, typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order.")
+    ],
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
+    ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows, where a table has it.")
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Score codes against factors, each score beside chance.
+
+    All disentanglement metrics; chance is the score of the same codes with their rows shuffled.
+    """
+    from drkm.metrics import evaluate_files
+
+    typer.echo(
+        evaluate_files(
+            codes,
+            factors,
+            metrics=options.words_of(metrics) or None,
+            standardize=standardize,
+            id=id,
+            drop=options.words_of(drop),
+            format="json" if json else "table",
+        )
+    )

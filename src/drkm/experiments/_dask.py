@@ -1,0 +1,141 @@
+"""Runs on a Dask cluster. Results come back to the runner, which records them: workers need not see the store."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
+
+from drkm.experiments._pools import Ended
+from drkm.experiments.attempt import Attempt, attempt, one_thread
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.tasks import Run, identify
+
+#: seconds in which a scheduler has to answer, and in which it has to have a worker
+_ANSWER_WITHIN = 4.0
+#: seconds in which the result of a run that has ended has to arrive; its worker may have died with it meanwhile
+_ARRIVE_WITHIN = 30.0
+#: runs handed out for each thread of the cluster: the second waits at the worker, so that the thread never does
+_AHEAD = 2
+#: seconds after which the size of the cluster is asked for again
+_SIZE_EVERY = 5.0
+
+
+class DaskPool:
+    """An existing cluster, or one of processes on this machine.
+
+    Parameters
+    ----------
+    address : str
+        Of a scheduler, such as "tcp://10.0.0.1:8786", or "local".
+    jobs : int
+        Processes of a local cluster.
+    """
+
+    def __init__(self, address: str, jobs: int) -> None:
+        try:
+            import distributed
+        except ModuleNotFoundError as error:
+            raise ValueError("dask: needs the extra 'dask': pip install 'drkm[dask]'") from error
+        self._address = address
+        self._futures: dict[str, Any] = {}
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._size, self._asked = 0, -_SIZE_EVERY
+        self._cluster: Any = None
+        if address == "local":
+            self._cluster = distributed.LocalCluster(
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+        else:
+            _knock(address)
+        self._client = distributed.Client(self._cluster or address, timeout=_ANSWER_WITHIN, set_as_default=False)
+        try:
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self) -> None:
+        """See that there is a worker."""
+        try:
+            self._client.wait_for_workers(1, timeout=_ANSWER_WITHIN)
+        except TimeoutError as error:
+            raise ValueError(f"dask: the scheduler at {self._address!r} has no worker") from error
+
+    def free(self) -> int:
+        """Return how many more runs the cluster can hold, as large as it is now."""
+        if time.monotonic() - self._asked > _SIZE_EVERY:
+            self._size, self._asked = sum(self._client.nthreads().values()), time.monotonic()
+        # A cluster whose workers are all being replaced is empty for a moment: one run waits for the first of them.
+        return _AHEAD * max(self._size, 1) - len(self._futures)
+
+    def submit(self, run: Run) -> None:
+        """Send a run to the cluster."""
+        name = f"drkm-{run.key}-{time.time_ns()}"
+        future = self._client.submit(_attempt_there, run.configuration.canonical(), run.key, key=name, pure=False)
+        self._futures[run.key] = future
+        future.add_done_callback(lambda _, key=run.key: self._ended.put(key))
+
+    def collect(self, timeout: float | None) -> list[Ended]:
+        """Wait for a run to come back."""
+        try:
+            key = self._ended.get(timeout=timeout)
+        except queue.Empty:
+            return []
+        return [(key, self._outcome(self._futures.pop(key)))]
+
+    def _outcome(self, future: Any) -> Attempt:
+        try:
+            return future.result(timeout=_ARRIVE_WITHIN)
+        except (TimeoutError, asyncio.CancelledError, CancelledError) as error:
+            if self._client.status != "running":
+                raise OSError(
+                    f"dask: the scheduler at {self._address!r} is gone; what is finished is in the store"
+                ) from error
+            future.cancel(force=True)
+            return Attempt("lost", traceback="the Dask worker died with the result")
+        except Exception as error:
+            # Of Dask itself, such as a run that has killed several workers: `attempt` lets nothing out.
+            return Attempt("failed", traceback=f"{type(error).__name__}: {error}\n")
+
+    def close(self) -> None:
+        """Take back what the cluster has not begun, and leave it; end it if it is our own."""
+        if self._futures and self._client.status == "running":
+            self._client.cancel(list(self._futures.values()), force=True)
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _knock(address: str) -> None:
+    """Ask who is there before a client is made: a client that finds nobody cannot be put away."""
+    # In a thread of its own, because a notebook runs in an event loop already.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            kind = thread.submit(asyncio.run, _kind_of_server(address)).result()
+        except Exception as error:
+            # Whoever answers need not speak Dask's language, and what that leads to has no one type.
+            raise ValueError(
+                f"dask: no scheduler answers at {address!r} (allowed are 'local' and addresses like 'tcp://host:8786')"
+            ) from error
+    if kind != "Scheduler":
+        raise ValueError(f"dask: {address!r} is the address of a {kind.lower()}, not of a scheduler")
+
+
+async def _kind_of_server(address: str) -> str:
+    from distributed import Security
+    from distributed.core import rpc
+
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+        return (await asyncio.wait_for(server.identity(), _ANSWER_WITHIN))["type"]
+
+
+def _attempt_there(text: str, key: str) -> Attempt:
+    """Perform a run on a worker, if the worker has the same code and data as the runner."""
+    configuration = Configuration.from_json(text)
+    if identify(configuration).key != key:
+        raise RuntimeError("this worker has another version of drkm, or other data, than the runner")
+    with one_thread():
+        return attempt(configuration)

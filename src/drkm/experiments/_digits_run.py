@@ -1,0 +1,157 @@
+"""The runs on handwritten digits: images with one kind of noise, denoised by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import KernelPCA
+
+from drkm._noise import estimate_noise
+from drkm.estimator import ConstrDRKM
+from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error, one_thread
+from drkm.experiments._table1_cell import rounded
+from drkm.selection import denoising_losses, select
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Training, validation and test images, and what is searched."""
+
+    n_train: int
+    n_validation: int
+    n_test: int
+    #: σ² relative to half the median squared distance of the training images
+    widths: tuple[float, ...]
+    keep: tuple[int, ...]
+    layers: tuple[int, ...]
+    fractions: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sizes as parameters of a run."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+#: equal selection effort: 3×6 = 18 candidates for one layer, 3×3×2 for two (medium and paper: 3×15 and 3×5×3)
+SIZES = {
+    "quick": Sizes(300, 100, 200, (0.5, 1.0, 3.0), (8, 14, 24, 40, 64, 100), (8, 16, 32), (0.5, 1.0)),
+    "paper": Sizes(
+        1000,
+        297,
+        500,
+        (0.5, 1.0, 3.0),
+        tuple(round(6 * (200 / 6) ** (i / 14)) for i in range(15)),
+        (6, 12, 24, 48, 80),
+        (0.3, 0.6, 1.0),
+    ),
+}
+SIZES["medium"] = replace(SIZES["paper"], n_train=600, n_validation=200)
+NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
+#: images of a method that are kept for drawing; errors are of all images
+DRAWN = 10
+
+
+def run_digits(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train on noisy images alone, denoise others, and return the errors and some of the images.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes` as `Sizes.to_json` gives them.
+    seed : int
+        Of the order of the images and of the noise.
+    """
+    sizes = Sizes(**parameters["sizes"])
+    clean = load_images(seed)
+    noisy = corrupt(clean, parameters["level"], gaussian=parameters["noise"] == "gaussian", seed=seed)
+    ends = np.cumsum([sizes.n_train, sizes.n_validation, sizes.n_test])
+    train, validation, test = np.split(noisy[: ends[-1]], ends[:-1])
+    truth = clean[ends[1] : ends[2]]
+    with one_thread():
+        noise = estimate_noise(np.concatenate([train, validation]))
+        rows = [_row(NOISY, test, truth)]
+        for method in (RIVAL, ONE, TWO):
+            denoise, chosen = choose(method, train, validation, noise, sizes)
+            rows.append(_row(method, denoise(test), truth, chosen))
+    return {"estimated noise": rounded(noise), "methods": [*rows, _row(CLEAN, truth, truth)]}
+
+
+def _row(method: str, images: Array, truth: Array, chosen: str = "") -> dict[str, Any]:
+    error = mean_squared_error(images, truth) / images.shape[1]
+    return {
+        "method": method,
+        "mse": rounded(error),
+        "chosen": chosen,
+        "images": np.round(images[:DRAWN], 2).tolist(),
+    }
+
+
+def load_images(seed: int) -> Array:
+    """Return scikit-learn's 1797 digits as rows of 64 pixels in [0, 1], shuffled."""
+    from sklearn.datasets import load_digits
+
+    images = load_digits().data / 16.0
+    return images[np.random.default_rng([seed, 0]).permutation(len(images))]
+
+
+def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
+    """Return the images with Gaussian noise of that standard deviation, or with that part of the pixels 0 or 1."""
+    rng = np.random.default_rng([seed, 1])
+    if gaussian:
+        return images + level * rng.standard_normal(images.shape)
+    hit = rng.random(images.shape) < level
+    return np.where(hit, (rng.random(images.shape) < 0.5).astype(float), images)
+
+
+def choose(
+    method: str, train: Array, validation: Array, noise: float, sizes: Sizes
+) -> tuple[Callable[[Array], Array], str]:
+    """Return the denoiser of a method with the settings of least estimated risk, and these settings."""
+    from scipy.spatial.distance import pdist
+
+    half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
+    widths = [f * half_median for f in sizes.widths]
+    if method == "scikit-learn KernelPCA":
+        return _choose_rival(train, validation, noise, widths, sizes)
+    if method == "one layer":
+        grid: Any = {"n_components": [max(sizes.keep)], "sigma2": widths, "keep": list(sizes.keep)}
+        base = ConstrDRKM(tol=1e-5, encoder="projection")
+    else:
+        grid = [
+            {
+                "n_components": [(s, s)],
+                "sigma2": [(w, DEEP_WIDTH * 2 * s / len(train)) for w in widths],
+                "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
+            }
+            for s in sizes.layers
+        ]
+        base = deep_base()
+    found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1)
+    best = found.best_params
+    first = best["sigma2"] if isinstance(best["sigma2"], float) else best["sigma2"][0]
+    return found.denoise, f"σ²={first:.3g}, components {best['keep']}"
+
+
+def _choose_rival(
+    train: Array, validation: Array, noise: float, widths: list[float], sizes: Sizes
+) -> tuple[Callable[[Array], Array], str]:
+    omega = noise * np.random.default_rng(0).standard_normal((1, *validation.shape))
+    best: tuple[float, Callable[[Array], Array], str] | None = None
+    for width in widths:
+        for count in sizes.keep:
+            for alpha in (0.01, 1.0):
+                model = KernelPCA(count, kernel="rbf", gamma=0.5 / width, fit_inverse_transform=True, alpha=alpha)
+                model.fit(train)
+
+                def denoise(images: Array, model: KernelPCA = model) -> Array:
+                    return model.inverse_transform(model.transform(images))
+
+                risk = float(denoising_losses(denoise, validation, omega)[0].mean())
+                if best is None or risk < best[0]:
+                    best = (risk, denoise, f"σ²={width:.3g}, {count} components, α={alpha:g}")
+    assert best is not None
+    return best[1:]

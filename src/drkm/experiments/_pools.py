@@ -1,0 +1,215 @@
+"""Where runs are computed: in this process, or in worker processes that may die without taking the others along."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import connection as channels
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Protocol
+
+from drkm.experiments.attempt import ONE_THREAD, Attempt, attempt, one_thread
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.tasks import Run
+
+#: workers in a row that may die before they are ready
+_FALSE_STARTS = 3
+_READY = "ready"
+
+Ended = tuple[str, Attempt]
+
+
+class Pool(Protocol):
+    """A place for runs. One runner, one thread: nothing here is called from two sides at once."""
+
+    def free(self) -> int:
+        """Return how many runs can be taken now."""
+
+    def submit(self, run: Run) -> None:
+        """Take a run."""
+
+    def collect(self, timeout: float | None) -> list[Ended]:
+        """Wait until a run ends, or for so many seconds, and return what has ended, by key."""
+
+    def close(self) -> None:
+        """Drop whatever is still running."""
+
+
+class HerePool:
+    """This process computes, one run at a time."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._pinned = one_thread()
+        self._pinned.__enter__()
+
+    def free(self) -> int:
+        """Return 1 unless a run waits for `collect`."""
+        return int(self._run is None)
+
+    def submit(self, run: Run) -> None:
+        """Take a run."""
+        self._run = run
+
+    def collect(self, timeout: float | None) -> list[Ended]:
+        """Compute the run."""
+        if self._run is None:
+            return []
+        run, self._run = self._run, None
+        return [(run.key, attempt(run.configuration))]
+
+    def close(self) -> None:
+        """Give this process its threads back."""
+        self._pinned.__exit__(None, None, None)
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    channel: Connection
+    ready: bool = False
+    run: Run | None = None
+
+    def give(self, run: Run) -> None:
+        """Give it a run; one that is still starting finds it when it is ready."""
+        self.run = run
+        # One that has died meanwhile is noticed when its channel is read.
+        with suppress(OSError):
+            self.channel.send(run.configuration.canonical())
+
+
+class ProcessPool:
+    """Worker processes with one thread each, one run at a time each; one that dies is replaced.
+
+    They are spawned, not forked: a forked process cannot use CUDA, and inherits the locks of libraries.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._context = get_context("spawn")
+        self._false_starts = 0
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(jobs):
+                self._workers.append(self._hire())
+        except BaseException:
+            self.close()
+            raise
+
+    def free(self) -> int:
+        """Return how many workers have nothing to do."""
+        return sum(worker.run is None for worker in self._workers)
+
+    def submit(self, run: Run) -> None:
+        """Give a run to a worker that has none."""
+        next(worker for worker in self._workers if worker.run is None).give(run)
+
+    def collect(self, timeout: float | None) -> list[Ended]:
+        """Wait until a run ends, well or with its worker."""
+        ready = set(channels.wait([worker.channel for worker in self._workers], timeout))
+        ended: list[Ended] = []
+        for place, worker in enumerate(self._workers):
+            if worker.channel not in ready:
+                continue
+            try:
+                message = worker.channel.recv()
+            except (EOFError, OSError):
+                self._workers[place] = self._replace(worker)
+                if worker.run is None:
+                    continue
+                if worker.ready:
+                    ended.append((worker.run.key, Attempt("lost", traceback=_cause_of_death(worker.process))))
+                else:
+                    # It had not begun: that it died says nothing about the run.
+                    self._workers[place].give(worker.run)
+                continue
+            if message == _READY:
+                worker.ready, self._false_starts = True, 0
+            elif worker.run is not None:
+                ended.append((worker.run.key, message))
+                worker.run = None
+        return ended
+
+    def close(self) -> None:
+        """End all workers, whatever they do."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.channel.close()
+            worker.process.close()
+        self._workers = []
+
+    def _hire(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs,), name="drkm-worker", daemon=True)
+        with _environment(ONE_THREAD):
+            process.start()
+        # With the last other copy of its end closed, a worker that dies closes the channel.
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _replace(self, worker: _Worker) -> _Worker:
+        worker.channel.close()
+        worker.process.join()
+        self._false_starts += not worker.ready
+        if self._false_starts >= _FALSE_STARTS:
+            raise ChildProcessError(
+                f"jobs: worker processes die as they start ({_cause_of_death(worker.process)}); a script that starts "
+                "them needs 'if __name__ == \"__main__\":' around what it does, and jobs=1 does without them"
+            )
+        return self._hire()
+
+
+def _cause_of_death(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        return f"the worker process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    return f"the worker process ended with exit code {code}"
+
+
+def _work(channel: Connection) -> None:
+    """Be a worker: compute what comes in, until the runner hangs up."""
+    # Ctrl-C reaches the whole group; the runner decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        channel.send(_READY)
+        while True:
+            channel.send(attempt(Configuration.from_json(channel.recv())))
+    except (EOFError, OSError):
+        return
+
+
+def _leave_with_parent() -> None:
+    """Wait for the end of the runner, and end with it: nobody would record what is computed after."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,172 @@
+"""Opening the SQLite file of a store: whose it is, which format, and one sentence for all that can go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+#: "drkm" as the number that SQLite keeps in the header of a file for programs to know their own
+APPLICATION = int.from_bytes(b"drkm", "big")
+#: raised whenever the table changes
+FORMAT = 1
+#: seconds that a writer waits for another one; each holds the file for less than a millisecond
+PATIENCE = 60.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    key           TEXT PRIMARY KEY,
+    task          TEXT NOT NULL,
+    configuration TEXT NOT NULL,
+    data          TEXT NOT NULL,
+    revision      INTEGER NOT NULL,
+    version       TEXT NOT NULL,
+    status        TEXT NOT NULL CHECK (status IN ('leased', 'done', 'failed')),
+    owner         TEXT,
+    expires       REAL,
+    attempts      INTEGER NOT NULL,
+    started       REAL NOT NULL,
+    finished      REAL,
+    seconds       REAL,
+    result        TEXT,
+    traceback     TEXT,
+    environment   TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_by_configuration ON runs (configuration);
+CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (owner) WHERE status = 'leased';
+"""
+
+
+def connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    """Return a connection in autocommit mode to a store that is ours; with `write`, make the file where there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file is not ours, or was written by a newer version.
+    OSError
+        If it cannot be read or written.
+    """
+    with sentences(path):
+        if path.is_dir():
+            raise OSError(f"store: {path} is a folder, a store is a file")
+        if not write and not path.is_file():
+            raise OSError(f"store: there is no file {path}; 'drkm reproduce' makes one")
+        if write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return _open(path, "mode=rwc", write=True) if write else _open_to_read(path)
+
+
+def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connection:
+    address = f"file:{quote(str(path))}?{options}"
+    connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    try:
+        _prepare(connection, path, write=write)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    # SQLite keeps two files beside one in WAL mode, and tidies them up only where it may write.
+    try:
+        connection = _open(path, "mode=rw")
+    except sqlite3.Error as error:
+        log = path.with_name(path.name + "-wal")
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or (
+            log.exists() and log.stat().st_size
+        ):
+            raise
+        # A read-only disk, and no log that a writer has left: the file is all there is, and nobody changes it.
+        return _open(path, "mode=ro&immutable=1")
+    connection.execute("PRAGMA query_only = TRUE")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
+    """Check whose file it is before anything is changed in it, and lay out a new one."""
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION and not (empty and application == version == 0):
+        raise ValueError(f"store: {path} is not a drkm store")
+    if version > FORMAT:
+        raise ValueError(
+            f"store: {path} was written by a newer drkm (format {version}, this one reads up to {FORMAT}): upgrade drkm"
+        )
+    if not write:
+        if empty:
+            raise ValueError(f"store: {path} is not a drkm store")
+        return
+    _switch_to_wal(connection)
+    # A commit of the log without fsync outlives the process; a power cut can cost the last runs, never the file.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if version == 0:
+        with transaction(connection):
+            for statement in _SCHEMA.strip().split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    # The switch wants the file for itself for a moment, and is not among what SQLite waits for.
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Do all of it or nothing, with the right to write from the beginning: no two wait for each other."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        # SQLite has rolled back by itself where the disk was full.
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into one sentence each that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = _code(error)
+        if code == sqlite3.SQLITE_NOTADB:
+            raise ValueError(f"store: {path} is not a drkm store") from error
+        if code == sqlite3.SQLITE_CORRUPT:
+            raise ValueError(f"store: {path} is damaged ({error})") from error
+        if code == sqlite3.SQLITE_FULL:
+            raise OSError(f"store: no room left on the disk of {path}") from error
+        if code == sqlite3.SQLITE_READONLY:
+            raise OSError(f"store: {path} cannot be written: the file, its folder or its disk is read-only") from error
+        if code == sqlite3.SQLITE_CANTOPEN:
+            raise OSError(f"store: {path} cannot be opened or made: its folder may be missing or read-only") from error
+        if code == sqlite3.SQLITE_BUSY:
+            raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
+        raise OSError(f"store: {path} cannot be read or written ({error})") from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(f"store: {path} cannot be opened or made: {error.strerror}") from error
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary result code: the rest of the number says more than a user can mend."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

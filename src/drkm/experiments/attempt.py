@@ -1,0 +1,133 @@
+"""One attempt at a run: its result as JSON or its traceback, how long it took, and where."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from drkm._version import __version__
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.tasks import perform
+
+#: what keeps numerical libraries to one thread when it is set before they start
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a run.
+
+    Attributes
+    ----------
+    status : {"done", "failed", "lost"}
+        "lost" means that the process died, which says nothing about the run yet.
+    result : str
+        JSON of the result, "" unless done.
+    traceback : str
+        Why it failed, "" if it did not.
+    seconds : float
+    environment : str
+        JSON of what it ran on.
+    """
+
+    status: str
+    result: str = ""
+    traceback: str = ""
+    seconds: float = 0.0
+    environment: str = "{}"
+
+
+def attempt(configuration: Configuration) -> Attempt:
+    """Perform a run; whatever it raises becomes a traceback."""
+    clock = time.perf_counter()
+    try:
+        text = as_json(perform(configuration))
+    except Exception:
+        seconds = time.perf_counter() - clock
+        return Attempt("failed", traceback=traceback.format_exc(), seconds=seconds, environment=environment())
+    return Attempt("done", text, seconds=time.perf_counter() - clock, environment=environment())
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """Return a result as JSON; NaN and infinities, which JSON has no word for, become null."""
+    if not isinstance(result, Mapping):
+        raise TypeError(f"result: a task returns a dict, got {type(result).__name__}")
+    return json.dumps(_plain(result), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    # numpy's and torch's numbers and arrays, without importing either.
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def environment() -> str:
+    """Return JSON of machine, versions, threads and device of this process."""
+    return _environment("torch" in sys.modules)
+
+
+@cache
+def _environment(with_torch: bool) -> str:
+    found: dict[str, Any] = {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": int(os.environ.get("OMP_NUM_THREADS") or 0) or None,
+        "device": "cpu",
+        "python": platform.python_version(),
+        "drkm": __version__,
+    }
+    if with_torch:
+        torch = sys.modules["torch"]
+        found["threads"] = torch.get_num_threads()
+        if torch.cuda.is_available():
+            found["device"] = torch.cuda.get_device_name()
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        return platform.processor()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep the numerical libraries of this process to one thread for a while."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

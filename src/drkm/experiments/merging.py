@@ -1,0 +1,72 @@
+"""Putting runs that were made elsewhere into a store."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.store import Store
+
+_COLUMNS = (
+    "key, task, configuration, data, revision, version, status, attempts, started, finished, seconds, result,"
+    " traceback, environment"
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A run that both stores have done, with different results; the result that was there is kept."""
+
+    key: str
+    configuration: Configuration
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did: runs that came in, runs that both stores had, and those of them whose results differ."""
+
+    added: int
+    shared: int
+    differences: tuple[Difference, ...]
+
+
+def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
+    """Copy the finished runs of another store into this one, all of them or none.
+
+    A result replaces a failure or a lease, never another result; a failure is only copied where there is nothing.
+    Leases stay where they are.
+
+    Parameters
+    ----------
+    store : Store
+        Receives the runs.
+    other : path
+        The file that they come from; it is only read.
+    """
+    with Store(other, readonly=True) as source:
+        rows = source._all(f"SELECT {_COLUMNS} FROM runs WHERE status <> 'leased'")
+    marks = ", ".join("?" * (_COLUMNS.count(",") + 1))
+    added, shared, differences = 0, 0, []
+    with store.writing() as connection:
+        for row in rows:
+            key, configuration, status, result = row[0], row[2], row[6], row[11]
+            here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (key,)).fetchone()
+            if here is None or (status == "done" and here[0] != "done"):
+                connection.execute(f"INSERT OR REPLACE INTO runs ({_COLUMNS}) VALUES ({marks})", row)
+                added += 1
+                continue
+            shared += 1
+            if status == here[0] == "done" and (fields := differing(json.loads(here[1]), json.loads(result))):
+                differences.append(Difference(key, Configuration.from_json(configuration), fields))
+    return Merged(added, shared, tuple(differences))
+
+
+def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields that differ between two results, save times: names that end in "seconds"."""
+    names = sorted(set(one) | set(two))
+    return tuple(name for name in names if not name.endswith("seconds") and one.get(name) != two.get(name))

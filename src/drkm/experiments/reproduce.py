@@ -1,0 +1,134 @@
+"""From names of experiments to their tables and figures: sweep what is missing, then write what there is to show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from drkm.experiments import NAMES, module_of
+from drkm.experiments._output import save_figure, save_table
+from drkm.experiments.configuration import SCALES, Configuration
+from drkm.experiments.lease import LEASE_SECONDS
+from drkm.experiments.runner import check_jobs, sweep
+from drkm.experiments.section import Section
+from drkm.experiments.store import Store
+from drkm.experiments.tasks import identify
+
+
+def reproduce(
+    names: Sequence[str],
+    *,
+    scale: str = "quick",
+    out: str | os.PathLike[str] = "results",
+    store: str | os.PathLike[str] | None = None,
+    jobs: int = -1,
+    dask: str | None = None,
+    retry_failed: bool = False,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    progress: bool = True,
+    lease_seconds: float = LEASE_SECONDS,
+) -> list[Path]:
+    """Run experiments and write their tables and figures.
+
+    All runs are swept together: experiments that share one share its result. An experiment is written when all of
+    its runs are done or failed, so that with `only` or `skip` the runs can be made in parts and on several machines.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Experiments, or "all".
+    scale : {"quick", "medium", "paper"}
+    out : path
+        Folder of the results, one subfolder an experiment.
+    store : path, optional
+        File of the runs; `runs.sqlite` in `out` by default.
+    jobs, dask, retry_failed, progress, lease_seconds
+        As in `drkm.experiments.runner.sweep`.
+    only, skip : collection of str
+        Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
+        are computed, or are not computed.
+
+    Returns
+    -------
+    list of Path
+        Files written.
+    """
+    jobs = check_jobs(jobs)
+    runs = configurations_of(names, scale)
+    chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
+    for run in chosen:
+        # Data that are absent are said before anything is written.
+        identify(run)
+    folder = Path(out)
+    paths: list[Path] = []
+    with Store(store_path(out, store)) as opened:
+        sweep(
+            chosen,
+            opened,
+            jobs=jobs,
+            dask=dask,
+            retry_failed=retry_failed,
+            progress=progress,
+            lease_seconds=lease_seconds,
+        )
+        for name, group in runs.items():
+            if not opened.unfinished(group):
+                paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
+    return paths
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Return the experiments that names stand for, each once; "all" stands for every one."""
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(NAMES if name == "all" else [name]))
+    if not found:
+        raise ValueError(f"names: takes 'all' or names of experiments ({', '.join(NAMES)}), got none")
+    return list(found)
+
+
+def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
+    """Return the runs of each experiment."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    return {name: module_of(name).configurations(scale) for name in expand(names)}
+
+
+def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
+    """Return where the runs of an output folder are kept."""
+    return Path(out) / "runs.sqlite" if store is None else Path(store)
+
+
+def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
+    """Whether a run is to be computed, by the name of its task or of its family of models."""
+    names = {run.task, run.parameters.get("family")}
+    return (not only or bool(names & set(only))) and not names & set(skip)
+
+
+def write_section(section: Section, folder: Path) -> list[Path]:
+    """Write the claims and tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    paths: list[Path] = []
+    if section.claims:
+        paths += save_table(claim_rows(section), folder, "claims", section.title)
+    for table in section.tables:
+        if table.rows:
+            paths += save_table(table.rows, folder, table.name, table.caption)
+    for figure in section.figures:
+        paths += save_figure(figure.draw(), folder, figure.name)
+    return paths
+
+
+def claim_rows(section: Section) -> list[dict[str, str]]:
+    """Return the claims of an experiment as a table."""
+    return [
+        {
+            "claim": claim.text,
+            "published": claim.published,
+            "ours": claim.measured,
+            "verdict": claim.verdict.value,
+            "why": claim.why,
+        }
+        for claim in section.claims
+    ]

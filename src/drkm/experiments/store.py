@@ -1,0 +1,280 @@
+"""Results of runs in one SQLite file: leases while they run, one transaction when they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drkm._version import __version__
+from drkm.experiments._sqlite import connect, sentences, transaction
+from drkm.experiments.attempt import Attempt
+from drkm.experiments.configuration import Configuration, Results
+from drkm.experiments.lease import LEASE_SECONDS, is_dead
+from drkm.experiments.tasks import Run, identify, task_of
+
+#: seconds over which the pace of a sweep is counted
+RECENT = 600.0
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far the runs of one task are.
+
+    Attributes
+    ----------
+    task : str
+    done, failed : int
+    running, interrupted : int
+        Leased by a runner that is alive, or by one that is not heard of any more.
+    recent : int
+        Done in the last `RECENT` seconds.
+    seconds : float
+        Computing time of all that are done.
+    """
+
+    task: str
+    done: int
+    failed: int
+    running: int
+    interrupted: int
+    recent: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed."""
+
+    key: str
+    configuration: Configuration
+    traceback: str
+    finished: float
+    attempts: int
+
+    @property
+    def reason(self) -> str:
+        """The last line of the traceback: what was raised."""
+        lines = [line for line in self.traceback.splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+class Store:
+    """A file of runs that any number of processes on one machine read and write.
+
+    Parameters
+    ----------
+    path : path
+        Made where there is none, unless `readonly`.
+    readonly : bool
+        Whether only to look: works on a read-only disk too.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
+        self.path = Path(path)
+        self._connection = connect(self.path, write=not readonly)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    # What a runner does.
+
+    def claim(self, run: Run, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
+        """Lease a run, if nobody has it: True for exactly one of all who ask.
+
+        Parameters
+        ----------
+        run : Run
+        owner : str
+            Who asks, see `drkm.experiments.lease`.
+        seconds : float
+            How long the lease lasts without `renew`.
+        retry_before : float
+            Runs that failed before this time (of `time.time`) are given out again.
+        """
+        now = time.time()
+        row = self._one(
+            "INSERT INTO runs (key, task, configuration, data, revision, version, status, owner, expires, attempts,"
+            " started) VALUES (:key, :task, :configuration, :data, :revision, :version, 'leased', :owner, :expires, 1,"
+            " :now) ON CONFLICT (key) DO UPDATE SET status = 'leased', owner = :owner, expires = :expires,"
+            " attempts = attempts + 1, started = :now, finished = NULL, seconds = NULL, traceback = NULL"
+            " WHERE (status = 'leased' AND expires < :now) OR (status = 'failed' AND finished < :retry_before)"
+            " RETURNING key",
+            {
+                "key": run.key,
+                "task": run.configuration.task,
+                "configuration": run.configuration.canonical(),
+                "data": run.data,
+                "revision": run.revision,
+                "version": run.version,
+                "owner": owner,
+                "expires": now + seconds,
+                "now": now,
+                "retry_before": retry_before,
+            },
+        )
+        return row is not None
+
+    def renew(self, owner: str, seconds: float = LEASE_SECONDS) -> None:
+        """Prolong all leases of a runner."""
+        self._do(
+            "UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?",
+            (time.time() + seconds, owner),
+        )
+
+    def finish(self, key: str, owner: str, attempt: Attempt) -> bool:
+        """Record how a run ended, in one transaction; True if that is now what the store says.
+
+        A result is taken also from a runner whose lease ran out, unless somebody else has finished; that a run
+        failed, only from the one who holds it.
+        """
+        allowed = "status <> 'done'" if attempt.status == "done" else "status = 'leased' AND owner = :owner"
+        row = self._one(
+            "UPDATE runs SET status = :status, result = :result, traceback = :traceback, seconds = :seconds,"
+            " environment = :environment, finished = :now, owner = NULL, expires = NULL"
+            f" WHERE key = :key AND {allowed} RETURNING key",
+            {
+                "status": attempt.status,
+                "result": attempt.result or None,
+                "traceback": attempt.traceback or None,
+                "seconds": attempt.seconds,
+                "environment": attempt.environment,
+                "now": time.time(),
+                "key": key,
+                "owner": owner,
+            },
+        )
+        return row is not None
+
+    def release(self, owner: str) -> None:
+        """Give back the runs that a runner has begun and will not finish."""
+        self._do("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
+
+    def release_dead(self) -> None:
+        """End the leases of runners of this machine whose process is gone."""
+        owners = self._all("SELECT DISTINCT owner FROM runs WHERE status = 'leased' AND expires >= ?", (time.time(),))
+        for (owner,) in owners:
+            if is_dead(owner):
+                self._do("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
+
+    def states(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return "done", "failed", "leased" or "expired" for those of the runs that the store knows."""
+        now = time.time()
+        rows = self._select("key, status, expires", keys)
+        return {key: "expired" if status == "leased" and expires < now else status for key, status, expires in rows}
+
+    # What a reader asks.
+
+    def results(self, configurations: Iterable[Configuration]) -> Results:
+        """Return the results of those of the runs that are done.
+
+        Where the data of a run are not on this machine, a result of the same configuration and code counts: the
+        store may have come from the machine that has them.
+        """
+        wanted: dict[str, Configuration] = {}
+        for configuration in configurations:
+            key = self._known_key(configuration)
+            if key is not None:
+                wanted[key] = configuration
+        rows = self._select("key, result, seconds", wanted, "AND status = 'done'")
+        return Results((wanted[key], json.loads(result), seconds) for key, result, seconds in rows)
+
+    def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
+        """Return those of the runs that are neither done nor failed."""
+        wanted = {identify(configuration).key: configuration for configuration in configurations}
+        states = self.states(wanted)
+        return [run for key, run in wanted.items() if states.get(key) not in ("done", "failed")]
+
+    def failures(self, configurations: Iterable[Configuration] | None = None) -> list[Failure]:
+        """Return the runs that failed, the latest first: all, or those of some configurations."""
+        rows = self._all(
+            "SELECT key, configuration, traceback, finished, attempts FROM runs WHERE status = 'failed'"
+            " ORDER BY finished DESC, key"
+        )
+        failures = [Failure(row[0], Configuration.from_json(row[1]), *row[2:]) for row in rows]
+        if configurations is None:
+            return failures
+        keys = {self._known_key(configuration) for configuration in configurations}
+        return [failure for failure in failures if failure.key in keys]
+
+    def counts(self) -> list[Counts]:
+        """Return how far the runs are, one entry a task."""
+        now = time.time()
+        leases: dict[str, list[bool]] = {}
+        for task, owner, expires in self._all("SELECT task, owner, expires FROM runs WHERE status = 'leased'"):
+            leases.setdefault(task, []).append(expires >= now and not is_dead(owner))
+        rows = self._all(
+            "SELECT task, sum(status = 'done'), sum(status = 'failed'), sum(status = 'done' AND finished > ?),"
+            " coalesce(sum(CASE WHEN status = 'done' THEN seconds END), 0) FROM runs GROUP BY task ORDER BY task",
+            (now - RECENT,),
+        )
+        counts = []
+        for task, done, failed, recent, seconds in rows:
+            alive = leases.get(task, [])
+            counts.append(Counts(task, done, failed, sum(alive), len(alive) - sum(alive), recent, seconds))
+        return counts
+
+    def environments(self) -> list[dict[str, Any]]:
+        """Return what the finished runs ran on, with the number of runs as "runs", the most frequent first."""
+        rows = self._all(
+            "SELECT environment, count(*) FROM runs WHERE status = 'done' GROUP BY environment ORDER BY 2 DESC, 1"
+        )
+        return [{**json.loads(text), "runs": count} for text, count in rows]
+
+    def _known_key(self, configuration: Configuration) -> str | None:
+        from drkm.datasets import DatasetError
+
+        try:
+            return identify(configuration).key
+        except DatasetError:
+            row = self._one(
+                "SELECT key FROM runs WHERE configuration = ? AND revision = ? AND version = ? AND status = 'done'"
+                " ORDER BY finished DESC LIMIT 1",
+                (configuration.canonical(), task_of(configuration).revision, __version__),
+            )
+            return row[0] if row else None
+
+    # SQLite.
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection for several statements of which all happen or none."""
+        with sentences(self.path), transaction(self._connection):
+            yield self._connection
+
+    def _do(self, statement: str, values: Any = ()) -> None:
+        with sentences(self.path):
+            self._connection.execute(statement, values)
+
+    def _one(self, statement: str, values: Any = ()) -> Any:
+        # All rows are fetched: a statement that returns rows is committed when it has been stepped to its end.
+        rows = self._all(statement, values)
+        return rows[0] if rows else None
+
+    def _all(self, statement: str, values: Any = ()) -> list[Any]:
+        with sentences(self.path):
+            return self._connection.execute(statement, values).fetchall()
+
+    def _select(self, columns: str, keys: Iterable[str], condition: str = "") -> list[Any]:
+        """Return columns of the runs with these keys, a few hundred at a time: SQLite limits the values it takes."""
+        every: Sequence[str] = list(keys)
+        rows: list[Any] = []
+        for start in range(0, len(every), _CHUNK):
+            some = every[start : start + _CHUNK]
+            marks = ",".join("?" * len(some))
+            rows += self._all(f"SELECT {columns} FROM runs WHERE key IN ({marks}) {condition}", some)
+        return rows

@@ -1,0 +1,26 @@
+"""Data files: tables, arrays and folders of pictures in, the same out, written whole or not at all."""
+
+from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
+from drkm.files._images import Pictures, write_images
+from drkm.files._read import SUFFIXES, check_source, read_table
+from drkm.files._table import Columns, Table
+from drkm.files._whole import write_whole, write_whole_folder
+from drkm.files._write import SUFFIXES as WRITABLE
+from drkm.files._write import check_folder, check_target, write_table
+
+__all__ = [
+    "IMAGE_SUFFIXES",
+    "SUFFIXES",
+    "WRITABLE",
+    "Columns",
+    "Pictures",
+    "Table",
+    "check_folder",
+    "check_source",
+    "check_target",
+    "read_table",
+    "write_images",
+    "write_table",
+    "write_whole",
+    "write_whole_folder",
+]

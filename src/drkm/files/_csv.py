@@ -1,0 +1,85 @@
+"""Comma-separated values, with or without a line of names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from drkm.files._table import Columns, Refused, Table, listed
+
+
+def read_csv(file: Path, columns: Columns) -> Table:
+    """Return the numbers of a file whose entries are separated by commas, semicolons or tabs."""
+    with file.open(newline="", encoding="utf-8-sig") as stream:
+        first = stream.readline()
+        stream.seek(0)
+        lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
+    if not lines:
+        raise Refused("has no rows")
+    named = _is_header(lines[0])
+    header = [name.strip() for name in lines[0]] if named else [str(index) for index in range(len(lines[0]))]
+    rows = lines[1:] if named else lines
+    if not rows:
+        raise Refused("has no rows")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise Refused(f"has {len(row)} entries in row {number} and {len(header)} in the first line")
+    used, names = columns.choose(header)
+    every = len(used) == len(header)
+    values = _numbers(rows if every else [[row[index] for index in used] for row in rows], [header[i] for i in used])
+    return Table(
+        values,
+        tuple(header[index] for index in used) if named else None,
+        None if names is None else tuple(row[names] for row in rows),
+        (header[names] or "name") if names is not None else "name",
+    )
+
+
+def _delimiter(line: str) -> str:
+    return max(",;\t", key=line.count)
+
+
+def _is_header(line: Sequence[str]) -> bool:
+    """Whether a first line is names: not all numbers, or the numbers that data frames give to unnamed columns."""
+    counted = [str(index) for index in range(len(line))]
+    return not all(map(_is_number, line)) or (len(line) > 1 and list(line) == counted)
+
+
+def _is_number(entry: str) -> bool:
+    try:
+        float(entry)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str]) -> np.ndarray:
+    try:
+        return np.array(rows, dtype=np.float64)
+    except ValueError:
+        raise Refused(_complaint(rows, header)) from None
+
+
+def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Return which entries are no numbers, and what to do about them."""
+    bad = {
+        index: number
+        for index in range(len(header))
+        for number, row in reversed(list(enumerate(rows, 1)))
+        if not _is_number(row[index])
+    }
+    index, number = next(iter(bad.items()))
+    entry = rows[number - 1][index].strip()
+    if not entry:
+        return f"has an empty entry in row {number} of column {header[index]!r}: remove the row or fill it in"
+    if all(_is_number(row[index]) for row in rows if row is not rows[number - 1]):
+        return f"has an entry that is no number in row {number} of column {header[index]!r}: {entry!r}"
+    text = [header[index] for index in bad]
+    one = len(text) == 1
+    return (
+        f"has text in {'column' if one else 'columns'} {listed(text)} (row {number}: {entry!r}): leave "
+        f"{'it' if one else 'them'} out with --drop {','.join(text[:8])}, or name the rows by it with --id {text[0]}"
+    )

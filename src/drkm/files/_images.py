@@ -1,0 +1,124 @@
+"""Pictures: a folder of them is a table with one row a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drkm.files._table import Refused, Table
+from drkm.files._whole import write_whole_folder
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm")
+#: 16-bit grey values per 8-bit one
+SIXTEEN_BITS = 257.0
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How pictures become rows.
+
+    Attributes
+    ----------
+    size : height and width that every picture is brought to; None takes pictures of one size as they are
+    shape : shape that the model was trained on, which others must have
+    grey : whether colours are left out
+    """
+
+    size: tuple[int, int] | None = None
+    shape: tuple[int, ...] | None = None
+    grey: bool = False
+
+
+def pillow() -> Any:
+    """Return the image library, or say what to install."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("images need the extra 'plot': pip install 'drkm[plot]'") from error
+    return Image
+
+
+def read_images(path: Path, rule: Pictures) -> Table:
+    """Return the pictures of a folder in the order of their names, or a single one, with values from 0 to 255."""
+    Image = pillow()
+    files = [path]
+    if path.is_dir():
+        files = sorted(
+            file
+            for file in path.iterdir()
+            if file.suffix.lower() in SUFFIXES and file.is_file() and not file.name.startswith(".")
+        )
+    if not files:
+        raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}")
+    images = []
+    for file in files:
+        try:
+            with Image.open(file) as image:
+                image.load()
+                images.append(_pixels(image, rule))
+        except Exception as error:  # Pillow raises what its decoders raise
+            if isinstance(error, MemoryError):
+                raise
+            raise Refused(_named(path, file, "cannot be read as an image")) from None
+    _check_sizes(path, files, images, rule)
+    colour = any(image.ndim == 3 for image in images) or (rule.shape is not None and len(rule.shape) == 3)
+    if colour:
+        if rule.shape is not None and len(rule.shape) == 2:
+            odd = next(file for file, image in zip(files, images, strict=True) if image.ndim == 3)
+            raise Refused(_named(path, odd, "is in colour, the model was trained on grey images (or with --grey)"))
+        images = [image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2) for image in images]
+    stack = np.stack(images)
+    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:], True)
+
+
+def _pixels(image: Any, rule: Pictures) -> np.ndarray:
+    deep = image.mode.startswith("I") or image.mode == "F"
+    is_grey = deep or image.mode in ("1", "L", "LA")
+    if not deep:
+        image = image.convert("L" if is_grey or rule.grey else "RGB")
+    if rule.size is not None and image.size != rule.size[::-1]:
+        image = image.resize(rule.size[::-1])
+    pixels = np.asarray(image)
+    return (pixels / SIXTEEN_BITS).astype(np.float32) if image.mode.startswith("I") else pixels
+
+
+def _check_sizes(path: Path, files: Sequence[Path], images: Sequence[np.ndarray], rule: Pictures) -> None:
+    wanted = rule.shape[:2] if rule.shape is not None else images[0].shape[:2]
+    for file, image in zip(files, images, strict=True):
+        if image.shape[:2] == wanted:
+            continue
+        found = f"is {_size(image.shape)} pixels (height by width)"
+        if rule.shape is not None:
+            told = f"{found}, the model takes {_size(wanted)} (any size, if fitted with --resize)"
+        else:
+            told = f"{found}, {files[0].name} {_size(wanted)}: bring them to one size with --resize {_size(wanted)}"
+        raise Refused(_named(path, file, told))
+
+
+def _size(shape: Sequence[int]) -> str:
+    return f"{shape[0]}x{shape[1]}"
+
+
+def _named(path: Path, file: Path, told: str) -> str:
+    return told if file == path else f"holds {file.name}, which {told}"
+
+
+def write_images(folder: Path, values: np.ndarray, shape: Sequence[int], names: Sequence[str] | None) -> Path:
+    """Write rows of values from 0 to 255 as PNG files of one new folder."""
+    Image = pillow()
+    count = len(str(len(values) - 1))
+    stems = [Path(name).stem for name in names] if names else [f"{row:0{count}d}" for row in range(len(values))]
+    if len(set(stems)) < len(stems):
+        # a.png and a.jpg are two pictures.
+        stems = [f"{row:0{count}d}_{stem}" for row, stem in enumerate(stems)]
+    pixels = np.rint(np.clip(values, 0, 255)).astype(np.uint8).reshape(len(values), *shape)
+
+    def fill(place: Path) -> None:
+        for stem, image in zip(stems, pixels, strict=True):
+            Image.fromarray(image).save(place / f"{stem}.png")
+
+    return write_whole_folder(folder, fill)

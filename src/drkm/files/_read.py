@@ -1,0 +1,79 @@
+"""Reading a data file of any kind."""
+
+from __future__ import annotations
+
+import zipfile
+from os import PathLike
+from pathlib import Path
+
+from drkm.files._arrays import read_npy, read_npz, read_parquet
+from drkm.files._csv import read_csv
+from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
+from drkm.files._images import Pictures, read_images
+from drkm.files._table import Columns, Refused, Table
+
+SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
+
+
+def read_table(
+    path: str | PathLike[str],
+    name: str = "data",
+    *,
+    array: str | None = None,
+    columns: Columns | None = None,
+    pictures: Pictures | None = None,
+) -> Table:
+    """Return the numbers of a data file, or of a folder of pictures, one row a sample.
+
+    Parameters
+    ----------
+    path : path
+        .npy, .npz, .csv, .tsv, .parquet, an image, or a folder of images.
+    name : str
+        What the data are called in messages, and the array of a .npz file that is taken if there are several.
+    array : str, optional
+        The array of a .npz file to take.
+    columns : Columns, optional
+        Which columns of a table with names to use.
+    pictures : Pictures, optional
+        How images become rows.
+
+    Raises
+    ------
+    ValueError
+        One sentence, for a file that is missing, unreadable or of the wrong kind.
+    """
+    file = check_source(path, name)
+    kind = file.suffix.lower()
+    try:
+        return _read(file, kind, name, array, columns or Columns(), pictures or Pictures())
+    except Refused as refusal:
+        raise ValueError(f"{name}: {file} {refusal}") from None
+    except PermissionError:
+        raise ValueError(f"{name}: {file} may not be read by you") from None
+    except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile):
+        raise ValueError(f"{name}: {file} cannot be read as {kind or 'a folder'}") from None
+
+
+def check_source(path: str | PathLike[str], name: str = "data") -> Path:
+    """Return the path of a data file, or raise one sentence if it is absent or of a kind that is not read."""
+    file = Path(path)
+    kind = file.suffix.lower()
+    if not file.is_dir() and kind not in SUFFIXES + IMAGE_SUFFIXES:
+        if not kind and not file.exists():
+            raise ValueError(f"{name}: there is no file or folder {file}")
+        allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or be an image or a folder of images"
+        raise ValueError(f"{name}: {file} should end in {allowed}")
+    if not file.exists():
+        raise ValueError(f"{name}: there is no file {file}")
+    return file
+
+
+def _read(file: Path, kind: str, name: str, array: str | None, columns: Columns, pictures: Pictures) -> Table:
+    if file.is_dir() or kind in IMAGE_SUFFIXES:
+        return read_images(file, pictures)
+    if kind in (".csv", ".tsv"):
+        return read_csv(file, columns)
+    if kind == ".parquet":
+        return read_parquet(file, columns)
+    return read_npy(file) if kind == ".npy" else read_npz(file, array, name)

@@ -1,0 +1,90 @@
+"""What a data file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class Refused(Exception):
+    """What is wrong with a file, as the end of a sentence that begins with its name."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers from a file, one row a sample, with the names that the file gives to rows and columns.
+
+    Attributes
+    ----------
+    values : array of shape (n, d)
+    columns : names of the columns, where the file has them
+    names : names of the rows: the column that was asked for, or the files of images
+    title : what the names are called: the name of that column, or "file"
+    shape : shape of one sample before it was made a row, for images
+    pictures : whether the values are those of picture files, from 0 to 255
+    """
+
+    values: np.ndarray
+    columns: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+    title: str = "name"
+    shape: tuple[int, ...] | None = None
+    pictures: bool = False
+
+    def row_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the rows under their title, as a column to write."""
+        return {} if self.names is None else {self.title: self.names}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table with names are numbers to use.
+
+    Attributes
+    ----------
+    id : the column that names the rows
+    drop : columns to leave out
+    only : the columns to use, in this order, where they are known; all others are left out
+    strict : whether `id` and `drop` must be there
+    """
+
+    id: str | None = None
+    drop: Sequence[str] = ()
+    only: Sequence[str] | None = None
+    strict: bool = True
+
+    def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
+        """Return the positions of the columns to use, and that of the rows' names."""
+        position = {name: index for index, name in enumerate(header)}
+        if len(position) < len(header):
+            twice = next(name for index, name in enumerate(header) if position[name] != index)
+            raise Refused(f"has two columns called {twice!r}")
+        # A first column without a name is how data frames write the names of their rows.
+        id = "" if self.id is None and header[0] == "" else self.id
+        if self.strict:
+            self._check(header, position)
+        named = position.get(id) if id is not None else None
+        if self.only is not None:
+            return [position[name] for name in self.only], named
+        used = [index for name, index in position.items() if name != id and name not in self.drop]
+        if not used:
+            raise Refused("has no columns left")
+        return used, named
+
+    def _check(self, header: Sequence[str], position: Mapping[str, int]) -> None:
+        for option, names in (("id", [] if self.id is None else [self.id]), ("drop", self.drop)):
+            missing = [name for name in names if name not in position]
+            if missing:
+                raise Refused(f"has no column {missing[0]!r} for --{option}, its columns are {listed(header)}")
+        missing = [name for name in self.only or () if name not in position]
+        if missing:
+            columns = "the column" if len(missing) == 1 else "the columns"
+            raise Refused(f"lacks {columns} {listed(missing)} that the model was trained on")
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return names as text, cut after the first few."""
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

@@ -1,0 +1,97 @@
+"""Tables to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drkm.files._whole import check_writable, write_whole
+
+SUFFIXES = (".npy", ".npz", ".csv")
+
+
+def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None, name: str = "out") -> Path:
+    """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
+    if suffixes is not None and path.suffix.lower() not in suffixes:
+        raise ValueError(f"{name}: {path} should end in {_either(suffixes)}")
+    if path.exists() and not path.is_file():
+        # A device such as /dev/stdout would be replaced by a file.
+        raise ValueError(f"{name}: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
+    return _check_place(path, force, name)
+
+
+def check_folder(path: Path, name: str = "out") -> Path:
+    """Make sure that a new folder can be written there; one that holds something is never replaced."""
+    if path.is_dir() and not any(path.iterdir()):
+        return _check_place(path, True, name)
+    if path.exists():
+        raise ValueError(f"{name}: {path} is there and not empty, choose a new folder")
+    return _check_place(path, True, name)
+
+
+def _check_place(path: Path, force: bool, name: str) -> Path:
+    if not path.parent.is_dir():
+        raise ValueError(f"{name}: there is no folder {path.parent}")
+    if path.exists() and not force:
+        raise ValueError(f"{name}: {path} is there, replace it with --force")
+    check_writable(path)
+    return path
+
+
+def write_table(
+    path: Path,
+    values: np.ndarray,
+    columns: Sequence[str],
+    *,
+    name: str = "data",
+    shape: Sequence[int] | None = None,
+    before: Mapping[str, Sequence[Any]] | None = None,
+    after: Mapping[str, Sequence[Any]] | None = None,
+) -> Path:
+    """Write rows to a .npy, .npz or .csv file, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    values : array of shape (n, d)
+    columns : sequence of str
+        Names of the columns, for .csv.
+    name : str
+        Name of the array in .npz.
+    shape : sequence of int, optional
+        Shape of one row in .npy and .npz.
+    before, after : mapping from name to sequence, optional
+        The first and the last columns of .csv, more arrays of .npz; .npy has no place for them.
+    """
+    kind = path.suffix.lower()
+    array = values.reshape(len(values), *shape) if shape else values
+    if kind == ".npy":
+        return write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
+    if kind == ".npz":
+        arrays = {**(before or {}), name: array, **(after or {})}
+        # numpy.savez keeps the name "file" to itself.
+        plain = {"files" if key == "file" else key: np.asarray(entry) for key, entry in arrays.items()}
+        return write_whole(path, lambda file: np.savez(file, **plain))  # type: ignore[arg-type]
+    text = _csv_text(values, columns, before or {}, after or {})
+    return write_whole(path, lambda file: file.write(text.encode()))
+
+
+def _csv_text(
+    values: np.ndarray, columns: Sequence[str], before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[Any]]
+) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*before, *columns, *after])
+    left, right = list(before.values()), list(after.values())
+    for number, row in enumerate(values.tolist()):
+        writer.writerow([*(column[number] for column in left), *row, *(column[number] for column in right)])
+    return buffer.getvalue()
+
+
+def _either(suffixes: Sequence[str]) -> str:
+    return f"{', '.join(suffixes[:-1])} or {suffixes[-1]}" if len(suffixes) > 1 else suffixes[0]

@@ -1,0 +1,87 @@
+"""The choice of a strategy by the size of the problem and the memory there is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from drkm.gram import memory
+from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.cost import Cost, Workload
+from drkm.kernels import Kernel
+
+log = logging.getLogger("drkm.gram")
+
+#: what "auto" tries, in order, on each kind of device; names that are not registered are passed over
+ORDER = {"cpu": ("dense", "tiled"), "cuda": ("fused", "dense", "tiled")}
+#: share of the memory there is that a strategy may take to be chosen; an explicit choice may take all of it
+SHARE = 0.7
+
+Makers = Mapping[str, Callable[[], Strategy]]
+
+
+class Auto(Strategy):
+    """Choose the first strategy that serves the kernels and fits into memory; the last one when none fits.
+
+    Parameters
+    ----------
+    makers : mapping from str to callable
+        The strategies by name.
+    """
+
+    name = "auto"
+
+    def __init__(self, makers: Makers):
+        self._makers = makers
+
+    def settle(self, work: Workload) -> Strategy:
+        """Return the strategy chosen for this size."""
+        chosen: Strategy | None = None
+        for candidate in self.candidates(work):
+            chosen = candidate.settle(work)
+            if memory.fits(chosen.cost(work).bytes - work.resident, work.device, SHARE):
+                break
+        assert chosen is not None
+        return chosen
+
+    def candidates(self, work: Workload) -> list[Strategy]:
+        """Return the exact strategies that can serve this size, the fastest first."""
+        order = ORDER.get(work.device.type, ORDER["cpu"])
+        made = [self._makers[name]() for name in order if name in self._makers]
+        return [candidate for candidate in made if candidate.serves(work)]
+
+    def fixed(self, kernel: Kernel, points: object) -> Gram:
+        """Refuse: a choice must be made first."""
+        raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
+
+    def moving(self, kernel: Kernel, points: object) -> MovingGram:
+        """Refuse: a choice must be made first."""
+        raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
+
+
+def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tuple[Strategy, Cost]:
+    """Return the strategy that will be used and its cost, said in one log line before anything is allocated.
+
+    Raises
+    ------
+    NotEnoughMemory
+        When it does not fit: one sentence with the needed and the available memory and a strategy that would fit.
+    """
+    chosen = strategy.settle(work)
+    cost = chosen.cost(work)
+    needed = cost.bytes - work.resident
+    if not memory.fits(needed, work.device):
+        what = f"gram: {chosen.describe()} for {work.n} samples"
+        memory.require(needed, work.device, what, _what_fits(work, others))
+    log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
+    return chosen, cost
+
+
+def _what_fits(work: Workload, others: Sequence[Strategy]) -> str:
+    for other in others:
+        if other.serves(work):
+            settled = other.settle(work)
+            needed = settled.cost(work).bytes - work.resident
+            if memory.fits(needed, work.device):
+                return f'gram="{settled.name}" would need {memory.in_bytes(needed)}'
+    return "none of the operators fits, take fewer samples or a machine with more memory"

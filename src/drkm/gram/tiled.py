@@ -1,0 +1,232 @@
+"""The first Gram matrix in square tiles: those that fit into memory are kept, the others recomputed at each product.
+
+A tile (I, J) above the diagonal serves the rows I and, transposed, the rows J: half the values are computed, and half
+are held. In the deep layers this does not pay: their values are so cheap that the second, transposed product costs
+what the second exponential would (at n = 3000, 10 inputs, 27 ms a sweep either way), so that they are swept by rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from drkm.gram import memory as memory_of
+from drkm.gram.base import Gram
+from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.dense import Dense
+from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.rows import Rows, mean_row
+
+#: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
+TILE_ROWS = {"cpu": 1024, "cuda": 8192}
+#: copies of a tile's samples that are alive while its exponents are formed
+SAMPLE_COPIES = 7
+#: share of the memory there is that is used when no budget is given
+SHARE = 0.5
+
+
+class TiledGram(Gram):
+    """The Gram matrix of a pairwise kernel at samples that may be in a file.
+
+    Parameters
+    ----------
+    kernel : Pairwise
+    points : Tensor or Rows, of shape (n, d)
+    keep : float
+        Bytes of tiles that stay in memory from one product to the next. The result does not depend on it.
+    rows : int, optional
+        Rows of a tile.
+    """
+
+    def __init__(self, kernel: Pairwise, points: Tensor | Rows, keep: float = 0, rows: int | None = None):
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+        rows = rows or TILE_ROWS.get(points.device.type, TILE_ROWS["cpu"])
+        self._slices = [slice(begin, min(begin + rows, self.n)) for begin in range(0, self.n, rows)]
+        # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
+        self._origin = mean_row(points) if kernel.is_isotropic else None
+        self._room = keep
+        self._kept: dict[tuple[int, int], Tensor] = {}
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        out = torch.zeros_like(A, memory_format=torch.contiguous_format)
+        for upper, lower, tile in self._tiles():
+            out[upper].addmm_(tile, A[lower])
+            if upper != lower:
+                out[lower].addmm_(tile.T, A[upper])
+        return out
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal."""
+        return torch.cat([self.kernel.diagonal(self.points[rows]) for rows in self._slices])
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        left = self._factors(self.points[index])[0]
+        return torch.cat([self.kernel.values(left @ self._right(lower).T) for lower in self._slices], dim=1)
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
+        total = 0.0
+        for i, upper in enumerate(self._slices):
+            left = self._factors(self.points[upper])[0]
+            for lower in self._slices[i:]:
+                exponent = (left @ self._right(lower).T).clamp_(max=0)
+                slope = self.kernel.jet(exponent.clone(), 1)[1]
+                times = 1 if upper == lower else 2
+                total -= times * float((exponent * slope * (A[upper] @ A[lower].T)).sum())
+        return total
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the tiles that are kept."""
+        return sum(tile.nbytes for tile in self._kept.values())
+
+    def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
+        for i, upper in enumerate(self._slices):
+            left: Tensor | None = None
+            for j, lower in enumerate(self._slices[i:], start=i):
+                tile = self._kept.get((i, j))
+                if tile is None:
+                    left = self._factors(self.points[upper])[0] if left is None else left
+                    tile = self.kernel.values(left @ self._right(lower).T)
+                    if tile.nbytes <= self._room:
+                        self._room -= tile.nbytes
+                        self._kept[i, j] = tile
+                yield upper, lower, tile
+
+    def _right(self, rows: slice) -> Tensor:
+        return self._factors(self.points[rows])[1]
+
+    def _factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        return self.kernel.factors(points if self._origin is None else points - self._origin)
+
+
+class StreamedFeatures(Gram):
+    """ΦΦᵀ of samples in a file: the file is read twice a product, and no features are kept."""
+
+    def __init__(self, kernel: Explicit, points: Rows):
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return Φ(ΦᵀA)."""
+        inner: Tensor | float = 0.0
+        for rows, phi in self._tiles():
+            inner = inner + phi.T @ A[rows]
+        out = torch.empty_like(A, memory_format=torch.contiguous_format)
+        for rows, phi in self._tiles():
+            out[rows] = phi @ inner
+        return out
+
+    def diagonal(self) -> Tensor:
+        """Return ‖φ‖² of every sample."""
+        return torch.cat([phi.square().sum(dim=1) for _, phi in self._tiles()])
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of ΦΦᵀ."""
+        chosen = self._features(self.points[index])
+        return torch.cat([chosen @ phi.T for _, phi in self._tiles()], dim=1)
+
+    def _tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        for rows in self.points.tiles():
+            yield rows, self._features(self.points[rows])
+
+    def _features(self, points: Tensor) -> Tensor:
+        with torch.no_grad():
+            return self.kernel.features(points)
+
+
+class Tiled(Dense):
+    """Keep as many tiles of K_1 as a budget allows and recompute the others: any n, samples in memory or in a file.
+
+    Parameters
+    ----------
+    memory : float, optional
+        Bytes that a fit may take in all: samples, codes, workspace and tiles. By default half of what is available
+        when the fit starts.
+    keep : float, optional
+        Bytes of tiles kept; by default what `memory` leaves. Neither changes the result.
+    """
+
+    name = "tiled"
+    reads_tiles = True
+
+    def __init__(self, memory: float | None = None, keep: float | None = None):
+        for name, value in (("memory", memory), ("keep", keep)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise TypeError(f"{name}: expected a number of bytes or None, got {value!r}")
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}: expected a number of bytes of at least 0, got {value}")
+        self.memory = memory
+        self.keep = keep
+
+    def settle(self, work: Workload) -> Tiled:
+        """Return the strategy with the bytes of tiles it will keep for a workload."""
+        if self.keep is not None:
+            return self
+        least = self._without_tiles(work).bytes
+        if self.memory is None:
+            free = SHARE * memory_of.available(work.device) - (least - work.resident)
+        else:
+            free = self.memory - least
+            if free < 0:
+                raise memory_of.NotEnoughMemory(
+                    f"memory: tiled needs at least {memory_of.in_bytes(least)} for {work.n} samples of "
+                    f"{work.d} features, got {memory_of.in_bytes(self.memory)}"
+                )
+        return Tiled(self.memory, keep=max(0, min(int(free), self._all_tiles(work))))
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: the kept tiles, and for the others their values at every gradient."""
+        base = self._without_tiles(work)
+        if not work.first_is_pairwise:
+            return base
+        settled = self.settle(work)
+        assert settled.keep is not None
+        every = self._all_tiles(work)
+        kept = min(int(settled.keep), every)
+        recomputed = 1.0 - kept / every
+        rows = TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"])
+        values = work.n**2 / 2 * pair_flops(work.d)
+        reading = work.sample_bytes * max(1.0, work.n / rows) / 2
+        return base.plus(
+            bytes=kept,
+            flops=2.0 * work.n**2 * work.sizes[0] + recomputed * values,
+            traffic=kept + recomputed * reading,
+            setup=values,
+        )
+
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
+        """Return the tiled operator of the samples; explicit features and a given matrix are kept as they are."""
+        if isinstance(kernel, Explicit) and isinstance(points, Rows):
+            return StreamedFeatures(kernel, points)
+        if not isinstance(kernel, Pairwise):
+            return super().fixed(kernel, points.tensor() if isinstance(points, Rows) else points)
+        keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
+        return TiledGram(kernel, points, keep)
+
+    def describe(self) -> str:
+        """Return the name, with the tiles that are kept."""
+        return self.name if self.keep is None else f"tiled, keeping {memory_of.in_bytes(self.keep)} of K_1"
+
+    def _without_tiles(self, work: Workload) -> Cost:
+        """Return the cost of everything but the tiles of K_1."""
+        base = common(work, samples=not work.on_disk)
+        if not work.first_is_pairwise:
+            first = first_of_features(work)
+            return base.plus(flops=first.flops, traffic=first.traffic, bytes=0 if work.on_disk else first.bytes)
+        rows = min(work.n, TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"]))
+        return base.plus(bytes=work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows))
+
+    @staticmethod
+    def _all_tiles(work: Workload) -> int:
+        """Return the bytes of all tiles on and above the diagonal."""
+        rows = min(work.n, TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"]))
+        return work.item * work.n * (work.n + rows) // 2

@@ -1,0 +1,81 @@
+"""What is done to rows of a file before a model sees them, kept beside the model so that later rows get the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Samples are (values - offset) / scale.
+
+    Attributes
+    ----------
+    offset, scale : float or array of shape (d,)
+    columns : names of the columns, where the training file had them
+    shape : shape of one sample, for images
+    white : value of white in images, where it is known; the largest training value else
+    resize, grey : whether images of any size are brought to that shape, and whether colours are left out
+    """
+
+    offset: Any = 0.0
+    scale: Any = 1.0
+    columns: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    white: float | None = None
+    resize: bool = False
+    grey: bool = False
+
+    @classmethod
+    def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
+        """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
+        spread = values.std(axis=0, dtype=np.float64)
+        return cls(values.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0), **more)
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Return values as the model sees them."""
+        return (np.asarray(values, dtype=np.float64) - self.offset) / self.scale
+
+    def undo(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples in the units of the file."""
+        return np.asarray(samples, dtype=np.float64) * self.scale + self.offset
+
+    def describe(self) -> str:
+        """Return what is done in a few words, or nothing."""
+        if np.ndim(self.scale):
+            done = ["columns standardised"]
+        else:
+            done = [f"values divided by {self.scale:g}"] if self.scale != 1 else []
+        if self.shape is not None:
+            done.append(f"images of {'x'.join(map(str, self.shape))}")
+        return ", ".join(done)
+
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the plain values to write."""
+        tensors = {
+            name: torch.from_numpy(np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)))
+            for name in ("offset", "scale")
+        }
+        plain = {name: getattr(self, name) for name in ("columns", "shape", "white", "resize", "grey")}
+        return tensors, plain
+
+    @classmethod
+    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any]) -> Preparation:
+        """Return the preparation that `parts` took apart; without parts nothing is done to values."""
+        if not plain:
+            return cls()
+        columns, shape = plain["columns"], plain["shape"]
+        return cls(
+            tensors["offset"].double().numpy(),
+            tensors["scale"].double().numpy(),
+            None if columns is None else tuple(map(str, columns)),
+            None if shape is None else tuple(map(int, shape)),
+            None if plain["white"] is None else float(plain["white"]),
+            bool(plain["resize"]),
+            bool(plain["grey"]),
+        )

@@ -1,0 +1,76 @@
+"""The end of the page: what was run, with which seeds and versions, on what, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drkm.experiments.section import Table
+from drkm.report.blocks import table_block
+from drkm.report.chapters import Chapter, Report
+from drkm.report.markup import Markup, element
+
+#: of an environment, in this order; the name of the machine is nobody's business
+SHOWN = (
+    "processor",
+    "device",
+    "cores",
+    "threads",
+    "system",
+    "python",
+    "drkm",
+    "torch",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
+
+
+def provenance(report: Report) -> Markup:
+    """Return the chapter about the runs themselves."""
+    runs = Table("runs", "Runs at this scale, with the computing time of the finished ones.", _runs(report))
+    machines = Table("environments", "What the finished runs ran on.", _machines(report.environments))
+    return element(
+        "footer",
+        element("h2", "Configuration, versions, hardware, run time", id="provenance"),
+        element(
+            "p",
+            "Each result is kept under a key made of its configuration, the checksum of its data, its seed and the "
+            "version of the code: what is shown here is what this version computes.",
+        ),
+        (table_block(table) for table in (runs, machines) if table.rows),
+        element("p", element("a", "Back to the contents", href="#contents"), class_="back"),
+    )
+
+
+def _runs(report: Report) -> list[dict[str, Any]]:
+    return [_run_row(chapter) for chapter in report.chapters]
+
+
+def _run_row(chapter: Chapter) -> dict[str, Any]:
+    return {
+        "experiment": chapter.section.title,
+        "runs": chapter.expected,
+        "finished": chapter.finished,
+        "failed": len(chapter.failed),
+        "seeds": ", ".join(str(seed) for seed in chapter.seeds) or None,
+        "computing time": duration(chapter.seconds) if chapter.finished else None,
+    }
+
+
+def _machines(environments: Any) -> list[dict[str, Any]]:
+    return [_machine(environment) for environment in environments]
+
+
+def _machine(environment: Mapping[str, Any]) -> dict[str, Any]:
+    return {"runs": environment.get("runs"), **{name: environment.get(name) for name in SHOWN}}
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: 8.2 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

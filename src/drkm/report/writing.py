@@ -1,0 +1,84 @@
+"""From a store of runs to the file of the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from drkm._version import __version__
+from drkm.experiments import NAMES, module_of
+from drkm.experiments._output import write_text
+from drkm.experiments.configuration import SCALES, Configuration
+from drkm.experiments.store import Failure, Store
+from drkm.report.chapters import Chapter, FailedRun, Report
+from drkm.report.page import page
+
+
+def write_report(
+    store: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    scale: str = "quick",
+    names: Sequence[str] | None = None,
+) -> Path:
+    """Write the page, whole or not at all.
+
+    Parameters
+    ----------
+    store : path
+        File of the runs; it is only read.
+    path : path
+        The page.
+    scale : {"quick", "medium", "paper"}
+    names : sequence of str, optional
+        Experiments to show, all by default.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    if not Path(store).is_file():
+        raise FileNotFoundError(f"store: there is no file {store}, drkm reproduce NAME --scale {scale} makes one")
+    return write_text(Path(path), page(gather(Path(store), scale, names)))
+
+
+def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
+    """Return what the runs of a store at one scale show."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    with Store(store, readonly=True) as opened:
+        chapters = [_chapter(opened, name, scale) for name in (NAMES if names is None else names)]
+        environments = opened.environments()
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return Report(scale, chapters, environments, made, __version__)
+
+
+def _chapter(store: Store, name: str, scale: str) -> Chapter:
+    module = module_of(name)
+    # Experiments may ask for the same run twice; it is one run.
+    runs = list(dict.fromkeys(module.configurations(scale)))
+    results = store.results(runs)
+    return Chapter(
+        module.section(results, scale),
+        expected=len(runs),
+        finished=len(results),
+        failed=[_failed(failure) for failure in store.failures(runs)],
+        seconds=sum(results.seconds(run) for run in runs if run in results),
+        seeds=sorted({run.seed for run in runs}),
+        command=f"drkm reproduce {name} --scale {scale}",
+    )
+
+
+def _failed(failure: Failure) -> FailedRun:
+    return FailedRun(described(failure.configuration), failure.reason)
+
+
+def described(run: Configuration) -> str:
+    """Return a run in a few words: its task, its short parameters and its seed."""
+    short = {
+        name: value for name, value in run.parameters.items() if isinstance(value, str | int | float) or value is None
+    }
+    return ", ".join([run.task, *(f"{name} {value}" for name, value in short.items()), f"seed {run.seed}"])

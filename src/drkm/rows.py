@@ -1,0 +1,123 @@
+"""Samples that stay in a file and are read in tiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: bytes of one tile when a whole file is passed through
+PASS_BYTES = 1 << 26
+
+
+class Rows:
+    """A matrix on disk, one row a sample, of which slices become tensors when asked for.
+
+    Parameters
+    ----------
+    array : numpy.memmap or h5py.Dataset
+        The file, n×d numbers of any real kind.
+    dtype : torch.dtype
+        Precision of the tensors.
+    device : torch.device
+        Where they are put.
+    """
+
+    def __init__(self, array: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"):
+        if array.ndim != 2:
+            raise ValueError(f"X: expected 2 dimensions, samples by features, got {array.ndim}")
+        if np.dtype(array.dtype).kind not in "fiub":
+            raise TypeError(f"X: expected real numbers, got {array.dtype}")
+        self.array = array
+        self.shape = tuple(array.shape)
+        self.dtype, self.device = dtype, torch.device(device)
+        self._mean: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: slice | Tensor) -> Tensor:
+        """Return some rows, by a slice or by their numbers, as a tensor of their own."""
+        if isinstance(index, slice):
+            return self._tensor(self.array[index])
+        # Files are read forwards, and HDF5 takes each row once.
+        unique, inverse = torch.unique(index.cpu(), return_inverse=True)
+        return self._tensor(self.array[unique.numpy()])[inverse.to(self.device)]
+
+    def to(self, *, dtype: torch.dtype, device: torch.device) -> Rows:
+        """Return the same file as tensors of another precision or device."""
+        return Rows(self.array, dtype, device)
+
+    def tensor(self) -> Tensor:
+        """Return everything in memory."""
+        out = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        for rows in self.tiles():
+            out[rows] = self[rows]
+        return out
+
+    def mean(self) -> Tensor:
+        """Return the mean row, found once."""
+        if self._mean is None:
+            total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
+            for rows in self.tiles():
+                total += self[rows].double().sum(dim=0)
+            self._mean = (total / len(self)).to(self.dtype)
+        return self._mean
+
+    def evenly(self, count: int) -> Tensor:
+        """Return at most `count` evenly spaced rows."""
+        if len(self) <= count:
+            return self.tensor()
+        return self[torch.linspace(0, len(self) - 1, count).round().long()]
+
+    def tiles(self) -> Iterator[slice]:
+        """Return slices that cover all rows, each of a size that memory does not notice."""
+        step = max(1, PASS_BYTES // (8 * max(1, self.shape[1])))
+        for begin in range(0, len(self), step):
+            yield slice(begin, min(begin + step, len(self)))
+
+    def _tensor(self, rows: Any) -> Tensor:
+        # A copy, also where the file has the right precision: it may be open for reading only.
+        kind = np.float32 if self.dtype == torch.float32 else np.float64
+        return torch.from_numpy(np.array(rows, dtype=kind, order="C")).to(self.device)
+
+
+def mean_row(points: Tensor | Rows) -> Tensor:
+    """Return the mean of samples that are in memory or in a file."""
+    return points.mean() if isinstance(points, Rows) else points.mean(dim=0)
+
+
+def is_on_disk(X: Any) -> bool:
+    """Whether X is a memory-mapped array or an HDF5 dataset; h5py is not imported for it."""
+    return isinstance(X, np.memmap) or type(X).__module__.partition(".")[0] == "h5py"
+
+
+def open_rows(path: str | os.PathLike[str]) -> Rows:
+    """Return the samples in a .npy file, or in an HDF5 file as "file.h5" (one dataset) or "file.h5:name".
+
+    Nothing but the header is read.
+    """
+    text = os.fspath(path)
+    if text.endswith(".npy"):
+        return Rows(np.load(text, mmap_mode="r", allow_pickle=False))
+    name, _, inner = text.rpartition(":") if ".h5:" in text or ".hdf5:" in text else (text, "", "")
+    if name.endswith((".h5", ".hdf5")):
+        return Rows(_dataset(name, inner))
+    raise ValueError(f'X: expected a .npy, .h5 or .hdf5 file, HDF5 with a dataset as in "file.h5:name", got {text!r}')
+
+
+def _dataset(path: str, name: str) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("HDF5 files need h5py: pip install 'drkm[data]'") from error
+    file = h5py.File(path, "r")
+    names = [name] if name else [key for key, entry in file.items() if isinstance(entry, h5py.Dataset)]
+    if len(names) != 1 or names[0] not in file:
+        held = ", ".join(file) or "none"
+        raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
+    return file[names[0]]

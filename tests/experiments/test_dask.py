@@ -1,0 +1,64 @@
+import time
+
+import pytest
+
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.runner import Swept, sweep
+from drkm.experiments.store import Store
+from drkm.experiments.tasks import perform
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def probe(seed=0, **parameters):
+    return Configuration("probe", parameters, seed)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "runs.sqlite") as opened:
+        yield opened
+
+
+def test_an_address_that_does_not_answer_is_one_sentence_within_ten_seconds(store):
+    clock = time.monotonic()
+    with pytest.raises(ValueError, match=r"dask: no scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        sweep([probe()], store, dask="tcp://127.0.0.1:9")
+    assert time.monotonic() - clock < 10
+    with pytest.raises(ValueError, match="dask: no scheduler answers at 'nonsense'"):
+        sweep([probe()], store, dask="nonsense")
+    assert store.counts() == []
+
+
+@pytest.mark.slow
+def test_a_local_cluster_gives_the_results_of_this_process(store):
+    runs = [probe(seed, rounds=2) for seed in range(30)]
+    assert sweep([*runs, probe(fail=True)], store, jobs=2, dask="local") == Swept(asked=31, computed=30, failed=1)
+    results = store.results(runs)
+    assert all(results[run] == perform(run) for run in runs)
+    assert store.failures()[0].reason == "ValueError: fail: the run was asked to fail"
+    assert {place["threads"] for place in store.environments()} == {1}
+
+
+@pytest.mark.slow
+def test_an_existing_cluster_is_used_by_its_address_and_left_running(store):
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:
+        runs = [probe(seed) for seed in range(10)]
+        assert sweep(runs, store, dask=cluster.scheduler_address).computed == 10
+        worker = next(iter(cluster.workers.values())).worker_address
+        with pytest.raises(ValueError, match="is the address of a worker, not of a scheduler"):
+            sweep([probe(99)], store, dask=worker)
+        cluster.scale(0)
+        while cluster.scheduler.workers:
+            time.sleep(0.1)
+        with pytest.raises(ValueError, match="has no worker"):
+            sweep([probe(99)], store, dask=cluster.scheduler_address)
+    assert len(store.results(runs)) == 10
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_dask_workers_has_failed_and_the_others_are_done(store):
+    runs = [probe(seed) for seed in range(6)]
+    assert sweep([*runs, probe(die=True)], store, jobs=2, dask="local") == Swept(asked=7, computed=6, failed=1)
+    assert "KilledWorker" in store.failures()[0].reason

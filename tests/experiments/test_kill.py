@@ -1,0 +1,86 @@
+"""kill -9 at any time: of a runner with all its processes, of the runner alone, of one of its workers."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from drkm.experiments.store import Store
+from drkm.experiments.tasks import perform
+from experiments.sweep_probes import ends, probes
+
+psutil = pytest.importorskip("psutil")
+
+RUNS, KILLS, SLEEP = 500, 50, 0.05
+
+
+def start(path):
+    words = [sys.executable, "-m", "experiments.sweep_probes", path, "--runs", RUNS, "--sleep", SLEEP]
+    with open(path.with_suffix(".log"), "a") as log:
+        return subprocess.Popen(list(map(str, words)), start_new_session=True, stderr=log)
+
+
+def finished(path):
+    """Which runs are done, and when they were."""
+    if not path.is_file():
+        return {}
+    with Store(path) as store:
+        return dict(store._all("SELECT key, finished FROM runs WHERE status = 'done'"))
+
+
+def kill(process, how):
+    if how == "group":
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    elif how == "runner":
+        process.kill()
+        process.wait()
+    else:
+        children = psutil.Process(process.pid).children()
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        if workers:
+            random.choice(workers).kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
+    path, rng = tmp_path / "runs.sqlite", random.Random(0)
+    kept, process, groups, hits = {}, None, [], dict.fromkeys(("group", "runner", "worker"), 0)
+    while sum(hits.values()) < KILLS:
+        if process is None or process.poll() is not None:
+            process = start(path)
+            groups.append(process.pid)
+        # Most kills come while runs end, the others while processes start.
+        before, deadline = len(finished(path)), time.monotonic() + (20 if rng.random() < 0.7 else 0)
+        while time.monotonic() < deadline and process.poll() is None and len(finished(path)) == before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.4))
+        assert process.poll() is None, f"the sweep ended after {hits}: {path.with_suffix('.log').read_text()}"
+        how = rng.choice(list(hits))
+        kill(process, how)
+        hits[how] += 1
+        now = finished(path)
+        assert kept.items() <= now.items()
+        kept = now
+    assert len(kept) < RUNS
+    last = process if process.poll() is None else start(path)
+    assert last.wait(timeout=300) == 0
+    assert kept.items() <= finished(path).items()
+
+    with Store(path) as store:
+        assert store._all("SELECT count(*) FROM runs") == [(RUNS,)]
+        (counts,) = store.counts()
+        assert (counts.done, counts.failed, counts.running, counts.interrupted) == (RUNS, 0, 0, 0)
+        results = store.results(probes(RUNS, SLEEP))
+        assert store._all("PRAGMA integrity_check") == [("ok",)]
+    # A digest depends on the seed alone: without the wait, this process computes what an uninterrupted sweep would.
+    wanted = [perform(run) for run in probes(RUNS, 0.0)]
+    assert [results[run] for run in probes(RUNS, SLEEP)] == wanted
+    assert len({result["digest"] for result in wanted}) == RUNS
+    assert all(map(ends, groups))

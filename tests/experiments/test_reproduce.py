@@ -1,0 +1,103 @@
+import csv
+import sys
+import types
+
+import pytest
+
+from drkm.datasets import DatasetError
+from drkm.experiments import NAMES
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.reproduce import expand, reproduce
+from drkm.experiments.section import Figure, Section, Table
+from drkm.experiments.store import Store
+
+
+def _draw():
+    from drkm.plotting import style
+
+    with style() as plt:
+        figure, axes = plt.subplots()
+        axes.plot([0, 1])
+    return figure
+
+
+def _experiment(name, configurations):
+    module = types.ModuleType(name)
+    module.TITLE = name
+
+    def section(results, scale):
+        rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(configurations)]
+        tables = [Table("digests", "Digests", rows), Table("nothing", "No rows", [])]
+        return Section(name, name, "Text.", tables, [Figure("line", "A line", _draw)])
+
+    module.configurations = lambda scale: configurations
+    module.section = section
+    return module
+
+
+@pytest.fixture
+def experiments(monkeypatch):
+    """Two experiments that share a run, in place of those of the project."""
+    ours = [Configuration("probe", {"family": "ours"}, seed) for seed in range(2)]
+    vae = [Configuration("probe", {"family": "vae"}, 0)]
+    monkeypatch.setattr("drkm.experiments.NAMES", names := {})
+    monkeypatch.setattr("drkm.experiments.reproduce.NAMES", names)
+    for name, runs in (("one", ours), ("two", [*ours[:1], *vae])):
+        monkeypatch.setitem(sys.modules, f"fake_{name}", _experiment(name, runs))
+        names[name] = f"fake_{name}"
+
+
+def make(names, out, **options):
+    return reproduce(names, out=out, jobs=1, progress=False, **options)
+
+
+def test_tables_and_figures_of_all_experiments_are_written(experiments, tmp_path):
+    paths = make(["all"], tmp_path)
+    written = {str(path.relative_to(tmp_path)) for path in paths}
+    files = ("digests.csv", "digests.md", "line.png", "line.svg")
+    assert written == {f"{name}/{file}" for name in ("one", "two") for file in files}
+    assert all(path.stat().st_size for path in paths)
+    with open(tmp_path / "one" / "digests.csv") as file:
+        assert [row["seed"] for row in csv.DictReader(file)] == ["0", "1"]
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert store.counts()[0].done == 3
+
+
+def test_an_experiment_is_written_once_all_its_runs_are_there(experiments, tmp_path):
+    assert {path.parent.name for path in make(["all"], tmp_path, skip=["vae"])} == {"one"}
+    assert {path.parent.name for path in make(["all"], tmp_path, only=["vae"])} == {"one", "two"}
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert store.counts()[0].done == 3
+
+
+def test_runs_can_be_chosen_by_their_task(experiments, tmp_path):
+    assert make(["all"], tmp_path, skip=["probe"]) == []
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert store.counts() == []
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "sentence"),
+    [
+        (["table9"], {}, "unknown name 'table9', allowed are one, two and all"),
+        ([], {}, "takes 'all' or names of experiments"),
+        (["one"], {"scale": "huge"}, "scale: unknown name 'huge', allowed are quick, medium, paper"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(names, options, sentence, experiments, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        make(names, tmp_path / "out", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_absent_data_are_one_sentence_and_nothing_is_written(experiments, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRKM_DATA", str(tmp_path / "nowhere"))
+    runs = [Configuration("probe", {"dataset": "smallnorb"})]
+    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", runs))
+    with pytest.raises(DatasetError, match="drkm datasets download smallnorb"):
+        make(["one"], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_stands_for_every_experiment_once():
+    assert expand(["all", "table1"]) == list(NAMES)

@@ -1,0 +1,250 @@
+"""The disentanglement experiments: what they ask for, what they show, and how they judge."""
+
+import json
+import math
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from drkm.experiments import _disentangle as tasks
+from drkm.experiments import _models as models
+from drkm.experiments import (
+    components,
+    deep_layer,
+    gamma,
+    hyperparameters,
+    layers,
+    sample_efficiency,
+    stability,
+    table2,
+    training_points,
+    variance,
+)
+from drkm.experiments._sweep import SIZES, TWO_LAYERS, drkm_run, paper_run, scored_rows
+from drkm.experiments.configuration import SCALES, Configuration, Results
+from drkm.experiments.section import Verdict
+
+STUDIES = (
+    components,
+    layers,
+    training_points,
+    hyperparameters,
+    gamma,
+    table2,
+    variance,
+    sample_efficiency,
+    deep_layer,
+    stability,
+)
+studies = pytest.mark.parametrize("study", STUDIES, ids=lambda module: module.__name__.split(".")[-1])
+
+
+def scores(rng, irs=0.6):
+    return {
+        "irs": irs + 0.05 * rng.random(),
+        "irs_chance": 0.3,
+        "mig": 0.05 * rng.random(),
+        "mig_chance": 0.003,
+        "sap": 0.02 * rng.random(),
+        "sap_chance": 0.005,
+        "train_s": 1.0,
+        "iterations": 20,
+    }
+
+
+def made_up(configuration, rng):
+    if configuration.task == "equal_time":
+        return {"drkm": scores(rng), "beta-vae": scores(rng)}
+    if configuration.task == "stability":
+        depth = len(configuration.parameters.get("layers", [10]))
+        lists = {key: rng.random(depth).tolist() for key in ("shared", "shared_chance", "angle", "agreement")}
+        return {**lists, "train_s": 1.0, "device": "cpu"}
+    return scores(rng)
+
+
+def results_of(study, scale):
+    rng = np.random.default_rng(0)
+    return Results((run, made_up(run, rng), 1.0) for run in dict.fromkeys(study.configurations(scale)))
+
+
+@studies
+@pytest.mark.parametrize("scale", SCALES)
+def test_configurations_come_back_from_json_and_are_asked_for_once(study, scale):
+    runs = study.configurations(scale)
+    assert runs
+    assert len(set(runs)) == len(runs)
+    assert [Configuration.from_json(run.canonical()) for run in runs] == runs
+
+
+@pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 3), ("paper", 5)])
+def test_every_scale_has_its_datasets_seeds_and_sizes(scale, seeds):
+    runs = {run for study in STUDIES for run in study.configurations(scale)}
+    assert {run.seed for run in runs} == set(range(seeds))
+    datasets = {run.parameters["dataset"] for run in runs}
+    assert datasets == ({"sprites"} if scale == "quick" else {"cars3d", "smallnorb", "dsprites", "noisy_dsprites"})
+    assert not any("device" in run.parameters for run in runs)
+    betas = {run.parameters["beta"] for run in runs if run.parameters.get("family") == "beta-vae"}
+    assert betas == set(SIZES[scale].betas)
+
+
+def test_the_paper_scale_is_the_published_one():
+    sizes = SIZES["paper"]
+    assert (sizes.points, sizes.seeds, sizes.evaluation) == ((50, 100, 200, 400, 800), 5, 4000)
+    assert sizes.gammas == (0.01, 0.1, 1, 5, 25)
+    assert sizes.betas == (2, 3, 4, 5, 6)
+    # 4 datasets × 5 N × 5 γ × 5 seeds × 3 architectures, and as many draws of our defaults without γ
+    assert len(layers.configurations("paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3
+
+
+def test_experiments_share_their_runs():
+    by_points = set(training_points.configurations("medium"))
+    assert set(hyperparameters.configurations("medium")) == by_points
+    assert set(gamma.configurations("medium")) <= by_points
+    assert set(gamma.configurations("medium")) <= set(layers.configurations("medium"))
+    assert set(sample_efficiency.configurations("medium")) <= by_points
+    assert set(components.configurations("medium")) & set(layers.configurations("medium"))
+
+
+def test_a_draw_that_is_the_seed_is_the_same_run():
+    sizes = SIZES["quick"]
+    assert drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1, draw=1) == drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1)
+    assert drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1, draw=0) != drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1)
+    assert paper_run(sizes, "sprites", 100, TWO_LAYERS, 1) == paper_run(sizes, "sprites", 100, (10, 5), 1, gamma=1)
+
+
+@studies
+def test_a_study_without_results_shows_no_figure_and_cannot_tell(study):
+    section = study.section(Results(), "medium")
+    assert not section.figures
+    assert section.claims
+    assert {claim.verdict for claim in section.claims} == {Verdict.UNDECIDED}
+
+
+@studies
+def test_results_of_all_datasets_give_tables_figures_and_reasons(study):
+    section = study.section(results_of(study, "medium"), "medium")
+    assert all(table.rows for table in section.tables)
+    assert all(claim.text and claim.measured and claim.why for claim in section.claims)
+    for table in section.tables:
+        json.dumps(list(table.rows), allow_nan=False)
+        assert len({tuple(row) for row in table.rows}) == 1
+        if "IRS" in table.rows[0]:
+            assert "IRS chance" in table.rows[0]
+
+
+@studies
+def test_figures_are_drawn(study):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    for figure in study.section(results_of(study, "quick"), "quick").figures:
+        drawn = figure.draw()
+        assert drawn.axes
+        plt.close(drawn)
+
+
+def test_rows_have_scores_above_chance_and_leave_out_what_has_no_value():
+    run = drkm_run(SIZES["quick"], "sprites", 100, TWO_LAYERS, 0)
+    row = scored_rows(Results([(run, {"irs": 0.5, "irs_chance": 0.2, "mig": None, "mig_chance": 0.1}, 1.0)]), [run])[0]
+    assert row["irs_above"] == pytest.approx(0.3)
+    assert row["mig_above"] is None
+    assert row["layers"] == TWO_LAYERS
+
+
+class TestTasks:
+    """Real runs, as small as they can be."""
+
+    shared: ClassVar = {"dataset": "sprites", "n": 40, "evaluation": 120}
+
+    def test_our_defaults_do_not_depend_on_the_seed(self):
+        parameters = {**self.shared, "family": "drkm", "layers": [4, 3, 3], "draw": 0}
+        first, second = (tasks.disentangle(parameters, seed) for seed in (0, 1))
+        timed = {"train_s", "encode_s"}
+        assert {k: v for k, v in first.items() if k not in timed} == {k: v for k, v in second.items() if k not in timed}
+        assert first["feasibility"] < 1e-10
+        json.dumps(first, allow_nan=False)
+
+    def test_the_paper_recipe_ends_off_the_manifold_and_depends_on_the_seed(self):
+        parameters = {**self.shared, "family": "paper", "layers": [10, 5], "gamma": 1.0, "draw": 0}
+        first, second = (tasks.disentangle(parameters, seed) for seed in (0, 1))
+        assert first["irs"] != second["irs"]
+        assert first["feasibility"] > 0.1
+        # 2 rounds of 500 steps and the two changes of round
+        assert first["iterations"] == 1002
+        assert first["bandwidths"][0] != 50.0
+
+    def test_equal_time_gives_the_rival_the_time_that_ours_took(self, monkeypatch):
+        asked = []
+
+        def train_and_encode(parameters, train, evaluation, seed):
+            asked.append(parameters)
+            codes = np.random.default_rng(seed).standard_normal((len(evaluation), 10))
+            return models.Codes([codes], 0.25, 0.0)
+
+        monkeypatch.setattr(tasks, "train_and_encode", train_and_encode)
+        found = tasks.equal_time({**self.shared, "layers": [10, 5], "beta": 4.0, "times": 10}, 0)
+        assert asked[0] == {"family": "drkm", "layers": [10, 5]}
+        assert asked[1] == {"family": "beta-vae", "beta": 4.0, "device": "cpu", "max_seconds": 2.5}
+        assert set(found) == {"drkm", "beta-vae"}
+
+    def test_a_beta_vae_says_how_far_it_got(self):
+        parameters = {**self.shared, "family": "beta-vae", "beta": 4.0, "max_steps": 2}
+        found = tasks.disentangle(parameters, 0)
+        assert found["iterations"] == 2
+        assert not found["converged"]
+        assert found["device"]
+
+    def test_stability_has_one_entry_a_layer(self):
+        found = tasks.stability({**self.shared, "family": "drkm", "layers": [5, 3], "resamples": 2}, 0)
+        assert len(found["shared"]) == len(found["angle"]) == 2
+        assert found["shared"][0] > found["shared_chance"][0]
+
+    def test_a_deterministic_model_on_the_same_images_is_perfectly_stable(self, monkeypatch):
+        rows = np.arange(40)
+        monkeypatch.setattr(np.random, "default_rng", lambda seed=None: _Always(rows))
+        parameters = {**self.shared, "family": "drkm", "layers": [5], "resamples": 2}
+        problem = tasks.Problem(
+            np.random.RandomState(0).randint(0, 255, (40, 64, 64)).astype(np.uint8),
+            np.random.RandomState(1).randint(0, 255, (30, 64, 64)).astype(np.uint8),
+            np.zeros((30, 1), np.int64),
+        )
+        monkeypatch.setattr(tasks, "draw", lambda *given: problem)
+        found = tasks.stability(parameters, 0)
+        assert found["shared"] == pytest.approx([1.0])
+        assert found["angle"] == pytest.approx([0.0], abs=1e-4)
+
+
+class _Always:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def integers(self, *given, **named):
+        return self.rows
+
+
+def test_the_ten_scored_codes_are_those_of_the_layer_of_ten_or_all():
+    rng = np.random.default_rng(0)
+    ten, five = rng.random((7, 10)), rng.random((7, 5))
+    assert models.Codes([ten, five], 0, 0).scored is ten
+    assert models.Codes([five, ten], 0, 0).scored is ten
+    assert models.Codes([five[:, :2], five[:, :2], ten[:, :6]], 0, 0).scored.shape == (7, 10)
+
+
+def test_codes_that_are_constant_have_scores_or_none():
+    factors = np.random.default_rng(0).integers(0, 3, (60, 2))
+    found = tasks.scores_of(np.zeros((60, 10)), factors)
+    assert all(value is None or math.isfinite(value) for value in found.values())
+
+
+def test_agreement_of_constant_codes_is_none():
+    assert tasks.agreement(np.zeros((20, 3)), np.random.default_rng(0).random((20, 3))) == 0
+
+
+def test_an_unknown_family_is_answered_with_what_is_allowed():
+    images = np.zeros((2, 64, 64), np.uint8)
+    with pytest.raises(ValueError, match="family: unknown name 'gan', allowed are drkm"):
+        models.train_and_encode({"family": "gan"}, images, images, 0)
+
+
+def test_an_unknown_scale_is_answered_with_what_is_allowed():
+    with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick"):
+        components.configurations("huge")

@@ -1,0 +1,184 @@
+"""The rules of verdicts, on results made up so that the answer is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from drkm.experiments import components, hyperparameters, layers, sample_efficiency, table2, training_points
+from drkm.experiments._sweep import FOUR, SIZES, beta_vae_runs, drkm_runs, paper_runs, scored_rows
+from drkm.experiments._verdicts import alike, all_of, difference, greater, majority
+from drkm.experiments.configuration import Results
+from drkm.experiments.section import Verdict
+
+HELD, FAILED, UNDECIDED = Verdict.HELD, Verdict.FAILED, Verdict.UNDECIDED
+
+
+def rows_of(runs, score):
+    """Results with one function of the run's parameters and seed for IRS and MIG; chance is 0.3 and 0."""
+    rng = np.random.default_rng(0)
+    return scored_rows(
+        Results(
+            (
+                run,
+                {
+                    "irs": score(run.parameters) + 0.01 * rng.standard_normal(),
+                    "irs_chance": 0.3,
+                    "mig": score(run.parameters) / 10 + 0.001 * rng.standard_normal(),
+                    "mig_chance": 0.0,
+                    "sap": 0.01 + 0.001 * rng.standard_normal(),
+                    "sap_chance": 0.005,
+                },
+                1.0,
+            )
+            for run in runs
+        ),
+        runs,
+    )
+
+
+def verdict(claims, *words):
+    found = [claim for claim in claims if all(word in claim.text for word in words)]
+    assert len(found) == 1, [claim.text for claim in claims]
+    return found[0].verdict
+
+
+def test_the_interval_is_that_of_welch():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(1, 1, 5), rng.normal(0, 3, 9)
+    interval = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    found = difference(first, second)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_one_value_has_no_interval_and_equal_values_a_point():
+    assert difference([1.0], [0.0, 0.1]) is None
+    assert greater(None) is UNDECIDED
+    assert greater(difference([1.0, 1.0], [0.5, 0.5])) is HELD
+
+
+@pytest.mark.parametrize(
+    ("first", "expected", "similar"),
+    [((1.0, 1.1, 0.9), HELD, FAILED), ((-1.0, -1.1, -0.9), FAILED, FAILED), ((0.0, 0.9, -0.9), UNDECIDED, UNDECIDED)],
+)
+def test_a_verdict_needs_the_whole_interval_on_one_side(first, expected, similar):
+    found = difference(first, (0.0, 0.1, -0.1))
+    assert greater(found) is expected
+    assert alike(found, 0.2) is similar
+
+
+def test_similar_means_within_the_margin():
+    assert alike(difference([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
+
+
+def test_claims_about_all_fail_with_one_and_hold_with_all():
+    assert all_of([HELD, FAILED, UNDECIDED]) is FAILED
+    assert all_of([HELD, HELD]) is HELD
+    assert all_of([HELD, UNDECIDED]) is UNDECIDED
+    assert all_of([HELD, HELD], complete=False) is UNDECIDED
+    assert all_of([]) is UNDECIDED
+
+
+def test_a_majority_is_more_than_half_of_all_cases():
+    assert majority(3, 1, 5) is HELD
+    assert majority(2, 2, 5) is UNDECIDED
+    assert majority(1, 3, 4) is FAILED
+    assert majority(0, 0, 0) is UNDECIDED
+
+
+@pytest.fixture(scope="module")
+def medium():
+    sizes = SIZES["medium"]
+    return paper_runs(sizes, (10, 5)) + drkm_runs(sizes, (10, 5)) + beta_vae_runs(sizes)
+
+
+def test_ahead_of_the_beta_vae_on_cars3d(medium):
+    rows = rows_of(medium, lambda p: 0.5 if p["family"] == "beta-vae" else 0.6)
+    for family, name in (("paper", "as published"), ("drkm", "drkm defaults")):
+        claims = training_points.claims(rows, family)
+        assert verdict(claims, "ahead of the β-VAE in IRS", f"({name}).") is HELD
+        assert verdict(claims, "ahead of the β-VAE in IRS", "above chance") is HELD
+        assert verdict(claims, "considerably better in IRS", f"({name}).") is FAILED
+        assert verdict(claims, "MIG of both is similar") is HELD
+        assert verdict(claims, "about as well") is FAILED
+
+
+def test_a_score_that_is_all_chance_holds_as_published_only(medium):
+    rows = rows_of(medium, lambda p: 0.5)
+    for row in rows:
+        if row["family"] == "paper":
+            row["irs"] += 0.2
+            row["irs_chance"] += 0.25
+            row["irs_above"] = row["irs"] - row["irs_chance"]
+    claims = training_points.claims(rows, "paper")
+    assert verdict(claims, "ahead of the β-VAE in IRS", "(as published).") is HELD
+    assert verdict(claims, "ahead of the β-VAE in IRS", "above chance") is FAILED
+
+
+def test_claims_about_a_dataset_cannot_be_judged_on_another(medium):
+    rows = [row for row in rows_of(medium, lambda p: 0.5) if row["dataset"] == "dsprites"]
+    claims = [*training_points.claims(rows, "paper"), *hyperparameters.claims(rows)]
+    elsewhere = [claim for claim in claims if "On Cars3D" in claim.text or "On SmallNORB" in claim.text]
+    assert len(elsewhere) >= 10
+    assert {claim.verdict for claim in elsewhere} == {UNDECIDED}
+
+
+def test_influence_of_gamma_and_beta(medium):
+    steady = hyperparameters.claims(rows_of(medium, lambda p: 0.5 + 0.05 * p.get("beta", 0)))
+    assert verdict(steady, "On SmallNORB γ has no", "(as published).") is HELD
+    assert verdict(steady, "rises with β.") is HELD
+    assert verdict(steady, "drops at β = 5 and 6.") is FAILED
+    assert verdict(steady, "less sensitive to γ") is HELD
+    moved = hyperparameters.claims(rows_of(medium, lambda p: 0.5 + 0.05 * p.get("gamma", 0)))
+    assert verdict(moved, "On SmallNORB γ has no", "(as published).") is FAILED
+    assert verdict(moved, "less sensitive to γ") is FAILED
+
+
+def layer_claims(score):
+    runs = [run for run in layers.configurations("medium") if run.parameters["family"] == "paper"]
+    rows = [{**row, "depth": len(row["layers"])} for row in rows_of(runs, score)]
+    return layers.claims(rows, "paper", SIZES["medium"])
+
+
+def test_three_layers_with_double_mig():
+    claims = layer_claims(lambda p: 0.8 if len(p["layers"]) == 3 else 0.4)
+    assert verdict(claims, "double the MIG") is HELD
+    assert verdict(claims, "hardly changes SAP") is HELD
+    assert verdict(claims, "third layer does not") is FAILED
+    assert verdict(claims, "most consistent") is FAILED
+
+
+def test_two_layers_best():
+    claims = layer_claims(lambda p: 0.6 if len(p["layers"]) == 2 else 0.4)
+    assert verdict(claims, "double the MIG") is FAILED
+    assert verdict(claims, "most consistent") is HELD
+    assert verdict(claims, "third layer does not") is HELD
+    assert verdict(claims, "better than 1 in MIG") is HELD
+
+
+def test_a_poor_choice_of_components_is_seen():
+    runs = [run for run in components.configurations("medium") if run.parameters["family"] == "drkm"]
+    poor = rows_of(runs, lambda p: 0.4 if p["layers"] == [2, 2, 6] else 0.5)
+    assert verdict(components.claims(poor, "drkm"), "never significantly poorer") is FAILED
+    good = rows_of(runs, lambda p: 0.6 if p["layers"] == [2, 2, 6] else 0.5)
+    claims = components.claims(good, "drkm")
+    assert verdict(claims, "never significantly poorer") is HELD
+    assert verdict(claims, "No choice is best") is FAILED
+    half = [row for row in good if row["dataset"] in FOUR[:2]]
+    assert verdict(components.claims(half, "drkm"), "never significantly poorer") is UNDECIDED
+
+
+def test_table_2_is_judged_against_the_published_numbers_at_their_size_only():
+    for scale, expected in (("paper", HELD), ("medium", UNDECIDED)):
+        sizes = SIZES[scale]
+        rows = {name: rows_of(runs, lambda p: 0.84) for name, runs in table2.groups(sizes).items()}
+        assert verdict(table2.claims(rows, sizes), "IRS of the random start") is expected
+
+
+def test_where_the_beta_vae_catches_up(medium):
+    ours = [run for run in medium if run.parameters["family"] == "drkm" or run.parameters.get("beta") == 4.0]
+    rows = rows_of(ours, lambda p: 0.5 if p["family"] == "drkm" else 0.34 + p["n"] / 1000)
+    assert {line["IRS above chance"] for line in sample_efficiency.catching_up(rows)} == {"N = 200"}
+    claims = sample_efficiency.claims(rows, "irs_above")
+    assert [claim.verdict for claim in claims] == [HELD, HELD]
+    never = rows_of(ours, lambda p: 0.5 if p["family"] == "drkm" else 0.3)
+    assert {line["MIG"] for line in sample_efficiency.catching_up(never)} == {"not by N = 400"}

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gram_suite import GramSuite, N
+from test_gram import EXPLICIT, PAIRWISE, LargestTensor
+
+from dense_oracle import draw, values
+from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram, Tiled, TiledGram
+from drkm.gram import tiled as tiled_module
+from drkm.gram.tiled import StreamedFeatures
+from drkm.kernels import RBF, Linear, Precomputed
+from drkm.rows import Rows
+
+#: bytes of all tiles, of a few of them, and none, for tiles of 10 rows
+BUDGETS = {"all kept": 1e9, "some kept": 10 * 10 * 8 * 4, "none kept": 0}
+
+
+class Tiles(GramSuite):
+    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
+    def choose(self, request):
+        self.chosen = request.param
+
+    @pytest.fixture(autouse=True, params=BUDGETS, ids=lambda name: name)
+    def budget(self, request):
+        self.keep = BUDGETS[request.param]
+
+    def kernel(self):
+        return self.chosen
+
+    def bare(self, points):
+        return TiledGram(self.chosen, points, self.keep, rows=10)
+
+    def test_second_product_equals_the_first(self):
+        A, gram = draw(N, 2, seed=2), self.make()
+        assert torch.equal(gram.matmul(A), gram.matmul(A))
+
+
+class TestTiles(Tiles):
+    pass
+
+
+class TestCenteredTiles(Tiles):
+    centered = True
+
+
+class TestTilesOfAFile(Tiles):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path):
+        self.path = tmp_path / "points.npy"
+
+    def bare(self, points):
+        np.save(self.path, points.numpy())
+        return super().bare(Rows(np.load(self.path, mmap_mode="r"), points.dtype))
+
+
+class TestStreamedFeatures(GramSuite):
+    @pytest.fixture(autouse=True, params=EXPLICIT[:4], ids=lambda kernel: kernel.describe())
+    def choose(self, request, tmp_path):
+        self.chosen = request.param
+        self.path = tmp_path / "points.npy"
+
+    def kernel(self):
+        return self.chosen
+
+    def bare(self, points):
+        np.save(self.path, points.numpy())
+        return StreamedFeatures(self.chosen, Rows(np.load(self.path, mmap_mode="r"), points.dtype))
+
+    def test_the_size_of_tiles_changes_nothing_that_matters(self, monkeypatch):
+        A, expected = draw(N, 2, seed=2), self.make().matmul(draw(N, 2, seed=2))
+        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 3 * 10)
+        torch.testing.assert_close(self.make().matmul(A), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_kept_changes_no_bit_of_the_product():
+    U, A = draw(N, 3), draw(N, 2, seed=1)
+    products = [TiledGram(RBF(2.0), U, keep, rows=10).matmul(A) for keep in BUDGETS.values()]
+    assert all(torch.equal(product, products[0]) for product in products)
+
+
+@pytest.mark.parametrize("keep", BUDGETS.values(), ids=BUDGETS)
+def test_kept_tiles_stay_within_the_budget(keep):
+    gram = TiledGram(RBF(2.0), draw(N, 3), keep, rows=10)
+    for _ in range(2):
+        gram.matmul(draw(N, 2, seed=1))
+        # Tiles of 100 entries in the first panel, the last of which has 70.
+        upper_half = 8 * (N * N + 3 * 100 + 49) // 2
+        assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * 370, 0: 0}[keep]
+
+
+def test_kept_tiles_are_not_computed_again(monkeypatch):
+    gram = TiledGram(RBF(2.0), draw(N, 3), 1e9, rows=10)
+    first = gram.matmul(draw(N, 2, seed=1))
+    monkeypatch.setattr(gram, "points", None)
+    assert torch.equal(gram.matmul(draw(N, 2, seed=1)), first)
+
+
+def test_points_far_from_the_origin_lose_no_digits():
+    U = draw(N, 3)
+    A = draw(N, 2, seed=1)
+    found = TiledGram(RBF(2.0), U + 1e4, rows=10).matmul(A)
+    torch.testing.assert_close(found, values(RBF(2.0), U, U) @ A, rtol=1e-9, atol=1e-9)
+
+
+def test_tiles_never_form_anything_n_by_n():
+    n = 1500
+    U, A = draw(n, 3), draw(n, 2, seed=1)
+    with LargestTensor() as seen:
+        gram = Centered(TiledGram(RBF(2.0), U, 0, rows=100))
+        gram.matmul(A)
+        gram.diagonal()
+        gram.gram.parameter_sum(A)
+    assert 0 < seen.entries <= 100 * 100
+
+
+@pytest.mark.parametrize("kernel", PAIRWISE[:4], ids=lambda kernel: kernel.describe())
+def test_parameter_sum_equals_that_of_a_sweep(kernel):
+    U, A = draw(N, 3), draw(N, 2, seed=1)
+    centred = U - U.mean(dim=0)
+    expected = SweptGram(kernel, centred).parameter_sum(A)
+    assert TiledGram(kernel, U, rows=10).parameter_sum(A) == pytest.approx(expected, rel=1e-10)
+
+
+class TestTiledStrategy:
+    def test_tiles_the_first_layer_and_sweeps_the_deep_ones(self):
+        U = draw(N, 3)
+        assert isinstance(Tiled().fixed(RBF(2.0), U), TiledGram)
+        assert isinstance(Tiled().moving(RBF(2.0), U), SweptGram)
+
+    def test_keeps_features_and_a_given_matrix_as_they_are(self, tmp_path):
+        U = draw(N, 3)
+        np.save(tmp_path / "U.npy", U.numpy())
+        rows = Rows(np.load(tmp_path / "U.npy", mmap_mode="r"))
+        assert isinstance(Tiled().fixed(Linear(), U), FeatureGram)
+        assert isinstance(Tiled().fixed(Linear(), rows), StreamedFeatures)
+        assert isinstance(Tiled().fixed(Precomputed(), U @ U.T), StoredGram)
+
+    def test_keeps_all_tiles_where_memory_allows(self):
+        U, A = draw(N, 3), draw(N, 2, seed=1)
+        gram = Tiled().fixed(RBF(2.0), U)
+        torch.testing.assert_close(gram.matmul(A), Dense().fixed(RBF(2.0), U).matmul(A), rtol=1e-12, atol=1e-12)
+        assert gram.kept_bytes == 8 * N * N
+
+    def test_tiles_of_the_default_size_cover_everything(self, monkeypatch):
+        monkeypatch.setitem(tiled_module.TILE_ROWS, "cpu", 9)
+        U, A = draw(N, 3), draw(N, 2, seed=1)
+        expected = Dense().fixed(RBF(2.0), U).matmul(A)
+        torch.testing.assert_close(Tiled(keep=0).fixed(RBF(2.0), U).matmul(A), expected, rtol=1e-12, atol=1e-12)
+
+    @pytest.mark.parametrize("name", ["memory", "keep"])
+    @pytest.mark.parametrize(("value", "kind"), [(-1, ValueError), ("2GB", TypeError), (True, TypeError)])
+    def test_a_budget_that_is_no_number_of_bytes_gets_one_sentence(self, name, value, kind):
+        with pytest.raises(kind, match=f"{name}: expected a number of bytes"):
+            Tiled(**{name: value})

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import types
+
+import pytest
+
+from drkm import experiments
+from drkm.experiments import store as stores
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.runner import sweep
+from drkm.experiments.section import Figure, Section, Table, Verdict
+from drkm.report import write_report
+from drkm.report.blocks import first_sentence, prose, readable
+from drkm.report.chapters import verdicts
+from drkm.report.markup import Markup, element
+from drkm.report.page import page
+from drkm.report.provenance import duration
+from drkm.report.writing import gather
+from report import pages
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return pages.Reader(page(pages.report()))
+
+
+def test_text_is_escaped_and_markup_is_not():
+    inner = element("b", "<i>", Markup("<i></i>"), [1, None, ["&"]])
+    assert inner == "<b>&lt;i&gt;<i></i>1&amp;</b>"
+    assert element("p", inner, title='"') == f'<p title="&quot;">{inner}</p>'
+
+
+def test_attributes_may_be_absent_empty_or_named_like_keywords():
+    assert element("div", class_="a", aria_label="b", hidden=True, id=None) == (
+        '<div class="a" aria-label="b" hidden></div>'
+    )
+
+
+def test_hostile_text_arrives_as_text_wherever_it_is_put():
+    found = pages.Reader(page(pages.report(pages.HOSTILE)))
+    assert not found.named("script")
+    assert not found.named("b")
+    text = " ".join(found.text)
+    # Title, text, claims, table, caption, settings, failed run and environment of both finished chapters.
+    assert text.count(pages.HOSTILE) > 60
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere(reader):
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    targets = [attributes["href"] for attributes in reader.named("a")]
+    assert targets
+    assert {target.removeprefix("#") for target in targets} <= set(ids)
+    labels = [a["aria-labelledby"] for _, a in reader.elements if "aria-labelledby" in a]
+    assert set(labels) <= set(ids)
+
+
+def test_the_page_fetches_and_executes_nothing(reader):
+    for tag, attributes in reader.elements:
+        assert tag not in ("script", "link", "iframe", "object")
+        assert not [name for name in attributes if name.startswith("on")]
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in reader.named("img"))
+    (policy,) = [meta["content"] for meta in reader.named("meta") if "http-equiv" in meta]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    style = re.search(r"<style>(.*?)</style>", page(pages.report()), re.DOTALL)[1]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_page_can_be_read_without_eyes(reader):
+    levels = [int(tag[1]) for tag, _ in reader.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert all(image["alt"] for image in reader.named("img"))
+    assert {"header", "nav", "main", "footer"} <= {tag for tag, _ in reader.elements}
+    assert reader.named("html")[0]["lang"] == "en"
+    boxes = [a for _, a in reader.elements if "scroll" in (a.get("class") or "").split()]
+    assert boxes
+    assert all(box["tabindex"] == "0" and box["aria-label"] for box in boxes)
+
+
+def test_a_verdict_is_told_by_its_word_and_not_by_colour_alone(reader):
+    text = "".join(reader.text)
+    for verdict, sign in zip(Verdict, "✓✗?", strict=True):
+        assert text.count(f"{sign} {verdict.value}") >= 3
+
+
+def test_claims_of_experiments_that_were_not_run_are_not_counted():
+    made = pages.report()
+    shown = [chapter for chapter in made.chapters if chapter.finished]
+    assert verdicts(shown) == dict.fromkeys(Verdict, 2)
+    assert "6 claims of the paper and of our own, judged on 6 runs" in "".join(pages.Reader(page(made)).text)
+
+
+def test_missing_and_failed_runs_are_said(reader):
+    text = "".join(reader.text)
+    assert "2 of 4 runs are finished." in text
+    assert "1 run not made yet: drkm reproduce partly" in text
+    assert "1 run failed:" in text
+    assert "ValueError: words" in text
+    assert "Study of words: drkm reproduce absent --scale quick" in text
+
+
+def test_the_end_names_hardware_versions_and_time_but_not_the_machine(reader):
+    text = "".join(reader.text)
+    assert "1 min 23 s" in text
+    assert "CPU words" in text
+    assert "secret-name" not in text
+
+
+def test_indices_are_set_as_such_but_names_are_left_alone():
+    assert prose("σ_n, s_1² and half_circle < 3") == "σ<sub>n</sub>, s<sub>1</sub>² and half_circle &lt; 3"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (float("nan"), "–"), (True, "yes"), (1 / 3, "0.3333"), (7, "7"), ((1, 0.5), "1, 0.5"), ("a", "a")],
+)
+def test_values_read_well(value, text):
+    assert readable(value) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(8.24, "8.2 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
+def test_times_read_well(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_the_alternative_text_of_a_figure_is_the_first_sentence_of_its_caption():
+    assert first_sentence("A line at 0.5 of all. It is blue.") == "A line at 0.5 of all."
+    assert first_sentence("No full stop") == "No full stop"
+
+
+@pytest.fixture
+def study(monkeypatch):
+    """An experiment of three runs, one of which fails."""
+    runs = [Configuration("probe", {"value": k, **({"fail": True} if k == 2 else {})}, k) for k in range(3)]
+    module = types.ModuleType("a_study")
+    module.TITLE = "A study"
+    module.configurations = lambda scale: runs
+    module.section = lambda results, scale: Section(
+        "study",
+        "A study",
+        "Text.",
+        [Table("t", "Rows.", [{"runs": len(results)}])],
+        [Figure("f", "Line.", pages.drawn)],
+    )
+    monkeypatch.setitem(sys.modules, "a_study", module)
+    monkeypatch.setattr(experiments, "NAMES", {"study": "a_study"})
+    monkeypatch.setattr("drkm.report.writing.NAMES", {"study": "a_study"})
+    return runs
+
+
+def test_a_store_becomes_a_report(study, tmp_path):
+    path = tmp_path / "runs.sqlite"
+    with stores.Store(path) as store:
+        sweep(study[1:], store, progress=False)
+    (chapter,) = gather(path, "quick").chapters
+    assert (chapter.expected, chapter.finished, len(chapter.failed), chapter.missing) == (3, 1, 1, 1)
+    assert chapter.seeds == [0, 1, 2]
+    assert chapter.seconds > 0
+    target = write_report(path, tmp_path / "new" / "report.html")
+    text = "".join(pages.Reader(target.read_text("utf-8")).text)
+    assert "1 of 3 runs are finished." in text
+    assert "torch" in text
+
+
+def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path):
+    store, target = tmp_path / "runs.sqlite", tmp_path / "report.html"
+    with stores.Store(store) as opened:
+        sweep(study[:1], opened, progress=False)
+    target.write_text("old")
+    sys.modules["a_study"].section = lambda results, scale: Section(
+        "s", "S", "T", figures=[Figure("f", "F.", lambda: 1 / 0)]
+    )
+    with pytest.raises(ZeroDivisionError):
+        write_report(store, target)
+    assert target.read_text() == "old"
+    assert {entry.name for entry in tmp_path.iterdir() if "report" in entry.name} == {"report.html"}
+
+
+def test_a_store_that_is_not_there_gets_one_sentence_and_is_not_made(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"store: there is no file .*none\.sqlite, drkm reproduce NAME"):
+        write_report(tmp_path / "none.sqlite", tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
+    with stores.Store(tmp_path / "runs.sqlite"):
+        pass
+    with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick, medium, paper"):
+        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", scale="huge")
+    with pytest.raises(ValueError, match="experiment: unknown name 'table9'"):
+        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", names=["table9"])
+    assert not list(tmp_path.glob("*.html"))

@@ -1,0 +1,274 @@
+"""What a user can mend is one sentence on stderr and exit code 2, and nothing is left half-written."""
+
+import errno
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from command_line import drkm, refused
+from drkm import ConstrDRKM, storage
+
+Image = pytest.importorskip("PIL.Image")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A model of five features, its data, and files that are no models."""
+    folder = tmp_path_factory.mktemp("bad")
+    X = np.random.RandomState(0).randn(30, 5)
+    np.save(folder / "X.npy", X)
+    ConstrDRKM((3, 2)).fit(X).save(folder / "model")
+    whole = (folder / "model").read_bytes()
+    (folder / "cut").write_bytes(whole[: len(whole) // 2])
+    (folder / "foreign").write_text("{}")
+    tensors, header = storage.read(folder / "model", "model", 1)
+    storage.write(folder / "newer", tensors, {**header, "version": 99})
+    storage.write(folder / "checkpoint", tensors, {**header, "kind": "checkpoint"})
+    storage.write(folder / "damaged", tensors, {**header, "preparation": {"shape": 3}})
+    return folder
+
+
+@pytest.fixture
+def here(models, tmp_path, monkeypatch):
+    """An empty folder to work in; `models` is beside it."""
+    monkeypatch.chdir(tmp_path)
+    yield models
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("absent", "model: there is no file"),
+        ("cut", "cut is truncated or not a drkm model"),
+        ("foreign", "foreign is truncated or not a drkm model"),
+        ("X.npy", "X.npy is truncated or not a drkm model"),
+        ("checkpoint", "checkpoint is not a drkm model"),
+        ("newer", "was written by a newer drkm (format 99, this one reads up to 1): upgrade drkm"),
+        ("damaged", "damaged is damaged, how its data were prepared cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("command", ["encode", "denoise", "traverse"])
+def test_files_that_are_no_models(command, name, sentence, here):
+    data = [] if command == "traverse" else [here / "X.npy"]
+    assert sentence in refused(command, here / name, *data, "-o", "out.npy")
+
+
+UNUSABLE = {
+    "empty.csv": (b"", "empty.csv has no rows"),
+    "names.csv": (b"a,b\n", "names.csv has no rows"),
+    "ragged.csv": (b"a,b\n1,2\n3\n", "has 1 entries in row 2 and 2 in the first line"),
+    "word.csv": (b"a,b\n1,2\n3,x\n4,5\n", "no number in row 2 of column 'b': 'x'"),
+    "gap.csv": (b"a,b\n1,2\n,3\n", "has an empty entry in row 2 of column 'a'"),
+    "text.csv": (b"a,kind,place\n1,x,u\n3,y,v\n", "has text in columns kind, place (row 1: 'x'): leave them out with"),
+    "twice.csv": (b"a,a\n1,2\n", "has two columns called 'a'"),
+    "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b'"),
+    "bytes.csv": (b"\xff\xfe\x00", "bytes.csv cannot be read as .csv"),
+    "broken.npy": (b"\x93NUMPY", "broken.npy cannot be read as .npy"),
+    "broken.npz": (b"PK\x03\x04", "broken.npz cannot be read as .npz"),
+    "broken.parquet": (b"PAR1", "broken.parquet "),
+    "broken.png": (b"\x89PNG", "broken.png cannot be read as an image"),
+    "what.xyz": (b"1 2", "should end in .npy, .npz, .csv, .tsv or .parquet, or be an image or a folder of images"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_data_files_that_cannot_be_used(name, here, tmp_path_factory):
+    content, sentence = UNUSABLE[name]
+    file = tmp_path_factory.mktemp("data") / name
+    file.write_bytes(content)
+    assert sentence in refused("fit", file, "-o", "out")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (np.zeros((0, 3)), "is empty, its shape is (0, 3)"),
+        (np.array(["a"]), "holds <U1, not real numbers"),
+        (np.array(1.0), "got a single number"),
+        (np.array([[1j]]), "holds complex128, not real numbers"),
+        (np.array([[1.0, np.inf]]), "has inf in row 1 of column 1"),
+        (np.ones((1, 5)), "1 sample(s)"),
+    ],
+)
+def test_arrays_that_cannot_be_used(values, sentence, here, tmp_path_factory):
+    file = tmp_path_factory.mktemp("data") / "X.npy"
+    np.save(file, values)
+    assert sentence in refused("fit", file, "-o", "out", "-c", "1")
+
+
+def test_pictures_that_do_not_go_together(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "notes.txt").write_text("no picture")
+    assert "has no images: none of its files ends in .png" in refused("fit", folder, "-o", "out")
+    Image.new("L", (4, 3)).save(folder / "a.png")
+    Image.new("L", (5, 3)).save(folder / "b.png")
+    sentence = "which is 3x5 pixels (height by width), a.png 3x4: bring them to one size with --resize 3x4"
+    assert sentence in refused("fit", folder, "-o", "out")
+    (folder / "b.png").write_bytes(b"cut")
+    assert "holds b.png, which cannot be read as an image" in refused("fit", folder, "-o", "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-c", "3,x"], "components: expected integers with commas between them, got '3,x'"),
+        (["-c", "40"], "n_components: 40 components need at least 40 samples, got 30 samples"),
+        (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
+        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
+        (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
+        (["--kernel", "linear", "--sigma2", "2"], "sigma2: the kernel linear has no bandwidth"),
+        (["--eta", "0"], "eta: expected a positive number"),
+        (["--axes", "x"], "axes: got 'x', allowed are ritz, varimax, ica"),
+        (["--solver", "magic"], "solver: unknown name 'magic', allowed are auto, lbfgs"),
+        (["--device", "tpu9"], "device: 'tpu9' is not available here"),
+        (["--dtype", "int"], "dtype: got 'int', allowed are auto, float32, float64"),
+        (["--scale", "-1"], "scale: expected a positive number, standard or auto, got '-1'"),
+        (["--shape", "2x2"], "shape: 2×2 is 4 values, a row has 5"),
+        (["--shape", "two"], "shape: expected a size like 64x48"),
+        (["--sample", "31"], "sample: there are only 30 rows, got 31"),
+        (["--tol", "small"], "Invalid value for '--tol'"),
+        (["--checkpoint", "no/where"], "checkpoint: there is no folder no"),
+        (["--wat"], "see drkm fit --help"),
+    ],
+)
+def test_options_of_fit(words, sentence, here):
+    assert sentence in refused("fit", here / "X.npy", "-o", "out", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["encode", "model", "X.npy", "-o", "codes.txt"], "out: codes.txt should end in .npy, .npz or .csv"),
+        (["encode", "model", "X.npy", "-o", "no/codes.npy"], "out: there is no folder no"),
+        (["encode", "model", "X.npy", "-o", "codes.npy", "--quality"], "quality: codes.npy has no place for it"),
+        (["encode", "model", "X.npy"], "Missing option '--out'"),
+        (["denoise", "model", "X.npy", "-o", "out"], "shape: the model was not trained on images"),
+        (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "3:0"], "components: layers are 1 to 2, got 3"),
+        (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "x"], "components: expected layer:index"),
+        (["denoise", "model", "X.npy", "-o", "o.npy", "--method", "x"], "method: unknown name 'x'"),
+        (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
+        (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
+        (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "there is no file x.npy"),
+        (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),
+        (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
+        (["evaluate", "absent.npy", "X.npy"], "codes: there is no file absent.npy"),
+        (["reproduce", "table9"], "unknown name 'table9', allowed are table1"),
+        (["datasets", "download", "cats"], "takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'cats'"),
+        (["demo", "cats"], "unknown name 'cats', allowed are sprites, digits"),
+        (["fly"], "No such command 'fly': see drkm --help"),
+    ],
+)
+def test_options_of_other_commands(words, sentence, here):
+    words = [here / word if word in ("model", "X.npy") else word for word in words]
+    assert sentence in refused(*words)
+
+
+def test_data_with_other_columns_than_the_model(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("columns")
+    np.save(folder / "narrow.npy", np.ones((3, 4)))
+    said = refused("encode", here / "model", folder / "narrow.npy", "-o", "codes.npy")
+    assert "narrow.npy has 4 columns, the model was trained on 5" in said
+    np.savetxt(folder / "named.csv", np.random.RandomState(0).randn(9, 3), delimiter=",", header="a,b,c", comments="")
+    assert drkm("fit", folder / "named.csv", "-o", folder / "named.model", "-c", "2").code == 0
+    np.savetxt(folder / "other.csv", np.ones((9, 3)), delimiter=",", header="a,b,d", comments="")
+    said = refused("encode", folder / "named.model", folder / "other.csv", "-o", "codes.npy")
+    assert "other.csv lacks the column c that the model was trained on" in said
+    said = refused("encode", folder / "named.model", folder / "named.csv", "-o", "codes.npy", "--id", "who")
+    assert "has no column 'who' for --id, its columns are a, b, c" in said
+
+
+def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("white")
+    np.save(folder / "X.npy", np.random.RandomState(0).rand(9, 2, 2))
+    assert drkm("fit", folder / "X.npy", "-o", folder / "model", "-c", "2").code == 0
+    Image.new("L", (2, 2)).save(folder / "a.png")
+    said = refused("encode", folder / "model", folder / "a.png", "-o", "codes.npy")
+    assert "a.png holds values from 0 to 255, the model was trained on an array whose white is not known" in said
+
+
+def test_what_is_there_is_not_replaced(models, tmp_path):
+    (tmp_path / "old").write_bytes(b"old")
+    said = refused("fit", models / "X.npy", "-o", tmp_path / "old")
+    assert said == f"drkm: out: {tmp_path / 'old'} is there, replace it with --force\n"
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine.txt").write_text("mine")
+    said = refused("denoise", models / "model", models / "X.npy", "-o", tmp_path / "folder", "--force")
+    assert "is there and not empty, choose a new folder" in said
+    assert refused("fit", models / "X.npy", "-o", tmp_path / "folder").endswith("is a folder\n")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "mine.txt", "old"]
+
+
+@pytest.mark.parametrize(("code", "sentence"), [(errno.ENOSPC, "No space left on device"), (errno.EIO, "error")])
+@pytest.mark.parametrize("name", ["out.npy", "out.csv", "out"])
+def test_a_full_disk_leaves_nothing_behind(name, code, sentence, models, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    command = ["encode", models / "model"] if name != "out" else ["fit"]
+    monkeypatch.setattr(os, "fsync", full)
+    said = refused(*command, models / "X.npy", "-o", tmp_path / name, *(["-c", "3,2"] if name == "out" else []))
+    assert f"cannot write {tmp_path / name}: " in said
+    assert sentence in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_no_half_of_a_folder(models, tmp_path, monkeypatch):
+    saved = []
+
+    def full(image, path, *more, **options):
+        if saved:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        saved.append(path)
+        path.write_bytes(b"half")
+
+    monkeypatch.setattr(Image.Image, "save", full)
+    words = ["denoise", models / "model", models / "X.npy", "-o", tmp_path / "out", "--shape", "5x1"]
+    assert "No space left on device" in refused(*words)
+    assert saved
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_pillow_the_extra_is_named(models, here, tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("one")
+    Image.new("L", (2, 2)).save(folder / "a.png")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "images need the extra 'plot': pip install 'drkm[plot]'" in refused("fit", folder, "-o", "out")
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(here):
+    for words in (["--debug", "fit", "none.npy", "-o", "out"], ["fit", "none.npy", "-o", "out", "--debug"]):
+        done = drkm(*words)
+        assert done.code == 2
+        assert done.err.startswith("Traceback")
+        assert done.err.endswith("drkm: data: there is no file none.npy\n")
+
+
+def test_a_bug_is_called_one_and_ends_with_exit_code_1(here, monkeypatch):
+    monkeypatch.setattr("drkm.io.load", lambda path, device: {}["oops"])
+    done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
+    assert done.code == 1
+    assert done.err == "drkm: a bug, please report it with what --debug shows: KeyError: 'oops'\n"
+
+
+def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):
+    def interrupted(*words, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("drkm.io.load", interrupted)
+    done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
+    assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
+
+
+def test_ctrl_c_in_training_writes_no_model(here, monkeypatch):
+    from drkm.solvers import LBFGS
+
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LBFGS, "step", interrupted)
+    done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2")
+    assert (done.code, done.out) == (130, "")
+    assert done.err.startswith("drkm: interrupted after 0 iterations, no model was written: use --checkpoint FILE")

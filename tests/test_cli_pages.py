@@ -1,0 +1,103 @@
+"""Help, version, completion, and the commands that only print."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from command_line import drkm
+from drkm import __version__, metrics
+from drkm.commands import app
+from drkm.files import write_table
+
+COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+
+
+def test_the_version_is_printed():
+    assert drkm("--version").out == f"drkm {__version__}\n"
+
+
+def test_without_a_word_the_help_is_shown_with_every_command():
+    shown = drkm()
+    assert shown.code == 0
+    for name in [*COMMANDS, "datasets"]:
+        assert re.search(rf"^  {name} ", shown.out, re.MULTILINE)
+    assert drkm("datasets").err.startswith("Usage: drkm datasets")
+
+
+@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "evaluate"])
+def test_help_has_examples_whose_options_exist(name):
+    shown = drkm(name, "--help").out
+    described, examples = shown.split("Examples:")
+    assert examples.count(f"drkm {name} ") >= 2
+    for option in re.findall(r"(?<=\s)--?[a-z][a-z0-9-]*", examples):
+        assert re.search(rf"(?<=[\s,]){option}\b", described), option
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_sentence_of_every_help_fits_on_its_line(name):
+    assert re.search(rf"^  {name} .*\.$", drkm("--help").out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("drkm enc", ["encode"]),
+        ("drkm fit --che", ["--checkpoint"]),
+        ("drkm fit --solver tr", ["trust-region"]),
+        ("drkm fit --kernel rbf,lin", ["rbf,linear"]),
+    ],
+)
+def test_shells_complete_commands_options_and_names(words, found, monkeypatch):
+    monkeypatch.setenv("_DRKM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert drkm().out.split() == found
+
+
+def test_names_in_the_help_of_fit_are_those_of_the_library():
+    from drkm import axes, kernels, parameters, solvers, starts
+    from drkm.commands import fit
+
+    assert tuple(kernels.NAMES) == fit.KERNELS
+    assert set(fit.SOLVERS) == {"auto", *solvers.NAMES}
+    shown = drkm("fit", "--help").out
+    for name in (*starts.NAMES, *filter(None, axes.NAMES), *parameters.DTYPES):
+        assert name in shown
+
+
+@pytest.fixture
+def scored(tmp_path):
+    rng = np.random.default_rng(0)
+    factors = np.stack([rng.integers(size, size=200) for size in (3, 4)], axis=1)
+    np.save(tmp_path / "factors.npy", factors)
+    np.save(tmp_path / "codes.npy", factors @ rng.normal(size=(2, 3)) + 0.1 * rng.normal(size=(200, 3)))
+    return tmp_path
+
+
+def test_evaluate_prints_every_metric_beside_its_chance_level(scored):
+    done = drkm("evaluate", scored / "codes.npy", scored / "factors.npy")
+    assert (done.code, done.err) == (0, "")
+    for word in ("chance", "IRS", "MIG", "SAP", "DCI", "FactorVAE"):
+        assert word in done.out
+
+
+def test_evaluate_gives_some_metrics_as_json_and_knows_the_names_of_rows(scored):
+    codes = np.load(scored / "codes.npy")
+    write_table(scored / "codes.csv", codes, ["a", "b", "c"], before={"file": [f"{row}.png" for row in range(200)]})
+    words = ("--metrics", "mig,irs", "--json", "--id", "file")
+    done = drkm("evaluate", scored / "codes.csv", scored / "factors.npy", *words)
+    scores = json.loads(done.out)["scores"]
+    assert {row["metric"] for row in scores} == {"mig", "irs"}
+    expected = float(metrics.mig(codes, np.load(scored / "factors.npy")))
+    assert [row["score"] for row in scores if row["metric"] == "mig"] == [pytest.approx(expected)]
+
+
+def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
+    done = drkm("datasets", "list")
+    assert done.code == 0, done.err
+    for word in ("cars3d", "Apache-2.0", str(tmp_path)):
+        assert word in done.out
+    assert drkm("datasets", "verify", "cars3d").code == 0

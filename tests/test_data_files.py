@@ -1,0 +1,163 @@
+"""Data files: what is read is what was written, whatever the dialect."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table
+from drkm.preparation import Preparation
+
+VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "names"),
+    [
+        ("1.5,-2\n3,4e-3\n", None, None),
+        ("a,b\n1.5,-2\n3,4e-3\n", ("a", "b"), None),
+        ("\ufeffa;b\r\n1.5;-2\r\n3;4e-3\r\n", ("a", "b"), None),
+        ("a\tb\n1.5\t-2\n\n3\t4e-3", ("a", "b"), None),
+        ('"a, or so",b\n"1.5",-2\n3,4e-3\n', ("a, or so", "b"), None),
+        # as data frames write unnamed columns, and the names of their rows
+        ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
+        (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),
+    ],
+)
+def test_dialects_of_csv(text, columns, names, tmp_path):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "x.csv")
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.columns == columns
+    assert table.names == names
+
+
+def test_columns_are_named_dropped_and_put_in_order(tmp_path):
+    (tmp_path / "x.csv").write_text("who,b,kind,a\nu,-2,x,1.5\nv,4e-3,y,3\n")
+    for columns in (Columns("who", only=["a", "b"]), Columns("who", only=["a", "b"], drop=["kind"])):
+        table = read_table(tmp_path / "x.csv", columns=columns)
+        np.testing.assert_array_equal(table.values, VALUES)
+        assert table.row_names() == {"who": ("u", "v")}
+    table = read_table(tmp_path / "x.csv", columns=Columns(drop=["who", "kind"]))
+    assert table.columns == ("b", "a")
+    np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
+    (tmp_path / "y.csv").write_text("7,1.5,-2\n8,3,4e-3\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
+
+
+def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"who": ["u", "v"], "a": VALUES[:, 0], "b": VALUES[:, 1]})
+    monkeypatch.setattr(pandas, "read_parquet", lambda file: frame)
+    (tmp_path / "x.parquet").touch()
+    table = read_table(tmp_path / "x.parquet", columns=Columns("who"))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.columns, table.names) == (("a", "b"), ("u", "v"))
+    with pytest.raises(ValueError, match="has no numbers in column who: leave it out with --drop who"):
+        read_table(tmp_path / "x.parquet")
+
+
+def test_without_what_reads_parquet_the_sentence_says_what_to_install(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+
+    def missing(file):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pandas, "read_parquet", missing)
+    (tmp_path / "x.parquet").touch()
+    with pytest.raises(ValueError, match="needs pandas and pyarrow to be read: pip install pandas pyarrow"):
+        read_table(tmp_path / "x.parquet")
+
+
+def test_arrays_of_images_become_rows_and_keep_their_shape(tmp_path):
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    np.savez(tmp_path / "x.npz", images=images, labels=[0, 1])
+    table = read_table(tmp_path / "x.npz", array="images")
+    np.testing.assert_array_equal(table.values, images.reshape(2, 12))
+    assert table.shape == (3, 4)
+    np.savez(tmp_path / "y.npz", data=images, labels=[0, 1])
+    np.testing.assert_array_equal(read_table(tmp_path / "y.npz").values, table.values)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+def test_tables_come_back_to_the_last_bit(suffix, tmp_path):
+    values = np.random.RandomState(0).randn(5, 3)
+    path = write_table(tmp_path / f"x{suffix}", values, ["a", "b", "c"], before={"file": list("uvwxy")})
+    table = read_table(path, columns=Columns("file"))
+    np.testing.assert_array_equal(table.values, values)
+    if suffix == ".csv":
+        assert table.row_names() == {"file": tuple("uvwxy")}
+
+
+class TestPictures:
+    @pytest.fixture(autouse=True)
+    def _library(self):
+        self.Image = pytest.importorskip("PIL.Image")
+
+    def save(self, folder, name, pixels):
+        self.Image.fromarray(pixels).save(folder / name)
+
+    def test_grey_pictures_come_in_the_order_of_their_names(self, tmp_path):
+        rng = np.random.RandomState(0)
+        images = rng.randint(0, 256, (3, 4, 5)).astype(np.uint8)
+        for name, image in zip(("b.png", "a.bmp", "c.tif"), images, strict=True):
+            self.save(tmp_path, name, image)
+        (tmp_path / ".hidden.png").write_bytes(b"")
+        (tmp_path / "labels.txt").write_text("no picture")
+        table = read_table(tmp_path)
+        assert table.names == ("a.bmp", "b.png", "c.tif")
+        np.testing.assert_array_equal(table.values.reshape(3, 4, 5), images[[1, 0, 2]])
+
+    def test_one_colour_among_grey_makes_all_colour_unless_grey_is_asked_for(self, tmp_path):
+        grey = np.full((2, 2), 80, np.uint8)
+        colour = np.zeros((2, 2, 4), np.uint8)
+        colour[..., 0] = colour[..., 3] = 255
+        self.save(tmp_path, "a.png", grey)
+        self.save(tmp_path, "b.png", colour)
+        table = read_table(tmp_path)
+        assert table.shape == (2, 2, 3)
+        np.testing.assert_array_equal(table.values[0], 80)
+        np.testing.assert_array_equal(table.values[1].reshape(4, 3), [[255, 0, 0]] * 4)
+        table = read_table(tmp_path, pictures=Pictures(grey=True))
+        assert table.shape == (2, 2)
+        # luma of pure red
+        np.testing.assert_array_equal(table.values[1], round(0.299 * 255))
+        with pytest.raises(ValueError, match=r"holds b.png, which is in colour, the model was trained on grey"):
+            read_table(tmp_path, pictures=Pictures(shape=(2, 2)))
+
+    def test_sixteen_bits_are_brought_to_the_range_of_eight(self, tmp_path):
+        self.save(tmp_path, "a.png", np.array([[0, 65535], [257, 514]], np.uint16))
+        np.testing.assert_allclose(read_table(tmp_path).values, [[0, 255, 1, 2]])
+
+    def test_pictures_are_written_and_read_back(self, tmp_path):
+        values = np.random.RandomState(0).uniform(-20, 300, (3, 12))
+        write_images(tmp_path / "out", values, (2, 2, 3), ["x.jpg", "y.jpg", "y.png"])
+        table = read_table(tmp_path / "out")
+        assert table.names == ("0_x.png", "1_y.png", "2_y.png")
+        np.testing.assert_array_equal(table.values, np.rint(np.clip(values, 0, 255)))
+
+
+def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
+    assert check_folder(tmp_path / "new") == tmp_path / "new"
+    (tmp_path / "old").mkdir()
+    assert check_folder(tmp_path / "old") == tmp_path / "old"
+    (tmp_path / "old" / "file").touch()
+    with pytest.raises(ValueError, match="is there and not empty"):
+        check_folder(tmp_path / "old")
+    with pytest.raises(ValueError, match="/dev/null is no plain file"):
+        check_target(Path("/dev/null"), force=True)
+    with pytest.raises(ValueError, match="there is no folder"):
+        check_target(tmp_path / "no" / "file.npy")
+
+
+def test_a_preparation_is_undone_and_written_down():
+    rng = np.random.RandomState(0)
+    values = np.column_stack([rng.randn(50) * 7 + 3, np.full(50, 4.0)])
+    made = Preparation.standardizing(values, columns=("a", "b"), shape=None)
+    prepared = made.apply(values)
+    np.testing.assert_allclose(prepared.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(prepared.std(axis=0), [1, 0], atol=1e-12)
+    np.testing.assert_allclose(made.undo(prepared), values)
+    again = Preparation.from_parts(*made.parts())
+    np.testing.assert_array_equal(again.apply(values), prepared)
+    assert again.columns == ("a", "b")

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from drkm import ConstrDRKM, load
+from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
+from drkm.kernels import RBF, Cosine, Polynomial
+from drkm.rows import Rows, open_rows
+
+SETTINGS = {"n_components": (3, 2), "tol": 1e-5}
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).randn(80, 6)
+
+
+@pytest.fixture
+def npy(X, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    return tmp_path / "X.npy"
+
+
+@pytest.fixture
+def hdf5(X, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["samples"] = X
+        file["other"] = X[:, 0]
+    return tmp_path / "X.h5"
+
+
+class TestRows:
+    def test_give_the_rows_asked_for(self, X, npy):
+        rows = open_rows(npy)
+        assert len(rows) == 80
+        assert rows.shape == (80, 6)
+        np.testing.assert_array_equal(rows[10:17], X[10:17])
+        index = torch.tensor([5, 79, 0, 5])
+        np.testing.assert_array_equal(rows[index], X[index])
+        np.testing.assert_array_equal(rows.tensor(), X)
+
+    def test_of_hdf5_give_the_rows_asked_for(self, X, hdf5):
+        rows = open_rows(f"{hdf5}:samples")
+        np.testing.assert_array_equal(rows[10:17], X[10:17])
+        index = torch.tensor([5, 79, 0, 5])
+        np.testing.assert_array_equal(rows[index], X[index])
+
+    def test_know_their_mean(self, X, npy, monkeypatch):
+        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 6 * 7)
+        np.testing.assert_allclose(open_rows(npy).mean(), X.mean(axis=0), rtol=1e-13, atol=1e-15)
+
+    def test_come_in_the_precision_asked_for(self, npy):
+        rows = open_rows(npy).to(dtype=torch.float32, device=torch.device("cpu"))
+        assert rows[:3].dtype == rows.mean().dtype == rows.tensor().dtype == torch.float32
+
+    def test_leave_the_file_as_it_was(self, X, npy):
+        rows = open_rows(npy)
+        rows[:5].zero_()
+        np.testing.assert_array_equal(np.load(npy), X)
+
+    @pytest.mark.parametrize(
+        ("array", "kind", "sentence"),
+        [
+            (np.zeros(3), ValueError, "X: expected 2 dimensions"),
+            (np.array([["a"]]), TypeError, "X: expected real numbers"),
+        ],
+    )
+    def test_refuse_what_is_no_matrix_of_numbers(self, array, kind, sentence):
+        with pytest.raises(kind, match=sentence):
+            Rows(array)
+
+    def test_unknown_files_and_datasets_get_one_sentence(self, hdf5, tmp_path):
+        with pytest.raises(ValueError, match=r"X: expected a \.npy, \.h5 or \.hdf5 file"):
+            open_rows(tmp_path / "X.csv")
+        with pytest.raises(ValueError, match="X: expected the name of one dataset .* the file holds other, samples"):
+            open_rows(hdf5)
+        with pytest.raises(ValueError, match="X: expected the name of one dataset"):
+            open_rows(f"{hdf5}:nothing")
+
+    def test_without_h5py_the_extra_is_named(self, hdf5, monkeypatch):
+        monkeypatch.setitem(sys.modules, "h5py", None)
+        with pytest.raises(ImportError, match=r"HDF5 files need h5py: pip install 'drkm\[data\]'"):
+            open_rows(hdf5)
+
+    def test_an_npy_file_with_objects_is_not_unpickled(self, tmp_path):
+        np.save(tmp_path / "objects.npy", np.array([[object()]]), allow_pickle=True)
+        with pytest.raises(ValueError, match="Python objects in dtype|allow_pickle"):
+            open_rows(tmp_path / "objects.npy")
+
+
+class TestFit:
+    def test_of_a_file_equals_that_of_the_array_and_leaves_the_samples_there(self, X, npy):
+        held = ConstrDRKM(gram="tiled", **SETTINGS).fit(X)
+        for source in (npy, str(npy), np.load(npy, mmap_mode="r"), open_rows(npy)):
+            model = ConstrDRKM(gram="tiled", **SETTINGS).fit(source)
+            assert isinstance(model._trained.energy.X, Rows)
+            np.testing.assert_array_equal(model.codes_, held.codes_)
+            np.testing.assert_allclose(model.transform(source), held.transform(X), atol=1e-12)
+            assert isinstance(model.transform(source), np.ndarray)
+
+    def test_of_hdf5_equals_that_of_the_array(self, X, hdf5):
+        h5py = pytest.importorskip("h5py")
+        held = ConstrDRKM(gram="tiled", **SETTINGS).fit(X)
+        with h5py.File(hdf5) as file:
+            model = ConstrDRKM(gram="tiled", **SETTINGS).fit(file["samples"])
+            np.testing.assert_array_equal(model.codes_, held.codes_)
+            np.testing.assert_allclose(model.transform(file["samples"]), held.transform(X), atol=1e-12)
+
+    def test_with_a_stored_matrix_reads_the_file(self, X, npy):
+        model = ConstrDRKM(gram="dense", **SETTINGS).fit(np.load(npy, mmap_mode="r"))
+        assert isinstance(model._trained.energy.X, torch.Tensor)
+        np.testing.assert_array_equal(model.codes_, ConstrDRKM(gram="dense", **SETTINGS).fit(X).codes_)
+
+    def test_of_bytes_never_makes_a_copy_of_all_samples_in_floating_point(self, tmp_path, monkeypatch):
+        np.save(tmp_path / "X.npy", np.random.RandomState(0).randint(0, 2, (300, 50), dtype=np.uint8))
+        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 50 * 100)
+        monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 100)
+        monkeypatch.setattr("drkm.training.MEDIAN_ROWS", 100)
+        largest = []
+        whole = Rows._tensor
+        monkeypatch.setattr(Rows, "_tensor", lambda self, rows: largest.append(len(rows)) or whole(self, rows))
+        model = ConstrDRKM(gram="tiled", **SETTINGS).fit(np.load(tmp_path / "X.npy", mmap_mode="r"))
+        assert model.converged_
+        assert max(largest) == 100
+
+    @pytest.mark.parametrize("kernel", [Cosine(), Polynomial(2, 0.1), RBF(9.0)], ids=lambda kernel: kernel.describe())
+    @pytest.mark.parametrize("center", [False, True])
+    def test_of_a_file_with_other_kernels_equals_that_of_the_array(self, X, npy, kernel, center):
+        settings = {**SETTINGS, "kernel": [kernel, "rbf"], "center": center}
+        stored = ConstrDRKM(gram="dense", **settings).fit(X)
+        model = ConstrDRKM(gram="tiled", **settings).fit(npy)
+        assert model.objective_ == pytest.approx(stored.objective_, rel=1e-8)
+
+    def test_with_learned_bandwidths_equals_that_of_dense(self, X, npy):
+        settings = {**SETTINGS, "kernel": [RBF(9.0), RBF(0.1)], "learn_bandwidth": True, "n_components": (2, 1)}
+        for center in (False, True):
+            stored = ConstrDRKM(gram="dense", center=center, **settings).fit(X)
+            model = ConstrDRKM(gram="tiled", center=center, **settings).fit(npy)
+            assert model.kernels_[0].sigma2 == pytest.approx(stored.kernels_[0].sigma2, rel=1e-4)
+
+    def test_of_a_precomputed_matrix_in_a_file_equals_that_of_the_array(self, X, tmp_path):
+        K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 20)
+        np.save(tmp_path / "K.npy", K)
+        settings = {**SETTINGS, "kernel": ["precomputed", "rbf"]}
+        held = ConstrDRKM(gram="tiled", **settings).fit(K)
+        assert ConstrDRKM(gram="tiled", **settings).fit(tmp_path / "K.npy").objective_ == held.objective_
+
+    def test_can_be_saved_denoised_scored_and_resumed(self, X, npy, tmp_path):
+        held = ConstrDRKM(gram="tiled", **SETTINGS).fit(X)
+        model = ConstrDRKM(gram="tiled", checkpoint=tmp_path / "checkpoint", **SETTINGS).fit(npy)
+        np.testing.assert_allclose(model.denoise(X[:5]), held.denoise(X[:5]), atol=1e-10)
+        assert model.score(npy) == pytest.approx(held.score(X), rel=1e-9)
+        model.save(tmp_path / "model")
+        np.testing.assert_allclose(load(tmp_path / "model").transform(X), held.transform(X), atol=1e-12)
+
+    def test_nan_in_a_file_and_too_few_samples_get_one_sentence(self, X, tmp_path):
+        X[70, 3] = np.nan
+        np.save(tmp_path / "X.npy", X)
+        with pytest.raises(ValueError, match="X: contains NaN or infinity"):
+            ConstrDRKM(**SETTINGS).fit(tmp_path / "X.npy")
+        np.save(tmp_path / "X.npy", X[:1])
+        with pytest.raises(ValueError, match="X: expected at least 2 samples, got 1"):
+            ConstrDRKM(**SETTINGS).fit(tmp_path / "X.npy")
+
+    def test_a_file_that_does_not_fit_is_refused_by_dense_and_taken_by_tiled(self, npy, monkeypatch):
+        monkeypatch.setattr(memory, "TRIFLE", 0)
+        needed = Tiled(keep=0).cost
+        model = ConstrDRKM(gram=Tiled(keep=0), **SETTINGS).fit(npy)
+        work = model._trained.energy._workload(open_rows(npy))
+        monkeypatch.setattr(memory, "available", lambda device: needed(work).bytes)
+        assert Dense().cost(work).bytes > needed(work).bytes
+        with pytest.raises(NotEnoughMemory, match='gram="tiled" would need'):
+            ConstrDRKM(gram="dense", **SETTINGS).fit(npy)
+        again = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
+        assert isinstance(again._trained.energy.first, TiledGram)
+
+
+class TestOut:
+    def test_codes_and_points_are_written_where_asked(self, X, npy, tmp_path):
+        model = ConstrDRKM(**SETTINGS).fit(X)
+        codes = np.lib.format.open_memmap(tmp_path / "codes.npy", mode="w+", shape=(80, 5), dtype=np.float64)
+        assert model.transform(npy, out=codes) is codes
+        np.testing.assert_array_equal(codes, model.transform(X))
+        points = np.zeros((80, 6), dtype=np.float32)
+        assert model.denoise(npy, out=points) is points
+        np.testing.assert_allclose(points, model.denoise(X), atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("out", "kind", "sentence"),
+        [
+            (np.zeros((3, 5)), ValueError, r"out: expected shape \(80, 5\), got \(3, 5\)"),
+            (np.zeros((80, 5), dtype=int), TypeError, "out: expected a writable numpy array of float32 or float64"),
+            ([0.0], TypeError, "out: expected a writable numpy array"),
+        ],
+    )
+    def test_a_place_that_does_not_fit_gets_one_sentence(self, X, out, kind, sentence):
+        with pytest.raises(kind, match=sentence):
+            ConstrDRKM(**SETTINGS).fit(X).transform(X, out=out)
+
+    def test_batches_change_nothing(self, X, npy, monkeypatch):
+        model = ConstrDRKM(**SETTINGS).fit(X)
+        codes, points = model.transform(X), model.denoise(X)
+        monkeypatch.setattr("drkm.estimator.BATCH_ROWS", 7)
+        np.testing.assert_allclose(model.transform(npy), codes, atol=1e-9)
+        np.testing.assert_allclose(model.denoise(npy), points, atol=1e-6)
