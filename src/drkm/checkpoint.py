@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import storage
+from drkm import reduction, slots
+from drkm.gram import Sharded
 from drkm.kernels import Kernel
 from drkm.rows import Rows
+from drkm.slots import KIND, VERSION
 from drkm.solvers import Result, State, Status
-
-KIND, VERSION = "checkpoint", 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Where to write. The file is removed when the fit ends.
+        Where to write. The file is removed when the fit ends. Processes that share the samples keep two files each,
+        with their number added to the name (`drkm.slots`).
     every : float
         Least seconds between two writes.
     """
@@ -54,6 +55,7 @@ class Checkpoint:
         self.path = Path(path)
         self.every = every
         self.fingerprint = ""
+        self._place: slots.Place = slots.OneFile(self.path)
         self._last_write = -float("inf")
         self._finished: list[FinishedStart] = []
         self._stage: tuple[int, int] | None = None
@@ -64,12 +66,14 @@ class Checkpoint:
         """Read the file, if there is one, and make sure that it belongs to this fit."""
         self.fingerprint = fingerprint
         self._finished, self._stage, self._state = [], None, None
-        if not self.path.exists():
-            if not self.path.parent.is_dir():
-                raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+        self._place = slots.place(self.path)
+        content = self._place.read(device)
+        if content is None:
             return
-        tensors, header = storage.read(self.path, KIND, VERSION, device)
-        if header.get("fingerprint") != fingerprint:
+        tensors, header = content
+        if reduction.agreed(header.get("fingerprint") != fingerprint):
             raise ValueError(
                 f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
                 "remove it or choose another path"
@@ -111,11 +115,11 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file: the fit has ended."""
-        self.path.unlink(missing_ok=True)
+        self._place.remove()
 
     def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State) -> None:
         """Write the state of a run, if the last write is long enough ago."""
-        if time.monotonic() - self._last_write < self.every:
+        if reduction.agreed(time.monotonic() - self._last_write) < self.every:
             return
         self._stage, self._sigma2, self._state = stage, sigma2, state
         self._write()
@@ -141,7 +145,7 @@ class Checkpoint:
             "lists": lists,
             "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
         }
-        storage.write(self.path, tensors, header)
+        self._place.write(tensors, header)
 
 
 @dataclass
@@ -186,11 +190,16 @@ def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str
 
 def fingerprint(X: Tensor | Rows, parameters: dict[str, Any]) -> str:
     """Return a hash of the samples and of every parameter that the result depends on."""
-    digest = hashlib.sha256(json.dumps(_canonical(parameters), sort_keys=True).encode())
+    digest = hashlib.sha256(settings(parameters).encode())
     digest.update(str(tuple(X.shape)).encode())
     for part in (X[rows] for rows in X.tiles()) if isinstance(X, Rows) else [X]:
         digest.update(part.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def settings(parameters: dict[str, Any]) -> str:
+    """Return what parameters say, as text that is the same wherever it is made."""
+    return json.dumps(_canonical(parameters), sort_keys=True)
 
 
 def _canonical(value: Any) -> Any:
@@ -201,6 +210,9 @@ def _canonical(value: Any) -> Any:
         return {str(key): _canonical(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(entry) for entry in value]
+    if isinstance(value, Sharded):
+        # Who shares the samples does not change the result.
+        return _canonical(value.inner)
     if isinstance(value, Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray | np.generic):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm._residual import blocks
 from drkm.energy import Energy
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
@@ -42,7 +43,7 @@ class Coupling(ABC):
     def __init__(self, kernel: Kernel, U: Tensor, A: Tensor, center: bool):
         self.kernel = kernel
         self.U = U.contiguous()
-        self.shift = A.mean(dim=0) if center else torch.zeros_like(A[0])
+        self.shift = reduction.mean(A) if center else torch.zeros_like(A[0])
         self.A = (A - self.shift).contiguous()
         self.mean = torch.zeros_like(A[0])
 
@@ -160,9 +161,10 @@ class ExplicitCoupling(Coupling):
         with torch.no_grad():
             features = ((kernel.features(self.U[i : i + ROWS]), self.A[i : i + ROWS]) for i in parts)
             sums = [(phi.T @ A, phi.sum(dim=0)) for phi, A in features]
-        self.sum: Tensor = sum(part for part, _ in sums)  # type: ignore[assignment]
+        self.sum: Tensor = reduction.total(sum(part for part, _ in sums))  # type: ignore[arg-type]
         if center:
-            self.mean = sum(part for _, part in sums) @ self.sum / len(U)  # type: ignore[operator]
+            feature_sum = reduction.total(sum(part for _, part in sums))  # type: ignore[arg-type]
+            self.mean = feature_sum @ self.sum / reduction.samples(len(U))
 
     def _one(self, u: Tensor) -> Tensor:
         return self.kernel.features(u[None])[0] @ self.sum

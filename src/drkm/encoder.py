@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.coupling import Coupling, couplings
 from drkm.energy import Energy
 from drkm.gram.features import feature_sums
@@ -34,6 +35,8 @@ SUFFICIENT = 1e-4
 NEWTON_FLOOR = 1e-7
 #: distances between scores that are held at once
 NEAREST_ENTRIES = 1 << 24
+#: samples of other processes that a process keeps the scores and codes of
+SHARED_STARTS = 1 << 17
 
 
 class Encoding(NamedTuple):
@@ -111,12 +114,12 @@ class FeatureRows(FirstLayer):
 
     def __init__(self, energy: Energy, kernel: Explicit, H: Tensor):
         H1 = H[:, energy.slices[0]]
-        H1 = H1 - H1.mean(dim=0) if energy.center else H1
+        H1 = H1 - reduction.mean(H1) if energy.center else H1
         weights = torch.cat([H1, torch.full_like(H1[:, :1], 1.0 / energy.n)], dim=1)
         sums = feature_sums(energy.first_uncentered, kernel, energy.X, weights)
         self.sums = sums[:, :-1].contiguous()
         self.shift = sums[:, -1] @ self.sums if energy.center else torch.zeros_like(H1[0])
-        self.training_scores = energy.first.matmul(H1)
+        self.training_scores = starting_points(energy.first.matmul(H1))
 
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = (H_1ᵀΦ)φ(x)."""
@@ -133,6 +136,14 @@ class FeatureRows(FirstLayer):
             for part in self.scores(rows).split(max(1, NEAREST_ENTRIES // n))
         ]
         return torch.cat(found)
+
+
+def starting_points(rows: Tensor) -> Tensor:
+    """Return a row for each sample that codes of new points may begin from: all of them, if one process has them all.
+
+    Where samples are shared out, each process keeps some of all, so that it can encode without the others.
+    """
+    return rows if reduction.current() is None else reduction.spread_rows(rows, SHARED_STARTS)
 
 
 def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
@@ -155,7 +166,7 @@ class StationaryEncoder:
     """
 
     def __init__(self, energy: Energy, H: Tensor, multipliers: Tensor):
-        self.H = H
+        self.H = starting_points(H)
         self.eta = energy.eta
         self.slices = energy.slices
         self.first = first_layer(energy, H)

@@ -91,7 +91,7 @@ class Energy:
     def _workload(self, X: Tensor | Rows) -> Workload:
         on_disk = isinstance(X, Rows) and self._can_stream()
         resident = 0 if isinstance(X, Rows) else X.nbytes
-        return Workload(self.n, X.shape[1], self.sizes, self.kernels, self.dtype, self.device, resident, on_disk)
+        return Workload(self.rows, X.shape[1], self.sizes, self.kernels, self.dtype, self.device, resident, on_disk)
 
     def _can_stream(self) -> bool:
         """Whether the first kernel can do with a few samples at a time: not one that is trained on all of them."""
@@ -169,7 +169,7 @@ class Energy:
         self.count.evaluations += 1
         blocks = self.split(H)
         return [
-            -0.5 / eta * _inner(A, self.gram(layer, H).matmul(A))
+            -0.5 / eta * float(reduction.total(_own_inner(A, self.gram(layer, H).matmul(A))))
             for layer, (A, eta) in enumerate(zip(blocks, self.eta, strict=True))
         ]
 
@@ -182,7 +182,7 @@ class Energy:
         self.count.evaluations += 1
         gradient = torch.empty_like(H)
         curvature: list[Tensor | None] = []
-        value = 0.0
+        own = []
         for layer, (block, eta) in enumerate(zip(self.slices, self.eta, strict=True)):
             A = H[:, block]
             if layer == 0:
@@ -192,7 +192,9 @@ class Energy:
                 gradient[:, self.slices[layer - 1]] -= pull / eta
                 curvature.append(None if weight is None else weight / eta)
             gradient[:, block] = product / -eta
-            value -= 0.5 / eta * _inner(A, product)
+            own.append(_own_inner(A, product))
+        inner = reduction.total(torch.stack(own)).tolist()
+        value = -sum(0.5 / eta * part for eta, part in zip(self.eta, inner, strict=True))
         return Evaluation(value, gradient, tuple(curvature))
 
     def hessian(self, H: Tensor) -> Callable[[Tensor], Tensor]:
@@ -232,6 +234,6 @@ class Energy:
         return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
 
 
-def _inner(A: Tensor, B: Tensor) -> float:
-    """Return ⟨A, B⟩, summed in float64: line searches compare values that agree in most digits."""
-    return float(reduction.total((A.double() * B.double()).sum()))
+def _own_inner(A: Tensor, B: Tensor) -> Tensor:
+    """Return ⟨A, B⟩ of the rows at hand, summed in float64: line searches compare values that agree in most digits."""
+    return (A.double() * B.double()).sum()

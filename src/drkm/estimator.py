@@ -16,13 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import inputs, io, parameters
-from drkm.checkpoint import fingerprint
+from drkm import inputs, io, parameters, reduction
+from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.gram import Cross
 from drkm.gram.memory import in_memory
 from drkm.kernels import RBF, Isotropic, Kernel, NystroemFeatures, Precomputed
-from drkm.preimage import Components, PreImage, components_of, preimage
+from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
 from drkm.summary import summary as summarise
@@ -228,18 +228,32 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
         """
         samples = inputs.read(self, X, reset=True, least=2)
-        plan = parameters.plan_of(self.get_params(deep=False), len(samples))
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
         samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
-        if isinstance(plan.kernels[0], Precomputed):
+        strategy = parameters.strategy(self.gram)
+        if strategy.shares:
             samples = in_memory(samples)
         checkpoint = parameters.checkpoint(self.checkpoint)
+        named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
+
+        def alike() -> str:
+            # A process may have rows of a start of its own, and a random state, of which one is agreed on.
+            return settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
+
+        with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
+            self._fit(samples, X, named, checkpoint)
+        return self
+
+    def _fit(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
+        """Train on the samples at hand, which X holds as the caller gave them."""
+        plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
+        if isinstance(plan.kernels[0], Precomputed):
+            samples = in_memory(samples)
         # A seed is drawn only where it matters, so that an unused random state stays as it was.
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
-        seed = parameters.seed(self.random_state) if random or plan.n_init > 1 else 0
+        seed = int(reduction.agreed(parameters.seed(self.random_state))) if random or plan.n_init > 1 else 0
         if checkpoint:
-            named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
-            checkpoint.bind(fingerprint(samples, named), device)
+            checkpoint.bind(fingerprint(samples, named), samples.device)
         bar = ProgressBar(plan.tol) if self.verbose else None
         plan = parameters.replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
         try:
@@ -250,8 +264,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 bar.close()
         self._set_fitted(trained, plan.lam, plan.axes, X)
         if not self.converged_:
-            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=2)
-        return self
+            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=3)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
@@ -387,9 +400,16 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return summarise(self._trained, self.n_features_in_, self._axes, undetermined)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one safetensors file; `drkm.load` reads it."""
+        """Write the fitted model to one safetensors file; `drkm.load` reads it.
+
+        Where processes share the samples all of them must call this: the first one gathers the samples and their codes
+        and writes the file, as if it had held them all.
+        """
         check_is_fitted(self)
-        io.save(self, path)
+        energy = self._trained.energy
+        shared = energy.rows < energy.n
+        with energy.strategy.sharing(energy.X, lambda: "save", None) if shared else nullcontext():
+            io.save(self, path)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the codes: layer1_0, layer1_1, …"""
@@ -415,6 +435,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self._lam = tuple(lam)
         self._rotation = rotation.to(result.H)
         self._codes = result.H @ self._rotation
+        self._sums = component_sums(energy, self._codes)
         self._cross = Cross(energy.kernels[0], energy.X)
         self._encoder: StationaryEncoder | ProjectionEncoder
         if self.encoder == "stationary":
@@ -470,7 +491,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return Encoding(codes, residual, ambiguous)
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
-        return components_of(self._trained.energy, self._codes[:, columns], normalized=normalized)
+        sums = None if self._sums is None else self._sums[:, [*columns, -1]]
+        return components_of(self._trained.energy, self._codes[:, columns], sums, normalized=normalized)
 
     def _preimage_method(self, method: str | None = None) -> str:
         if method is not None:

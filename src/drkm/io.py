@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm import kernels, storage
+from drkm import kernels, reduction, storage
 from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
 from drkm.solvers import Result, Status
-from drkm.training import Trained
+from drkm.training import Trained, layer_traces
 
 if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
@@ -51,7 +51,10 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
-    tensors: dict[str, Tensor] = {"X": in_memory(energy.X), "H": result.H, "multipliers": trained.multipliers}
+    samples = {"X": reduction.gather(in_memory(energy.X)), "H": reduction.gather(result.H)}
+    if not reduction.is_first():
+        return
+    tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
     for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
@@ -166,6 +169,7 @@ def _rebuild(
         [tensors[f"eigenvalues{layer}"] for layer in range(count)],
         header["objectives"],
         header.get("errors", [None] * count),
+        layer_traces(energy, H),
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm._descent import Evaluation, Minima, minimise
 from drkm._residual import blocks, residual_of
 from drkm.energy import Energy
@@ -174,18 +175,32 @@ class Components:
         return index, (best + self.norm2(coordinates)).clamp(min=0)
 
 
-def components_of(energy: Energy, H: Tensor, *, normalized: bool = True) -> Components:
+def component_sums(energy: Energy, H: Tensor) -> Tensor | None:
+    """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
+
+    It is all that pre-images need of the samples; None for kernels without explicit features.
+    """
+    kernel = energy.kernels[0]
+    if not isinstance(kernel, Explicit):
+        return None
+    block = torch.cat([_centered(energy, H), torch.full_like(H[:, :1], 1.0 / energy.n)], dim=1)
+    return feature_sums(energy.first_uncentered, kernel, energy.X, block)
+
+
+def _centered(energy: Energy, H: Tensor) -> Tensor:
+    return H - reduction.mean(H) if energy.center else H
+
+
+def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized: bool = True) -> Components:
     """Return components of a trained model, which take new points as `drkm.gram.Cross` gives them.
 
-    The feature space of a Nyström approximation is spanned by the landmarks in that of the kernel itself: components
-    become coefficients over these, and pre-images are found with the kernel itself, without the samples.
+    `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
+    by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
+    with the kernel itself, without the samples.
     """
     kernel, gram, center = energy.kernels[0], energy.first_uncentered, energy.center
-    if not isinstance(kernel, Explicit):
+    if sums is None:
         return Components(kernel, in_memory(energy.X), H, center=center, normalized=normalized, gram=gram)
-    H = H - H.mean(dim=0) if center else H
-    even = torch.full_like(H[:, :1], 1.0 / len(H))
-    sums = feature_sums(gram, kernel, energy.X, torch.cat([H, even], dim=1))
     reader = sums[:, :-1].contiguous()
     if isinstance(kernel, NystroemFeatures):
         on_landmarks = kernel.factor @ sums
@@ -198,9 +213,20 @@ def components_of(energy: Energy, H: Tensor, *, normalized: bool = True) -> Comp
             mean_weights=on_landmarks[:, -1].contiguous(),
             reader=reader,
         )
-    X = in_memory(energy.X)
+    if energy.rows < energy.n:
+        raise ValueError(
+            "gram: pre-images of samples that processes share need Nyström features in the first layer, "
+            f"got {kernel.describe()}"
+        )
     return Components(
-        kernel, X, H, center=center, normalized=normalized, gram=gram, mean_weights=even[:, 0], reader=reader
+        kernel,
+        in_memory(energy.X),
+        _centered(energy, H),
+        center=center,
+        normalized=normalized,
+        gram=gram,
+        mean_weights=torch.full_like(H[:, 0], 1.0 / energy.n),
+        reader=reader,
     )
 
 

@@ -29,12 +29,17 @@ class Shards(Protocol):
     counts: Sequence[int]
     #: which of them is this process
     rank: int
+    #: whether this process was asked to stop, to be told to the others by `agreed`
+    interrupted: bool
 
     def total(self, own: Tensor) -> Tensor:
         """Return the sum over processes."""
 
     def maximum(self, own: Tensor) -> Tensor:
         """Return the largest over processes, entry by entry."""
+
+    def of_first(self, own: Tensor) -> Tensor:
+        """Return what the first process has."""
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, of which each holds the given number."""
@@ -106,22 +111,50 @@ def own_rows(A: Tensor, most: int | None = None) -> Tensor:
     return A[sum(counts[: shards.rank]) :][: counts[shards.rank]]
 
 
-def rows_at(A: Tensor, index: Tensor) -> Tensor:
+def rows_at(A: Tensor | Rows, index: Tensor) -> Tensor:
     """Return some of all samples, on every process, by their index among all."""
     if current() is None:
         return A[index]
     local = index - offset()
     here = (local >= 0) & (local < len(A))
-    chosen = A.new_zeros(len(index), *A.shape[1:])
+    chosen = torch.zeros(len(index), *A.shape[1:], dtype=A.dtype, device=A.device)
     chosen[here] = A[local[here]]
     # Every row is nonzero in one process alone, so that the sum is exact.
     return total(chosen)
+
+
+def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
+    """Return at most so many of all samples, evenly spaced, on every process."""
+    n = samples(len(A))
+    if n <= most:
+        return gather(A[:])
+    # In float64: float32 cannot count beyond 2²⁴.
+    index = torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
+    return rows_at(A, index.to(A.device))
+
+
+def of_first(own: Tensor) -> Tensor:
+    """Return what the first process has, for small results that rounding might make different elsewhere."""
+    shards = current()
+    return own if shards is None else shards.of_first(own)
 
 
 def agreed(number: float) -> float:
     """Return the largest that any process has, for clocks and decisions that all must read alike."""
     shards = current()
     return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
+
+
+def is_first() -> bool:
+    """Return whether this process is the one that writes what all share."""
+    shards = current()
+    return shards is None or shards.rank == 0
+
+
+def interrupted() -> bool:
+    """Return whether this process was asked to stop while others depend on it."""
+    shards = current()
+    return shards is not None and shards.interrupted
 
 
 def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:

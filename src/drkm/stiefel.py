@@ -31,7 +31,12 @@ def inner(A: Tensor, B: Tensor) -> float:
 
 def norm(A: Tensor) -> float:
     """Return ‖A‖_F."""
-    return float(reduction.root_sum_square(torch.linalg.vector_norm(A)))
+    return norms(A)[0]
+
+
+def norms(*blocks: Tensor) -> list[float]:
+    """Return ‖A‖_F of several blocks, in one exchange between processes."""
+    return reduction.root_sum_square(torch.stack([torch.linalg.vector_norm(A) for A in blocks])).tolist()
 
 
 def column_norms(A: Tensor) -> Tensor:
@@ -109,8 +114,8 @@ def feasibility(H: Tensor) -> float:
 
 def stationarity(H: Tensor, G: Tensor) -> float:
     """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
-    size = norm(G)
-    return norm(projection(H, G)) / size if size > 0 else 0.0
+    tangent, whole = norms(projection(H, G), G)
+    return tangent / whole if whole > 0 else 0.0
 
 
 def random_point(n: int, size: int, generator: torch.Generator, *, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -14,7 +14,7 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
     rows = [("layer", "components", "kernel", "energy", "eigenvalues, each with its share of the trace")]
     for layer, (size, kernel, eta) in enumerate(zip(energy.sizes, energy.kernels, energy.eta, strict=True)):
         values = trained.eigenvalues[layer].tolist()
-        trace = float(energy.gram(layer, result.H).diagonal().double().sum())
+        trace = trained.traces[layer]
         share = sum(values) / trace if trace > 0 else 0.0
         shown = ", ".join(f"{value:.4g} ({value / trace:.1%})" if trace > 0 else "0" for value in values[:3])
         shown += f", … together {share:.1%}" if len(values) > 3 else f", together {share:.1%}"

@@ -60,6 +60,8 @@ class Trained:
     objectives: list[float]
     #: relative errors of approximate kernels, None for exact ones
     errors: list[float | None]
+    #: trace of the Gram matrix of each layer
+    traces: list[float]
 
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
@@ -67,6 +69,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if reduction.current() and learning.trainable_layers(energy):
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
     best: Result | None = None
     kernels = energy.kernels
     best_kernels = kernels
@@ -107,7 +111,14 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
-    return Trained(energy, result, stiefel.multipliers(H, G), rotation, eigenvalues, list(objectives), errors)
+    multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
+    return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)
+
+
+def layer_traces(energy: Energy, H: Tensor) -> list[float]:
+    """Return the trace of the Gram matrix of each layer."""
+    own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
+    return reduction.total(torch.stack(own)).tolist()
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:

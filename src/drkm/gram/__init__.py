@@ -11,6 +11,7 @@ from drkm.gram.fourier import Fourier
 from drkm.gram.fused import Fused
 from drkm.gram.memory import NotEnoughMemory
 from drkm.gram.nystroem import Nystroem
+from drkm.gram.sharded import Sharded
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import Tiled, TiledGram
 from drkm.gram.waves import FourierGram
@@ -31,6 +32,7 @@ __all__ = [
     "NotEnoughMemory",
     "Nystroem",
     "RememberedDistances",
+    "Sharded",
     "StoredGram",
     "Strategy",
     "Sums",
@@ -48,6 +50,7 @@ NAMES: dict[str, type[Strategy]] = {
     "fused": Fused,
     "nystroem": Nystroem,
     "fourier": Fourier,
+    "sharded": Sharded,
 }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -75,6 +78,8 @@ class Strategy(ABC):
     name: str = ""
     #: whether `fixed` reads samples in tiles, so that they may stay in a file
     reads_tiles: bool = False
+    #: whether processes share the samples, each with some rows in memory
+    shares: bool = False
 
     def serves(self, work: Workload) -> bool:
         """Whether it can be used for these kernels on this device; "auto" passes over one that cannot."""
@@ -107,6 +112,15 @@ class Strategy(ABC):
     @abstractmethod
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer at its present points."""
+
+    def sharing(
+        self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
+    ) -> AbstractContextManager[None]:
+        """Return what a fit to the rows of X runs in; by default this process holds all samples.
+
+        `settings` says, as text, what must be the same in all processes that take part.
+        """
+        return nullcontext()
 
 
 class Centered(MovingGram):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.gram.base import Gram, MovingGram, Sums
 from drkm.kernels import Explicit
 from drkm.rows import Rows
@@ -27,7 +28,7 @@ class FeatureGram(MovingGram):
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
         # AᵀΦ walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
-        return self.phi @ (A.T @ self.phi).T
+        return self.phi @ reduction.total(A.T @ self.phi).T
 
     def diagonal(self) -> Tensor:
         """Return ‖φ‖² of every point."""
@@ -39,7 +40,7 @@ class FeatureGram(MovingGram):
 
     def sums(self, A: Tensor) -> Sums:
         """Return KA and the pull, the pullback of A(AᵀΦ)."""
-        AtPhi = A.T @ self.phi
+        AtPhi = reduction.total(A.T @ self.phi)
         with torch.no_grad():
             pull = self.kernel.pullback(self.points)(A @ AtPhi)
         return Sums(self.phi @ AtPhi.T, pull, None)
@@ -47,33 +48,36 @@ class FeatureGram(MovingGram):
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
         """Return the derivatives along (dU, dA).
 
-        Product and pull are the gradients of tr(AᵀKA)/2, whose Hessian is symmetric: reverse over reverse will do.
+        Forward derivatives are taken as reverse over reverse, which every differentiable map supports.
         """
-
-        def both(U: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
-            phi, backward = torch.func.vjp(self.kernel.features, U)[:2]
-            AtPhi = A.T @ phi
-            return phi @ AtPhi.T, backward(A @ AtPhi)[0]
-
+        phi, U = self.phi, self.points
         with torch.no_grad():
-            d_pull, d_product = torch.func.vjp(both, self.points, A)[1]((dA, dU))
-        return d_product, d_pull
+            d_phi = torch.func.vjp(self.kernel.pullback(U), phi)[1](dU)[0]
+            AtPhi = reduction.total(A.T @ phi)
+            d_AtPhi = reduction.total(dA.T @ phi + A.T @ d_phi)
+            weights = A @ AtPhi
+            # ⟨φ(u), weights⟩ has a symmetric Hessian.
+            d_pull = torch.func.vjp(lambda u: self.kernel.pullback(u)(weights), U)[1](dU)[0]
+            d_pull = d_pull + self.kernel.pullback(U)(dA @ AtPhi + A @ d_AtPhi)
+        return d_phi @ AtPhi.T + phi @ d_AtPhi.T, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
         if not self.kernel.has_bandwidth:
             return 0.0
         with torch.no_grad():
-            moved = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
-        return 2 * float(((A.T @ self.phi).T * moved).double().sum())
+            own = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
+            still, moved = reduction.total(A.T @ self.phi).T, reduction.total(own)  # type: ignore[arg-type]
+        return 2 * float((still * moved).double().sum())
 
 
 def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
     if isinstance(gram, FeatureGram):
-        return (A.T @ gram.phi).T
+        return reduction.total(A.T @ gram.phi).T
     with torch.no_grad():
-        return sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))  # type: ignore[return-value]
+        own = sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))
+        return reduction.total(own)  # type: ignore[arg-type]
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -75,11 +75,3 @@ def by_rows(function: Callable[[Tensor], Tensor], points: Tensor | Rows, columns
             rows = slice(begin, begin + TABLE_ROWS)
             out[rows] = function(points[rows])
     return out
-
-
-def spread_rows(points: Tensor | Rows, most: int) -> Tensor:
-    """Return at most so many rows, evenly spaced."""
-    if len(points) <= most:
-        return points[:]
-    # In float64: float32 cannot count beyond 2²⁴.
-    return points[torch.linspace(0, len(points) - 1, most, dtype=torch.float64).round().long().to(points.device)]

@@ -51,10 +51,7 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
 
 
 def _half_median(points: Tensor) -> float:
-    n = reduction.samples(len(points))
-    index = torch.linspace(0, n - 1, min(n, MEDIAN_ROWS), dtype=torch.float64).round().long()
-    points = reduction.rows_at(points, index.to(points.device))
-    return 0.5 * torch.pdist(points).median().item() ** 2
+    return 0.5 * torch.pdist(reduction.spread_rows(points, MEDIAN_ROWS)).median().item() ** 2
 
 
 def _positive(value: float, points: Tensor) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.kernels.approximation import Approximation, spread_rows
+from drkm import reduction
+from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic
 from drkm.rows import Rows
 
@@ -90,7 +91,7 @@ class FourierFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
-        rows = spread_rows(points, ERROR_ROWS)
+        rows = reduction.spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()
         return float((self(rows, rows).double() - exact).norm() / exact.norm())
 

@@ -9,7 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from drkm.kernels.approximation import Approximation, spread_rows
+from drkm import reduction
+from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Pairwise
 from drkm.rows import Rows
 
@@ -97,7 +98,7 @@ class NystroemFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
-        rows = spread_rows(points, ERROR_ROWS)
+        rows = reduction.spread_rows(points, ERROR_ROWS)
         kept = self.table(rows).double().square().sum()
         return max(0.0, 1.0 - float(kept / self.kernel.diagonal(rows).double().sum()))
 
@@ -113,6 +114,7 @@ class NystroemFeatures(Approximation):
 def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
     """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
     K = kernel(Z.double(), Z.double())
-    values, vectors = torch.linalg.eigh(0.5 * (K + K.T))
+    # Eigenvectors of nearby eigenvalues are at the mercy of rounding, and all processes must have the same.
+    values, vectors = (reduction.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
     kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
     return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)

@@ -170,7 +170,7 @@ def solve(
         point = stiefel.polar(H) if solver.on_manifold else H
         try:
             if prepare:
-                point = solver.prepare(energy, point, lambda: bool(reduction.agreed(_is_late(clock, max_seconds))))
+                point = solver.prepare(energy, point, lambda: _is_late(clock, max_seconds))
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
@@ -183,7 +183,8 @@ def solve(
             # Every callback is told, even when one before it asks to stop.
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
-            status = _verdict(state, tol, limit, max_seconds, consistent, bool(reduction.agreed(any(answers))))
+            stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
+            status = _verdict(state, tol, limit, max_seconds, consistent, stop)
             if status is not None:
                 break
             if journal:
@@ -205,7 +206,8 @@ def solve(
 
 
 def _is_late(clock: float, max_seconds: float | None) -> bool:
-    return max_seconds is not None and time.perf_counter() - clock > 0.5 * max_seconds
+    late = max_seconds is not None and time.perf_counter() - clock > 0.5 * max_seconds
+    return bool(reduction.agreed(late or reduction.interrupted()))
 
 
 def _record(state: State) -> dict[str, float]:

@@ -1,0 +1,127 @@
+"""Several processes of one thread each against one: the time of a whole fit, and what an iteration exchanges.
+
+python -m benchmarks.sharded                        1 and 2 processes in turn, three times, n = 50,000
+python -m benchmarks.sharded --processes 1 4 16     other numbers of processes
+python -m benchmarks.sharded --n 5000 --repeats 1   a quick look
+
+The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
+time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs) from the
+moment all processes have their samples. The processor time of the busiest process is printed beside it: on a machine
+that does other things as well it says more than the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.problems import SIZES, structured
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        _worker(argparse.Namespace(**json.loads(sys.argv[2])))
+        return
+    options = _options()
+    runs: dict[int, list[dict[str, Any]]] = {processes: [] for processes in options.processes}
+    for _ in range(options.repeats):
+        for processes, found in runs.items():
+            found.append(_launch(processes, options))
+            print(f"# {processes} processes: {found[-1]}", file=sys.stderr, flush=True)
+    _table(runs)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Several processes of one thread each against one.")
+    parser.add_argument("--n", type=int, default=50_000)
+    parser.add_argument("--m", type=int, default=1000, help="landmarks of the first layer")
+    parser.add_argument("--features", type=int, default=1000, help="Fourier features of the second layer")
+    parser.add_argument("--max-iter", type=int, default=25, help="iterations of a fit, after the start and the warm-up")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=3)
+    return parser.parse_args()
+
+
+def _launch(processes: int, options: argparse.Namespace) -> dict[str, Any]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command = [*launch, "-m", "benchmarks.sharded", "worker", json.dumps(vars(options))]
+    done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _worker(options: argparse.Namespace) -> None:
+    from drkm import ConstrDRKM, reduction
+    from drkm.gram import Fourier, Nystroem, Sharded
+
+    torch.set_num_threads(1)
+    # A fit that ends at its number of iterations says so.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    dist.init_process_group("gloo")
+    rank, processes = dist.get_rank(), dist.get_world_size()
+    X = structured(options.n).tensor_split(processes)[rank].clone()
+    counts: list[tuple[int, int]] = []
+
+    def count(entry: dict[str, float]) -> None:
+        shards: Any = reduction.current()
+        counts.append((shards.exchanges, shards.bytes))
+
+    gram = Sharded(Nystroem(options.m, deep=Fourier(options.features)))
+    model = ConstrDRKM(SIZES, gram=gram, max_iter=options.max_iter, callbacks=count)
+    dist.barrier()
+    clock, work = time.perf_counter(), time.process_time()
+    model.fit(X)
+    spent = torch.tensor([time.perf_counter() - clock, time.process_time() - work])
+    dist.all_reduce(spent, op=dist.ReduceOp.MAX)
+    if rank == 0:
+        iterations = max(1, len(counts) - 1)
+        found = {
+            "seconds": round(float(spent[0]), 2),
+            "processor": round(float(spent[1]), 2),
+            "iterations": model.n_iter_,
+            "evaluations": model._trained.result.n_evaluations,
+            "exchanges": round((counts[-1][0] - counts[0][0]) / iterations, 1),
+            "bytes": round((counts[-1][1] - counts[0][1]) / iterations),
+            "objective": model.objective_,
+        }
+        print(json.dumps(found), flush=True)
+    dist.destroy_process_group()
+
+
+def _table(runs: dict[int, list[dict[str, Any]]]) -> None:
+    heads = ("processes", "seconds, best", "median", "faster, best", "median", "processor seconds", "faster")
+    heads += ("exchanges an iteration", "bytes an iteration and process", "iterations", "J")
+    print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
+    first = next(iter(runs.values()))
+    best, middle, work = (_of(first, *kind) for kind in KINDS)
+    for processes, found in runs.items():
+        own_best, own_middle, own_work = (_of(found, *kind) for kind in KINDS)
+        last = found[-1]
+        print(
+            f"| {processes} | {own_best:.1f} | {own_middle:.1f} | {best / own_best:.2f} | {middle / own_middle:.2f} "
+            f"| {own_work:.1f} | {work / own_work:.2f} | {last['exchanges']} | {last['bytes']} "
+            f"| {last['iterations']} | {last['objective']:.8f} |"
+        )
+
+
+KINDS: tuple[tuple[str, Any], ...] = (("seconds", min), ("seconds", statistics.median), ("processor", min))
+
+
+def _of(found: list[dict[str, Any]], name: str, which: Any) -> float:
+    return which(run[name] for run in found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A sharded fit in a group of one process: the same result, and one sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from sklearn.exceptions import ConvergenceWarning
+
+import drkm
+from drkm import ConstrDRKM
+from drkm.gram import Dense, Fourier, Nystroem, Sharded
+from drkm.kernels import RBF, FeatureMap
+from drkm.processes import ProcessLost
+
+INNER = Nystroem(m=30, deep=Fourier(features=40))
+X = np.random.default_rng(0).normal(size=(90, 4))
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A group whose only process is this one."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def estimator(**options) -> ConstrDRKM:
+    return ConstrDRKM((3, 2), **{"gram": Sharded(INNER), "tol": 1e-7, **options})
+
+
+def at_iteration(number, action):
+    """Return a callback that does something once, at one iteration."""
+
+    def callback(entry):
+        if entry["iteration"] == number:
+            action()
+
+    return callback
+
+
+@pytest.mark.usefixtures("alone")
+class TestOneProcess:
+    @pytest.mark.parametrize("options", [{}, {"center": True}, {"init": "random", "random_state": 1}])
+    def test_gives_the_result_of_the_features_that_it_shares(self, options):
+        shared, plain = estimator(**options).fit(X), estimator(gram=INNER, **options).fit(X)
+        assert shared.objective_ == pytest.approx(plain.objective_, rel=1e-10)
+        new = X[:7] + 0.1
+        for name in ("transform", "denoise"):
+            np.testing.assert_allclose(getattr(shared, name)(new), getattr(plain, name)(new), rtol=1e-5, atol=1e-6)
+        assert shared.summary().splitlines()[:4] == plain.summary().splitlines()[:4]
+
+    def test_is_to_be_had_by_name(self):
+        model = ConstrDRKM((3, 2), gram="sharded").fit(X)
+        # With as many landmarks as samples the first layer is exact.
+        exact = ConstrDRKM((3, 2), gram=Nystroem()).fit(X)
+        assert model.objective_ == pytest.approx(exact.objective_, rel=1e-9)
+
+    def test_takes_a_group_of_the_caller(self):
+        model = estimator(gram=Sharded(INNER, group=dist.group.WORLD)).fit(X)
+        assert model.objective_ == estimator().fit(X).objective_
+        assert dist.is_initialized()
+
+    def test_survives_its_file(self, tmp_path):
+        model = estimator().fit(X)
+        model.save(tmp_path / "model")
+        again = drkm.load(tmp_path / "model")
+        np.testing.assert_allclose(again.transform(X[:5]), model.transform(X[:5]), atol=1e-9)
+
+    def test_refuses_kernels_without_features(self):
+        with pytest.raises(ValueError, match=r"gram: .* explicit features alone, got RBF in layer 1, which Dense"):
+            estimator(gram=Sharded(Dense())).fit(X)
+
+    def test_refuses_to_train_a_feature_map(self):
+        kernel = [FeatureMap(torch.nn.Linear(4, 6).double(), trainable=True), RBF()]
+        with pytest.raises(ValueError, match=r'gram: "sharded" cannot train a feature map'):
+            estimator(kernel=kernel).fit(X)
+
+
+def test_needs_a_process_group():
+    with pytest.raises(ValueError, match=r'gram: "sharded" needs a process group, call .*init_process_group'):
+        estimator().fit(X)
+
+
+@pytest.mark.parametrize(("options", "message"), [({"inner": "nystroem"}, "inner: "), ({"timeout": 0.0}, "timeout: ")])
+def test_bad_values_are_named(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Sharded(**options)
+
+
+@pytest.mark.usefixtures("alone")
+class TestSignals:
+    def test_an_end_by_torchrun_is_said_in_one_sentence(self, tmp_path):
+        path = tmp_path / "state"
+        callback = at_iteration(3, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(ProcessLost, match=rf"process 0 of 1 cannot go on.*torchrun.*last checkpoint is {path}"):
+            estimator(callbacks=callback, checkpoint=path).fit(X)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    def test_the_first_interruption_ends_the_fit_in_order(self, tmp_path):
+        path = tmp_path / "state"
+        callback = at_iteration(4, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.warns(ConvergenceWarning, match="interrupted after 4 iterations"):
+            estimator(callbacks=callback, checkpoint=drkm.checkpoint.Checkpoint(path, every=0.0)).fit(X)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert estimator(checkpoint=path).fit(X).objective_ == estimator().fit(X).objective_
+        assert not list(tmp_path.glob("state*"))
+
+    def test_the_second_interruption_acts_at_once(self):
+        def twice():
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(SystemExit, match="process 0 of 1 was interrupted at once; there is no checkpoint"):
+            estimator(callbacks=at_iteration(2, twice)).fit(X)
+
+    def test_a_handler_of_the_caller_stays(self):
+        seen = []
+        before = signal.signal(signal.SIGTERM, lambda *_: seen.append(True))
+        try:
+            estimator(callbacks=at_iteration(2, lambda: os.kill(os.getpid(), signal.SIGTERM))).fit(X)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert seen == [True]
+
+
+@pytest.mark.usefixtures("alone")
+def test_an_exchange_that_fails_is_said_in_one_sentence(monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("Connection closed by peer [127.0.0.1]:1\nmore that nobody needs")
+
+    callback = at_iteration(2, lambda: monkeypatch.setattr(dist, "all_reduce", fail))
+    with pytest.raises(ProcessLost) as raised:
+        estimator(callbacks=callback).fit(X)
+    message = str(raised.value)
+    assert "another process of the group was lost (Connection closed by peer [127.0.0.1]:1)" in message
+    assert "there is no checkpoint, pass checkpoint=" in message
+    assert "\n" not in message

@@ -1,0 +1,112 @@
+"""Real processes: two and three of them agree with one to 1e-6, and the loss of one is survived by the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drkm
+from sharded.worker import COMMON, INNER, estimator, learned, samples, share
+
+ROOT = Path(__file__).parents[2]
+WORKER = Path(__file__).with_name("worker.py")
+FITS: list[dict[str, Any]] = [
+    {},
+    {"init": "random", "random_state": 3},
+    {"init": "orthogonal", "random_state": 3, "axes": "varimax"},
+    {"n_init": 2, "random_state": 0, "axes": "ica"},
+    {"center": True, "solver": "trust-region"},
+    {"n_components": [5]},
+]
+
+
+def torchrun(processes: int, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    environment |= {"OMP_NUM_THREADS": "1"}
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command = [*launch, str(WORKER), str(folder), json.dumps(options)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+
+
+def results(folder: Path, number: int, processes: int) -> list[dict[str, np.ndarray]]:
+    return [dict(np.load(folder / f"{number}.{rank}.npz")) for rank in range(processes)]
+
+
+def assert_same(folder: Path, number: int, processes: int, options: dict[str, Any]) -> None:
+    """Hold what all processes learned against a fit of one process without shards."""
+    X = samples()
+    expected = learned(estimator(INNER, dict(options)).fit(X), X[:20] + 0.01)
+    found = results(folder, number, processes)
+    for rank, result in enumerate(found):
+        for name in (*COMMON, "history"):
+            assert np.array_equal(result[name], found[0][name]), f"{name} of process {rank} differs from the first's"
+        assert result["objective_"] == pytest.approx(float(expected["objective_"]), rel=1e-6)
+        for name in ("multipliers_", "bandwidths", "eigenvalues", "encoded", "denoised"):
+            assert_close(result[name], expected[name], name)
+        assert_close(result["codes"], expected["codes"][share(len(X), rank, processes)], "codes")
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray, name: str) -> None:
+    assert np.abs(found - expected).max() <= 1e-6 * np.abs(expected).max(), name
+
+
+def test_two_processes_give_the_result_of_one(tmp_path):
+    done = torchrun(2, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_same(tmp_path, 0, 2, {})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("processes", [2, 3])
+def test_every_kind_of_fit_gives_the_result_of_one_process(tmp_path, processes):
+    done = torchrun(processes, tmp_path, fits=FITS, save=str(tmp_path / "model"))
+    assert done.returncode == 0, done.stderr
+    for number, options in enumerate(FITS):
+        assert_same(tmp_path, number, processes, options)
+    # The file holds the samples of all processes and is read by one.
+    model = drkm.load(tmp_path / "model")
+    codes = np.concatenate([result["codes"] for result in results(tmp_path, len(FITS) - 1, processes)])
+    np.testing.assert_allclose(model.codes_, codes, atol=1e-12)
+    np.testing.assert_allclose(model.transform(samples()[:5]), codes[:5], atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("processes", "killed"), [(2, 1), (2, 0), (3, 1)])
+def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_intact(tmp_path, processes, killed):
+    path = tmp_path / "state"
+    lost = torchrun(processes, tmp_path, checkpoint=str(path), kill=[killed, 25])
+    assert lost.returncode != 0
+    for rank in range(processes):
+        sentence = f"gram: process {rank} of {processes} cannot go on, because another process of the group was lost"
+        said = [line for line in lost.stderr.splitlines() if sentence in line]
+        assert len(said) == (0 if rank == killed else 1), lost.stderr
+        assert all(f"the last checkpoint is {path}, fit again to go on from it" in line for line in said)
+    assert not list(tmp_path.glob("*.npz"))
+    assert len(list(tmp_path.glob("state.*-of-*"))) == 2 * processes
+    again = torchrun(processes, tmp_path, checkpoint=str(path))
+    assert again.returncode == 0, again.stderr
+    assert_same(tmp_path, 0, processes, {})
+    history = results(tmp_path, 0, processes)[0]["history"]
+    assert not list(tmp_path.glob("state*"))
+    # Bit for bit what a fit without the interruption does.
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert torchrun(processes, whole).returncode == 0
+    assert np.array_equal(history, results(whole, 0, processes)[0]["history"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_processes_with_different_parameters_say_so(tmp_path):
+    done = torchrun(2, tmp_path, differ=True)
+    assert done.returncode != 0
+    assert "gram: the processes of a sharded fit were given different parameters" in done.stderr
