@@ -96,7 +96,7 @@ SIZES = {
         evaluation=2000,
         start_points=400,
         start_dataset="cars3d",
-        resamples=4,
+        resamples=5,
         spread_seeds=5,
     ),
     "paper": Sizes(
