@@ -185,3 +185,15 @@ def test_what_does_not_fit_exactly_is_offered_as_an_approximation_it_serves():
     assert Nystroem(deep=Dense()).serves(Workload(1000, 50, SIZES, (RBF(1.0), Polynomial())))
     assert not Nystroem().serves(Workload(1000, 1000, SIZES, (Precomputed(), RBF(1.0))))
     assert Nystroem().serves(Workload(1000, 50, SIZES[:1], (Polynomial(),)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_gpu_gives_the_model_of_a_cpu(name):
+    options = {"gram": STRATEGIES[name], "tol": 1e-8, "max_iter": 5000, "dtype": "float64"}
+    expected = ConstrDRKM(SIZES, device="cpu", **options).fit(X)
+    model = ConstrDRKM(SIZES, device="cuda", **options).fit(X)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    np.testing.assert_allclose(model.transform(NEW), expected.transform(NEW), atol=1e-4)
+    single = ConstrDRKM(SIZES, device="cuda", **{**options, "dtype": "float32", "tol": 1e-4}).fit(X)
+    assert single.objective_ == pytest.approx(expected.objective_, rel=1e-3)
