@@ -15,7 +15,7 @@ from drkm.rows import Rows
 X, NEW = draw(37, 3), draw(9, 3, seed=5)
 
 
-@pytest.mark.parametrize("kernel", [*PAIRWISE, *EXPLICIT[:4]], ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
 class TestCross:
     def test_equals_the_dense_values_batch_by_batch(self, kernel):
         cross = Cross(kernel, X)
@@ -30,6 +30,12 @@ class TestCross:
         monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 3 * 10)
         rows = Rows(np.load(tmp_path / "X.npy", mmap_mode="r"))
         torch.testing.assert_close(Cross(kernel, rows)(NEW), values(kernel, NEW, X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", EXPLICIT[:4], ids=lambda kernel: kernel.describe())
+def test_points_with_explicit_features_are_seen_by_these(kernel):
+    features = Cross(kernel, X)(NEW)
+    torch.testing.assert_close(features @ kernel.features(X).T, values(kernel, NEW, X), rtol=1e-9, atol=1e-9)
 
 
 def test_rows_of_a_precomputed_matrix_are_the_values():
