@@ -112,9 +112,8 @@ def _memory(cell: Cell) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--operators", nargs="+", default=[KERNEL_PCA, *(name for name in grams.NAMES if name != "sharded")]
-    )
+    every = [KERNEL_PCA, *(name for name in grams.NAMES if name != "sharded")]
+    parser.add_argument("--operators", nargs="+", default=every)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--data", choices=("images", "structured"), default="images")
     parser.add_argument("--dtype", default="auto")
