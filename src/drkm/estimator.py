@@ -226,7 +226,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         samples = inputs.read(self, X, reset=True, least=2)
         plan = parameters.plan_of(self.get_params(deep=False), len(samples))
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
+        samples = inputs.place(samples, parameters.dtype(self.dtype, device), device)
         if isinstance(plan.kernels[0], Precomputed):
             samples = in_memory(samples)
         checkpoint = parameters.checkpoint(self.checkpoint)
