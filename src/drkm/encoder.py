@@ -84,7 +84,10 @@ class FirstLayer:
 
     def nearest(self, k: Tensor, count: int) -> Tensor:
         """Return the indices of the training samples nearest in feature space, m×count."""
-        return (self.diagonal - 2 * k).topk(min(count, k.shape[1]), dim=1, largest=False).indices
+        distances = torch.sub(self.diagonal, k, alpha=2)
+        if count == 1:
+            return distances.argmin(dim=1, keepdim=True)
+        return distances.topk(min(count, k.shape[1]), dim=1, largest=False).indices
 
 
 class StationaryEncoder:
@@ -118,7 +121,7 @@ class StationaryEncoder:
     def encode(self, k: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given by their kernel values with the training samples, m×n."""
         t = self.first.scores(k)
-        nearest = self.first.nearest(k, 2)
+        nearest = self.first.nearest(k, 2 if ambiguity else 1)
         codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
         if not ambiguity:
             return Encoding(codes, residual, None)
