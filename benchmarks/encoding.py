@@ -6,8 +6,8 @@ python -m benchmarks.encoding --points 1000000 --device cuda
 
 The images (rendered dSprites, d = 4096) lie in a file of bytes and are read in batches. The plain product is
 k_1(x, X)H_1 for the same batches, with everything that depends on the training images computed beforehand. Both are
-timed in turns, so that other work on the machine meets both. Memory is the peak of the process above what it held
-when the model was fitted.
+timed in turns, so that other work on the machine meets both. Memory is how far the peak of the process rises above that of
+the fit.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> 
     above = [(value - held) / 1e6 for value in (middle or held, peak(device))]
     print(f"{points:,} images: plain product {spent['plain']:.1f} s, encoding {spent['encoded']:.1f} s")
     print(f"ratio {spent['encoded'] / spent['plain']:.2f}, {1e6 * spent['encoded'] / points:.0f} s for a million")
-    print(f"memory above the model: {above[0]:.0f} MB after half of the points, {above[1]:.0f} MB after all")
+    print(f"peak above that of the fit: {above[0]:.0f} MB after half of the points, {above[1]:.0f} MB after all")
 
 
 if __name__ == "__main__":

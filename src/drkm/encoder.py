@@ -102,7 +102,10 @@ class KernelRows(FirstLayer):
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        return (self.diagonal - 2 * rows).topk(min(count, rows.shape[1]), dim=1, largest=False).indices
+        distances = torch.sub(self.diagonal, rows, alpha=2)
+        if count == 1:
+            return distances.argmin(dim=1, keepdim=True)
+        return distances.topk(min(count, rows.shape[1]), dim=1, largest=False).indices
 
 
 class FeatureRows(FirstLayer):
@@ -183,7 +186,7 @@ class StationaryEncoder:
     def encode(self, rows: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""
         t = self.first.scores(rows)
-        nearest = self.first.nearest(rows, 2)
+        nearest = self.first.nearest(rows, 2 if ambiguity else 1)
         codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
         if not ambiguity:
             return Encoding(codes, residual, None)

@@ -229,7 +229,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        samples = samples.to(device=device, dtype=parameters.dtype(self.dtype, device))
+        samples = inputs.place(samples, parameters.dtype(self.dtype, device), device)
         strategy = parameters.strategy(self.gram)
         if strategy.shares:
             samples = in_memory(samples)

@@ -9,7 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.gram import memory
 from drkm.rows import Rows, is_on_disk, open_rows
+
+AS_A_FILE = 'a numpy.memmap or the path of a .npy or HDF5 file with gram="tiled" is read in tiles'
 
 
 def is_frame(X: Any) -> bool:
@@ -33,6 +36,10 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
 
     # Pixels stay as small as they are until they reach the device and the precision of the model.
     kinds = (np.float64, np.float32, np.uint8)
+    if isinstance(X, np.ndarray):
+        # A copy, because a model must not change with the caller's array.
+        item = X.dtype.itemsize if X.dtype in kinds else 8
+        memory.require(item * X.size, torch.device("cpu"), f"X: a copy of {X.size} values", AS_A_FILE)
     try:
         array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
@@ -88,6 +95,14 @@ def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -
     elif X.shape[1] != estimator.n_features_in_:
         name = type(estimator).__name__
         raise ValueError(f"X: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features")
+
+
+def place(samples: Tensor | Rows, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:
+    """Return the samples in the precision and on the device of a fit, after making sure that a GPU can hold them."""
+    if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
+        needed = samples.numel() * dtype.itemsize
+        memory.require(needed, device, f"X: {samples.numel()} values on the GPU", AS_A_FILE)
+    return samples.to(dtype=dtype, device=device)
 
 
 def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:

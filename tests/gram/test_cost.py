@@ -142,6 +142,15 @@ class TestForesight:
         with pytest.raises(MemoryError, match="gram: dense for 500 samples needs"):
             ConstrDRKM((3, 2), gram="dense").fit(torch.randn(500, 5).numpy())
 
+    def test_a_copy_of_the_samples_is_foreseen_too(self, machine, monkeypatch):
+        machine(1e4)
+        monkeypatch.setattr(memory, "TRIFLE", 0)
+        match = (
+            r"^X: a copy of 2500 values needs 20 kB of memory, available on cpu are 10 kB; a numpy\.memmap or the path"
+        )
+        with pytest.raises(NotEnoughMemory, match=match):
+            ConstrDRKM((3, 2)).fit(torch.randn(500, 5).double().numpy())
+
     def test_nothing_that_fits_is_said_too(self, machine):
         machine(1e8)
         with pytest.raises(NotEnoughMemory, match="none of the operators fits"):
