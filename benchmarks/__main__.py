@@ -18,12 +18,15 @@ def main() -> None:
         approximation,
         best_energy,
         datasets,
+        encoding,
         imports,
         metrics,
         one_layer,
         preimage,
         refit,
+        scaling,
         solvers,
+        tiled,
         warmup,
     )
 
@@ -39,6 +42,9 @@ def main() -> None:
         "metrics": metrics.main,
         "datasets": datasets.main,
         "approximation": approximation.main,
+        "tiled": tiled.main,
+        "encoding": encoding.main,
+        "scaling": scaling.main,
     }
     words = sys.argv[1:]
     first_option = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))

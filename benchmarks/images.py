@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from drkm.datasets import load_dsprites
 
+BATCH = 4096
 
-def sprites(n: int, random_state: int = 0) -> np.ndarray:
-    """Return n images as uint8 rows in {0, 1}."""
-    images, _ = load_dsprites().sample(n, random_state=random_state)
-    return (images.reshape(n, -1) > 0).astype(np.uint8)
+
+def write_sprites(path: str | os.PathLike[str], n: int) -> None:
+    """Write n images as bytes in {0, 1} to a .npy file, without holding them all; beyond 737,280 they repeat."""
+    dataset = load_dsprites(source="rendered")
+    total = int(np.prod(dataset.factor_sizes))
+    order = np.random.RandomState(0).permutation(total)
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(n, 64 * 64))
+    for begin in range(0, n, BATCH):
+        chosen = order[np.arange(begin, min(begin + BATCH, n)) % total]
+        factors = np.stack(np.unravel_index(chosen, tuple(dataset.factor_sizes)), axis=1)
+        out[begin : begin + len(chosen)] = dataset.images_at(factors).reshape(len(chosen), -1) > 0
+    out.flush()
+
+
+def sprites(n: int) -> np.ndarray:
+    """Return n images as rows of float64 in {0, 1}."""
+    dataset = load_dsprites(source="rendered")
+    images, _ = dataset.sample(n, random_state=0)
+    return (images.reshape(n, -1) > 0).astype(np.float64)

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load
 from drkm.checkpoint import fingerprint
-from drkm.gram import Dense, Fourier, Nystroem
-from drkm.kernels import RBF, FourierFeatures, Laplacian, Matern, NystroemFeatures
+from drkm.gram import Dense, Fourier, Nystroem, Workload
+from drkm.kernels import RBF, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
 
 DATA = structured(150).numpy()
 X, NEW = DATA[:120], DATA[120:]
@@ -154,3 +154,46 @@ def test_kernels_that_cannot_be_approximated_give_one_sentence():
         ConstrDRKM(SIZES, kernel=["rbf", "polynomial"], gram="nystroem").fit(X)
     with pytest.raises(ValueError, match=r"^gram: Nyström features need a kernel that is a function of two points"):
         ConstrDRKM(3, kernel="precomputed", gram="nystroem").fit(X @ X.T)
+
+
+def test_samples_in_a_file_give_the_model_of_samples_in_memory(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    options = {"kernel": [RBF(20.0), RBF()], "gram": Nystroem(30, deep=Fourier(100)), "tol": 1e-5}
+    expected = ConstrDRKM(SIZES, **options).fit(X)
+    model = ConstrDRKM(SIZES, **options).fit(tmp_path / "X.npy")
+    np.testing.assert_allclose(model.codes_, expected.codes_, atol=1e-10)
+    np.testing.assert_allclose(model.transform(tmp_path / "X.npy"), expected.transform(X), atol=1e-8)
+    np.testing.assert_allclose(model.denoise(NEW), expected.denoise(NEW), atol=1e-8)
+
+
+def test_the_cost_grows_with_samples_and_landmarks_not_with_their_square():
+    def cost(n, m):
+        return Nystroem(m).cost(Workload(n, 50, SIZES, (RBF(1.0), RBF(1.0))))
+
+    small, twice = cost(100_000, 1000), cost(200_000, 1000)
+    assert twice.flops == 2 * small.flops
+    assert small.bytes < twice.bytes < 2 * small.bytes
+    assert cost(100_000, 2000).bytes > small.bytes
+    assert small.bytes < Dense().cost(Workload(100_000, 50, SIZES, (RBF(1.0), RBF(1.0)))).bytes / 10
+
+
+def test_what_does_not_fit_exactly_is_offered_as_an_approximation_it_serves():
+    work = Workload(1000, 50, SIZES, (RBF(1.0), RBF(1.0)))
+    assert Nystroem().serves(work)
+    assert Fourier().serves(work)
+    assert not Nystroem().serves(Workload(1000, 50, SIZES, (RBF(1.0), Polynomial())))
+    assert Nystroem(deep=Dense()).serves(Workload(1000, 50, SIZES, (RBF(1.0), Polynomial())))
+    assert not Nystroem().serves(Workload(1000, 1000, SIZES, (Precomputed(), RBF(1.0))))
+    assert Nystroem().serves(Workload(1000, 50, SIZES[:1], (Polynomial(),)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_gpu_gives_the_model_of_a_cpu(name):
+    options = {"gram": STRATEGIES[name], "tol": 1e-8, "max_iter": 5000, "dtype": "float64"}
+    expected = ConstrDRKM(SIZES, device="cpu", **options).fit(X)
+    model = ConstrDRKM(SIZES, device="cuda", **options).fit(X)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    np.testing.assert_allclose(model.transform(NEW), expected.transform(NEW), atol=1e-4)
+    single = ConstrDRKM(SIZES, device="cuda", **{**options, "dtype": "float32", "tol": 1e-4}).fit(X)
+    assert single.objective_ == pytest.approx(expected.objective_, rel=1e-3)

@@ -7,16 +7,34 @@ this sum with its first and second derivatives, for a batch of points at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from drkm import reduction
+from drkm._residual import blocks
 from drkm.energy import Energy
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
 #: samples whose features are held at once
 ROWS = 4096
+
+
+class Expansion(NamedTuple):
+    """c(u, h) to second order at a batch of points; c is linear in h.
+
+    own : ∂c/∂h (m×t)
+    below : ∂c/∂u (m×s)
+    second : ∂²c/∂u² (m×s×s)
+    mixed : ∂²c/∂u∂h (m×s×t)
+    """
+
+    own: Tensor
+    below: Tensor
+    second: Tensor
+    mixed: Tensor
 
 
 class Coupling(ABC):
@@ -31,7 +49,11 @@ class Coupling(ABC):
 
     def value(self, u: Tensor, h: Tensor) -> Tensor:
         """Return c for every point."""
-        return (self.gradient_own(u) * (h - self.shift)).sum(dim=1) - (self.mean * self.shift).sum()
+        return self.value_from(self.gradient_own(u), h)
+
+    def value_from(self, own: Tensor, h: Tensor) -> Tensor:
+        """Return c for every point from ∂c/∂h, which does not depend on h."""
+        return (own * (h - self.shift)).sum(dim=1) - (self.mean * self.shift).sum()
 
     @abstractmethod
     def gradient_own(self, u: Tensor) -> Tensor:
@@ -42,12 +64,16 @@ class Coupling(ABC):
         """Return ∂c/∂u and ∂c/∂h."""
 
     @abstractmethod
-    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∂²c/∂u² (m×s×s) and ∂²c/∂u∂h (m×s×t); c is linear in h."""
+    def expand(self, u: Tensor, h: Tensor) -> Expansion:
+        """Return all first and second derivatives."""
 
 
 class PairwiseCoupling(Coupling):
-    """Closed forms for kernels f(e) of an exponent e."""
+    """Closed forms for kernels f(e) of an exponent e.
+
+    Kernel values of a few points with all samples are formed, used for every sum and overwritten while they are in the
+    processor's cache: encoding would otherwise spend more time on moving them than on the first layer's product.
+    """
 
     kernel: Pairwise
 
@@ -56,43 +82,71 @@ class PairwiseCoupling(Coupling):
         self.scale = kernel.pull_scale
         self.isotropic = float(kernel.is_isotropic)
         self.right = kernel.factors(self.U)[1].T.contiguous()
-        n = len(U)
-        self.UU = (self.U[:, :, None] * self.U[:, None, :]).reshape(n, -1)
-        self.UA = (self.U[:, :, None] * self.A[:, None, :]).reshape(n, -1)
+        self.At = self.A.T.contiguous()
         self.augmented = torch.cat([self.U, torch.ones_like(self.U[:, :1])], dim=1)
+        # Columns that slopes and curvatures are multiplied by: a and u⊗a, (u, 1) and the upper half of u⊗u.
+        UA = (self.U[:, :, None] * self.A[:, None, :]).flatten(1)
+        self.sloped = torch.cat([self.A, UA], dim=1)
+        self.upper = torch.triu_indices(self.U.shape[1], self.U.shape[1], device=U.device)
+        self.bent = torch.cat([self.augmented, self.U[:, self.upper[0]] * self.U[:, self.upper[1]]], dim=1)
         if center:
             self.mean = self.gradient_own(self.U).mean(dim=0)
 
-    def _jet(self, u: Tensor, order: int) -> tuple[Tensor, ...]:
-        return self.kernel.jet(self.kernel.factors(u)[0] @ self.right, order)
+    def _jets(self, u: Tensor, order: int) -> Iterator[tuple[slice, tuple[Tensor, ...]]]:
+        left = self.kernel.factors(u)[0]
+        for rows in blocks(len(u), len(self.U), u):
+            yield rows, self.kernel.jet(left[rows] @ self.right, order)
 
     def gradient_own(self, u: Tensor) -> Tensor:
         """Return Σ_j k(u, u_j) a_j."""
-        return self._jet(u, 0)[0] @ self.A - self.mean
+        own = u.new_empty(len(u), self.A.shape[1])
+        for rows, (value,) in self._jets(u, 0):
+            own[rows] = value @ self.A
+        return own - self.mean
 
     def gradient(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Return ∂c/∂u and ∂c/∂h."""
-        value, slope = self._jet(u, 1)
-        weights = slope * ((h - self.shift) @ self.A.T)
-        sums = weights @ self.augmented
-        d_u = self.scale * (sums[:, :-1] - self.isotropic * sums[:, -1:] * u)
-        return d_u, value @ self.A - self.mean
+        g = h - self.shift
+        own, sums = torch.empty_like(g), u.new_empty(len(u), self.augmented.shape[1])
+        for rows, (value, slope) in self._jets(u, 1):
+            own[rows] = value @ self.A
+            sums[rows] = (g[rows] @ self.At).mul_(slope) @ self.augmented
+        return self._below(u, sums), own - self.mean
 
-    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∂²c/∂u² and ∂²c/∂u∂h."""
+    def expand(self, u: Tensor, h: Tensor) -> Expansion:
+        """Return all first and second derivatives, in one sweep."""
+        g, (m, s), t = h - self.shift, u.shape, self.A.shape[1]
+        own, sums = torch.empty_like(g), u.new_empty(m, s + 1)
+        sloped, bent = u.new_empty(m, self.sloped.shape[1]), u.new_empty(m, self.bent.shape[1])
+        for rows, (value, slope, bend) in self._jets(u, 2):
+            inner = g[rows] @ self.At
+            sloped[rows] = slope @ self.sloped
+            own[rows] = sloped[rows, :t] if slope is value else value @ self.A
+            if bend is slope:
+                bent[rows] = inner.mul_(slope) @ self.bent
+                sums[rows] = bent[rows, : s + 1]
+            else:
+                sums[rows] = (slope * inner) @ self.augmented
+                bent[rows] = inner.mul_(bend) @ self.bent
+        mixed = sloped[:, t:].view(m, s, t) - self.isotropic * u[:, :, None] * sloped[:, None, :t]
+        second = self.scale**2 * self._second(u, bent)
+        second.diagonal(dim1=1, dim2=2).sub_(self.scale * self.isotropic * sums[:, -1:])
+        return Expansion(own - self.mean, self._below(u, sums), second, self.scale * mixed)
+
+    def _below(self, u: Tensor, sums: Tensor) -> Tensor:
+        """Return ∂c/∂u from the sums of sloped weights with (u_j, 1)."""
+        return self.scale * (sums[:, :-1] - self.isotropic * sums[:, -1:] * u)
+
+    def _second(self, u: Tensor, bent: Tensor) -> Tensor:
+        """Return Σ_j w_j (u_j - u)(u_j - u)ᵀ, or without -u, from the sums of weights with (u_j, 1, u_j⊗u_j)."""
         m, s = u.shape
-        _, slope, bend = self._jet(u, 2)
-        inner = (h - self.shift) @ self.A.T
-        bent = bend * inner
-        sums = bent @ self.augmented
-        cross = self.isotropic * u[:, :, None] * sums[:, None, :-1]
-        second = (bent @ self.UU).view(m, s, s) - cross - cross.mT
-        second = second + self.isotropic * sums[:, -1, None, None] * u[:, :, None] * u[:, None, :]
-        total = self.isotropic * (slope * inner).sum(dim=1)
-        eye = torch.eye(s, dtype=u.dtype, device=u.device)
-        sloped = (slope @ self.A)[:, None, :]
-        mixed = (slope @ self.UA).view(m, s, self.A.shape[1]) - self.isotropic * u[:, :, None] * sloped
-        return self.scale**2 * second - self.scale * total[:, None, None] * eye, self.scale * mixed
+        second = u.new_empty(m, s, s)
+        second[:, self.upper[0], self.upper[1]] = bent[:, s + 1 :]
+        second[:, self.upper[1], self.upper[0]] = bent[:, s + 1 :]
+        if not self.isotropic:
+            return second
+        cross = u[:, :, None] * bent[:, None, :s]
+        return second - cross - cross.mT + bent[:, s, None, None] * u[:, :, None] * u[:, None, :]
 
 
 class ExplicitCoupling(Coupling):
@@ -126,8 +180,8 @@ class ExplicitCoupling(Coupling):
             d_u = self.kernel.pullback(u)((h - self.shift) @ self.sum.T)
         return d_u, self.gradient_own(u)
 
-    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∂²c/∂u² and ∂²c/∂u∂h."""
+    def expand(self, u: Tensor, h: Tensor) -> Expansion:
+        """Return all first and second derivatives."""
 
         def weighted(u: Tensor, h: Tensor) -> Tensor:
             return (self._one(u) * h).sum()
@@ -135,7 +189,8 @@ class ExplicitCoupling(Coupling):
         with torch.no_grad():
             second = torch.func.vmap(torch.func.jacrev(torch.func.jacrev(weighted)))(u, h - self.shift)
             mixed = torch.func.vmap(torch.func.jacrev(self._one))(u)
-        return second, mixed.mT
+        below, own = self.gradient(u, h)
+        return Expansion(own, below, second, mixed.mT)
 
 
 class FourierCoupling(ExplicitCoupling):
@@ -151,15 +206,18 @@ class FourierCoupling(ExplicitCoupling):
         self.W_on_cosine = (W.T[:, :, None] * on_cosine[:, None, :]).flatten(1)
         self.W_on_sine = (W.T[:, :, None] * on_sine[:, None, :]).flatten(1)
 
-    def hessian(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∂²c/∂u² and ∂²c/∂u∂h."""
+    def expand(self, u: Tensor, h: Tensor) -> Expansion:
+        """Return all first and second derivatives, from one set of cosines and sines."""
         m, s = u.shape
-        phi = self.kernel.features(u)
+        with torch.no_grad():
+            phi = self.kernel.features(u)
         cosine, sine = phi.chunk(2, dim=1)
-        on_cosine, on_sine = (phi * ((h - self.shift) @ self.sum.T)).chunk(2, dim=1)
-        second = -((on_cosine + on_sine) @ self.WW).view(m, s, s)
+        weights = (h - self.shift) @ self.sum.T
+        on_cosine, on_sine = weights.chunk(2, dim=1)
+        below = (cosine * on_sine - sine * on_cosine) @ self.kernel.scaled.T
+        second = -((cosine * on_cosine + sine * on_sine) @ self.WW).view(m, s, s)
         mixed = (cosine @ self.W_on_sine - sine @ self.W_on_cosine).view(m, s, -1)
-        return second, mixed
+        return Expansion(phi @ self.sum - self.mean, below, second, mixed)
 
 
 def couplings(energy: Energy, H: Tensor) -> list[Coupling]:

@@ -289,21 +289,31 @@ class StationaryEncoder:
             d_below, d_own = coupling.gradient(z[:, below], z[:, own])
             linear[:, below] -= d_below / self.eta[layer]
             linear[:, own] -= d_own / self.eta[layer]
-        size = quadratic.norm(dim=1) + linear.norm(dim=1)
-        return quadratic + linear, size.clamp_min(torch.finfo(z.dtype).tiny)
+        return quadratic + linear, _size(quadratic, linear)
 
     def _expand(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        gradient, size = self._gradient(t, z)
+        """Return ψ, its gradient and Hessian, and the size of the gradient's parts."""
+        first, quadratic = self.slices[0], z @ self.M
+        linear = torch.zeros_like(z)
+        linear[:, first] -= t / self.eta[0]
+        value = 0.5 * (quadratic * z).sum(dim=1) - (z[:, first] * t).sum(dim=1) / self.eta[0]
         hessian = self.M.expand(len(z), -1, -1).clone()
         for layer, coupling in enumerate(self.deep, start=1):
-            below, own = self.slices[layer - 1], self.slices[layer]
-            second, mixed = coupling.hessian(z[:, below], z[:, own])
-            hessian[:, below, below] -= second / self.eta[layer]
-            hessian[:, below, own] -= mixed / self.eta[layer]
-            hessian[:, own, below] -= mixed.mT / self.eta[layer]
-        null = self.undetermined
-        gradient = gradient - (gradient @ null) @ null.T
-        return self._value(t, z), gradient, hessian, size
+            below, own, eta = self.slices[layer - 1], self.slices[layer], self.eta[layer]
+            part = coupling.expand(z[:, below], z[:, own])
+            value -= coupling.value_from(part.own, z[:, own]) / eta
+            linear[:, below] -= part.below / eta
+            linear[:, own] -= part.own / eta
+            hessian[:, below, below] -= part.second / eta
+            hessian[:, below, own] -= part.mixed / eta
+            hessian[:, own, below] -= part.mixed.mT / eta
+        null, gradient = self.undetermined, quadratic + linear
+        return value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear)
+
+
+def _size(quadratic: Tensor, linear: Tensor) -> Tensor:
+    """Return the size of the parts that cancel in a gradient, row by row, never 0."""
+    return (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(linear.dtype).tiny)
 
 
 class ProjectionEncoder:

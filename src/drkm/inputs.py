@@ -62,8 +62,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
     X = X.detach()
     # Whole numbers stay as small as they are until they reach the device and the precision of the model.
-    whole = not X.is_floating_point()
-    X = X if whole or X.dtype in (torch.float32, torch.float64) else X.double()
+    X = X if not X.is_floating_point() or X.dtype in (torch.float32, torch.float64) else X.double()
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")

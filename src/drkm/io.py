@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from drkm import gram as grams
 from drkm import kernels, reduction, storage
 from drkm.energy import Energy
+from drkm.gram import Sharded, Strategy
 from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
@@ -64,6 +66,8 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     chosen = model.get_params(deep=False)
     simple = {name: _plain(chosen[name]) for name in PLAIN}
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
+    if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
+        simple["gram"] = _describe_strategy(chosen["gram"])
     if isinstance(chosen["random_state"], int):
         simple["random_state"] = chosen["random_state"]
     header: dict[str, Any] = {
@@ -147,6 +151,8 @@ def _rebuild(
     chosen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
+    if isinstance(chosen.get("gram"), dict):
+        chosen["gram"] = _strategy(chosen["gram"])
     X, H = tensors["X"], tensors["H"]
     _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
@@ -202,6 +208,26 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     if isinstance(kernel, Approximation):
         return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
     return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+
+
+def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
+    if isinstance(strategy, Sharded):
+        # The file holds all samples: whoever reads it need not share them.
+        return _describe_strategy(strategy.inner)
+    settings = {
+        name: _describe_strategy(value) if isinstance(value, Strategy) else value
+        for name, value in vars(strategy).items()
+    }
+    return {"name": strategy.name, "settings": settings}
+
+
+def _strategy(entry: dict[str, Any]) -> Strategy:
+    if entry["name"] not in grams.NAMES:
+        raise ValueError(f"path: the model has a gram {entry['name']!r} that this drkm does not know")
+    settings = {
+        name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
+    }
+    return grams.NAMES[entry["name"]](**settings)
 
 
 def _kernel(

@@ -111,26 +111,38 @@ def own_rows(A: Tensor, most: int | None = None) -> Tensor:
     return A[sum(counts[: shards.rank]) :][: counts[shards.rank]]
 
 
-def rows_at(A: Tensor, index: Tensor) -> Tensor:
+def rows_at(A: Tensor | Rows, index: Tensor) -> Tensor:
     """Return some of all samples, on every process, by their index among all."""
     if current() is None:
         return A[index]
     local = index - offset()
     here = (local >= 0) & (local < len(A))
-    chosen = A.new_zeros(len(index), *A.shape[1:])
+    chosen = torch.zeros(len(index), *A.shape[1:], dtype=A.dtype, device=A.device)
     chosen[here] = A[local[here]]
     # Every row is nonzero in one process alone, so that the sum is exact.
     return total(chosen)
 
 
-def spread_rows(A: Tensor, most: int) -> Tensor:
+def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
     """Return at most so many of all samples, evenly spaced, on every process."""
     n = samples(len(A))
     if n <= most:
-        return gather(A)
+        return gather(A[:])
+    return rows_at(A, _evenly(n, most).to(A.device))
+
+
+def spread_here(A: Tensor | Rows, most: int) -> Tensor:
+    """Return those of the rows of `spread_rows` that are at hand."""
+    n = samples(len(A))
+    if n <= most:
+        return A[:]
+    index = _evenly(n, most).to(A.device) - offset()
+    return A[index[(index >= 0) & (index < len(A))]]
+
+
+def _evenly(n: int, most: int) -> Tensor:
     # In float64: float32 cannot count beyond 2²⁴.
-    index = torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
-    return rows_at(A, index.to(A.device))
+    return torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
 
 
 def of_first(own: Tensor) -> Tensor:

@@ -131,7 +131,7 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
     points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
-        kernels.append(plan.strategy.approximate(resolved, points, layer=layer))
+        kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
         points = reduction.eye(len(X), size, like=X)
     return kernels

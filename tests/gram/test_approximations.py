@@ -15,6 +15,7 @@ from drkm import gram as grams
 from drkm.coupling import ExplicitCoupling, FourierCoupling
 from drkm.energy import Energy
 from drkm.gram import Centered, Dense, FeatureGram, Fourier, FourierGram, Nystroem, SweptGram
+from drkm.gram import features as features_module
 from drkm.gram.landmarks import choose_landmarks, pivots
 from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial, Precomputed
 from drkm.kernels.fourier import draw_frequencies
@@ -264,11 +265,11 @@ def test_another_width_keeps_frequencies_and_landmarks():
 
 
 @pytest.mark.parametrize("center", [False, True])
-def test_the_coupling_of_fourier_features_has_the_hessian_of_automatic_derivatives(center):
+def test_the_coupling_of_fourier_features_has_the_expansion_of_automatic_derivatives(center):
     U, A, u, h = draw(30, S), draw(30, 2, seed=1), draw(4, S, seed=2), draw(4, 2, seed=3)
     kernel = FourierFeatures(RBF(2.0), frequencies(RBF(2.0)))
     closed, automatic = FourierCoupling(kernel, U, A, center), ExplicitCoupling(kernel, U, A, center)
-    for found, expected in zip(closed.hessian(u, h), automatic.hessian(u, h), strict=True):
+    for found, expected in zip(closed.expand(u, h), automatic.expand(u, h), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -335,3 +336,11 @@ class TestStrategies:
             Fourier().approximate(Polynomial(), draw(20, 3), layer=2)
         with pytest.raises(ValueError, match=r"gram: Nyström features need a kernel .* got Precomputed"):
             Nystroem().approximate(Precomputed(), draw(20, 20), layer=1)
+
+
+def test_long_sums_in_float32_are_those_of_float64(monkeypatch):
+    A, phi = draw(1000, 3), draw(1000, 7, seed=1)
+    monkeypatch.setattr(features_module, "SUM_ROWS", 64)
+    found = features_module.inner(A.float(), phi.float())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), A.T @ phi, rtol=1e-5, atol=1e-5)

@@ -69,6 +69,7 @@ class TestOneProcess:
         model = estimator().fit(X)
         model.save(tmp_path / "model")
         again = drkm.load(tmp_path / "model")
+        assert again.gram == INNER
         np.testing.assert_allclose(again.transform(X[:5]), model.transform(X[:5]), atol=1e-9)
 
     def test_refuses_kernels_without_features(self):

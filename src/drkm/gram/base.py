@@ -98,7 +98,7 @@ class Strategy(ABC):
         """Return a few words for people."""
         return self.name or type(self).__name__
 
-    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+    def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the kernel that the model is to have in a layer: the one given, or explicit features in its place.
 
         `points` are the samples for layer 1 and any n×s matrix with orthonormal columns above it.

@@ -6,7 +6,7 @@ with the solver's workspace, and the deep layers, which are swept. docs/scaling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -132,6 +132,16 @@ def first_of_features(work: Workload) -> Cost:
     width = work.n if isinstance(work.kernels[0], Precomputed) else 2 * work.d
     product = 2.0 * work.n * width * work.sizes[0]
     return Cost(bytes=features, flops=product, traffic=float(work.n * width * work.item))
+
+
+def features_cost(work: Workload, width: int) -> Cost:
+    """Return what a first layer of kept features needs, with samples, codes and workspace; deep layers left out."""
+    alone = replace(work, kernels=work.kernels[:1])
+    return common(alone, samples=not work.on_disk).plus(
+        bytes=work.n * width * work.item,
+        flops=4.0 * work.n * width * work.sizes[0],
+        traffic=2.0 * work.n * width * work.item,
+    )
 
 
 def in_bytes(number: float) -> str:

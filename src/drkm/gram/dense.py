@@ -44,7 +44,7 @@ class Dense(Strategy):
         if not work.first_is_pairwise:
             return common(work).plus(**vars(first_of_features(work)))
         # While K_1 is formed there is no solver yet, and the copies are gone when it starts.
-        forming = work.sample_bytes + max(5 * work.sample_bytes, 2 * work.sample_bytes + self._stored(work))
+        forming = work.sample_bytes + max(6 * work.sample_bytes, 2 * work.sample_bytes + self._stored(work))
         base = common(work).plus(
             bytes=self._stored(work),
             flops=2.0 * work.n**2 * work.sizes[0],

@@ -14,6 +14,8 @@ from drkm.rows import Rows
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
+#: rows that are added up in the precision of the fit; their sums are in float64
+SUM_ROWS = 1 << 16
 
 
 class FeatureGram(MovingGram):
@@ -27,8 +29,7 @@ class FeatureGram(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return Φ(ΦᵀA)."""
-        # AᵀΦ walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
-        return self.phi @ reduction.total(A.T @ self.phi).T
+        return self.phi @ inner(A, self.phi).T
 
     def diagonal(self) -> Tensor:
         """Return ‖φ‖² of every point."""
@@ -40,7 +41,7 @@ class FeatureGram(MovingGram):
 
     def sums(self, A: Tensor) -> Sums:
         """Return KA and the pull, the pullback of A(AᵀΦ)."""
-        AtPhi = reduction.total(A.T @ self.phi)
+        AtPhi = inner(A, self.phi)
         with torch.no_grad():
             pull = self.kernel.pullback(self.points)(A @ AtPhi)
         return Sums(self.phi @ AtPhi.T, pull, None)
@@ -67,14 +68,27 @@ class FeatureGram(MovingGram):
             return 0.0
         with torch.no_grad():
             own = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
-            still, moved = reduction.total(A.T @ self.phi).T, reduction.total(own)  # type: ignore[arg-type]
-        return 2 * float((still * moved).double().sum())
+            moved = reduction.total(own)  # type: ignore[arg-type]
+        return 2 * float((inner(A, self.phi).T * moved).double().sum())
+
+
+def inner(A: Tensor, phi: Tensor) -> Tensor:
+    """Return AᵀΦ over all samples; it walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
+
+    A million terms in float32 would lose what line searches look for, hence sums of sums in float64.
+    """
+    if len(A) <= SUM_ROWS or A.dtype == torch.float64:
+        return reduction.total(A.T @ phi)
+    own = torch.zeros(A.shape[1], phi.shape[1], dtype=torch.float64, device=A.device)
+    for a, part in zip(A.split(SUM_ROWS), phi.split(SUM_ROWS), strict=True):
+        own += a.T @ part
+    return reduction.total(own).to(A.dtype)
 
 
 def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
     if isinstance(gram, FeatureGram):
-        return reduction.total(A.T @ gram.phi).T
+        return inner(A, gram.phi).T
     with torch.no_grad():
         own = sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))
         return reduction.total(own)  # type: ignore[arg-type]

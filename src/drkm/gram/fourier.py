@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.checks import check_count
+from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
-from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel
+from drkm.kernels import Approximation, Explicit, FourierFeatures, Isotropic, Kernel
 from drkm.kernels.fourier import draw_frequencies
+from drkm.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,34 @@ class Fourier(Strategy):
         check_count("features", self.features, 2)
         check_count("random_state", self.random_state, 0)
 
-    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+    name = "fourier"
+    reads_tiles = True
+
+    def serves(self, work: Workload) -> bool:
+        """Whether all kernels are kernels of distances, or have features of their own."""
+        return all(isinstance(kernel, Isotropic | Explicit) for kernel in work.kernels)
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: n×D features of the first layer, and two sweeps a gradient in the others."""
+        width = work.kernels[0].count if isinstance(work.kernels[0], Approximation) else self.features
+        first = features_cost(work, width).plus(setup=2.0 * work.n * width / 2 * work.d)
+        return first.plus(flops=self.deep_flops(work))
+
+    def deep_flops(self, work: Workload) -> float:
+        """Return the operations of the deep layers for one gradient.
+
+        A sweep computes phases, cosines and sines; the first one sums over samples, the second one gives product and
+        pull.
+        """
+        pairs = zip(work.sizes, work.sizes[1:], strict=False)
+        sweep = sum(2 * (2 * below + 2 * VALUE_FLOPS) + 12 * own + 2 * below + 4 for below, own in pairs)
+        return float(work.n) * (self.features / 2) * sweep
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return f"{self.features} Fourier features a layer"
+
+    def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return Fourier features of a kernel that has no features of its own; every layer draws its own."""
         if isinstance(kernel, Explicit):
             return kernel
@@ -53,7 +83,7 @@ class Fourier(Strategy):
             (self.features + 1) // 2,
             orthogonal=self.orthogonal,
             random_state=self.random_state + layer,
-            like=points,
+            like=torch.empty(0, dtype=points.dtype, device=points.device),
         )
         return FourierFeatures(kernel, frequencies)
 

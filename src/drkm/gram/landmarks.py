@@ -8,6 +8,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.kernels import Pairwise
+from drkm.rows import Rows
 
 NAMES = ("uniform", "kmeans", "rpcholesky")
 #: k-means and pivoted Cholesky look at this many samples a landmark, drawn uniformly where there are more
@@ -18,11 +19,11 @@ ROUNDING = 100
 BLOCK = 100
 
 
-def choose_landmarks(name: str, kernel: Pairwise, X: Tensor, m: int, random_state: int) -> Tensor:
+def choose_landmarks(name: str, kernel: Pairwise, X: Tensor | Rows, m: int, random_state: int) -> Tensor:
     """Return m points (all samples if there are no more than that)."""
     n = reduction.samples(len(X))
     if m >= n:
-        return reduction.gather(X).clone()
+        return reduction.gather(X[:]).clone()
     rng = np.random.default_rng(random_state)
     if name == "uniform":
         return _drawn(X, m, rng)
@@ -32,7 +33,7 @@ def choose_landmarks(name: str, kernel: Pairwise, X: Tensor, m: int, random_stat
     return candidates[pivots(kernel, candidates, m, rng)]
 
 
-def _drawn(X: Tensor, count: int, rng: np.random.Generator) -> Tensor:
+def _drawn(X: Tensor | Rows, count: int, rng: np.random.Generator) -> Tensor:
     """Return rows drawn without replacement, in their own order."""
     index = np.sort(rng.choice(reduction.samples(len(X)), count, replace=False))
     return reduction.rows_at(X, torch.from_numpy(index).to(X.device))

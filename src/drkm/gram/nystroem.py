@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.checks import check_count
+from drkm.gram.cost import Cost, Workload, common, features_cost, pair_flops
 from drkm.gram.dense import Dense
 from drkm.gram.fourier import Fourier
 from drkm.gram.landmarks import NAMES, choose_landmarks
 from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
+from drkm.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,32 @@ class Nystroem(Strategy):
         if not isinstance(self.deep, Strategy):
             raise TypeError(f"deep: expected a drkm.gram object, got {self.deep!r}")
 
-    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+    name = "nystroem"
+    reads_tiles = True
+
+    def serves(self, work: Workload) -> bool:
+        """Whether the first kernel is a function of two points, and the deep strategy can do the rest."""
+        first, *above = work.kernels
+        # What the deep strategy would make of the first layer does not matter.
+        deep = replace(work, kernels=(above[0] if above else first, *above))
+        return isinstance(first, Pairwise | Explicit) and (not above or self.deep.serves(deep))
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: n×m features, landmarks, and the factor of their Gram matrix in float64."""
+        m = min(self.m, work.n)
+        cost = features_cost(work, m).plus(
+            bytes=m * work.d * work.item + 3 * 8 * m**2,
+            setup=work.n * m * (pair_flops(work.d) + 2.0 * m) + 10.0 * m**3,
+        )
+        if isinstance(self.deep, Fourier):
+            return cost.plus(flops=self.deep.deep_flops(work))
+        return cost.plus(flops=common(work).flops)
+
+    def describe(self) -> str:
+        """Return a few words for people."""
+        return f"{self.m} landmarks, deep layers: {self.deep.describe()}"
+
+    def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return Nyström features of the first kernel, unless it has features of its own; the others as `deep` does."""
         if layer > 1:
             return self.deep.approximate(kernel, points, layer=layer)

@@ -59,7 +59,7 @@ class Sharded(Strategy):
         """Return a few words for people."""
         return f"{self.inner.describe()} for the rows of each process"
 
-    def approximate(self, kernel: Kernel, points: Tensor, *, layer: int) -> Kernel:
+    def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the explicit features that the model has in a layer."""
         chosen = self.inner.approximate(kernel, points, layer=layer)
         if not isinstance(chosen, Explicit):

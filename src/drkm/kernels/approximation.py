@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm.kernels.base import Explicit, Kernel
+from drkm.rows import Rows
 
 #: rows whose features are computed at once
 TABLE_ROWS = 4096
@@ -51,21 +52,24 @@ class Approximation(Explicit):
         """The numbers that define the features, by the names of the constructor."""
 
     @abstractmethod
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return an estimate of the relative error at these points."""
 
     @abstractmethod
     def describe_error(self, error: float) -> str:
         """Say for people what an error means."""
 
-    def table(self, points: Tensor) -> Tensor:
+    def table(self, points: Tensor | Rows) -> Tensor:
         """Return φ of many points, a few thousand rows at a time."""
         return by_rows(self.features, points, self.count)
 
 
-def by_rows(function: Callable[[Tensor], Tensor], points: Tensor, columns: int) -> Tensor:
-    """Return a function of the rows of `points`, without gradients and without temporary arrays of their size."""
-    out = points.new_empty(len(points), columns)
+def by_rows(function: Callable[[Tensor], Tensor], points: Tensor | Rows, columns: int) -> Tensor:
+    """Return a function of the rows of `points`, without gradients and without temporary arrays of their size.
+
+    The points may be in a file, of which slices are read.
+    """
+    out = torch.empty(len(points), columns, dtype=points.dtype, device=points.device)
     with torch.no_grad():
         for begin in range(0, len(points), TABLE_ROWS):
             rows = slice(begin, begin + TABLE_ROWS)

@@ -13,6 +13,7 @@ from torch import Tensor
 from drkm import reduction
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic
+from drkm.rows import Rows
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
@@ -88,7 +89,7 @@ class FourierFeatures(Approximation):
         """Return ones: cos² + sin² = 1."""
         return x.new_ones(len(x))
 
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
         rows = reduction.spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()

@@ -12,6 +12,7 @@ from torch import Tensor
 from drkm import reduction
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Pairwise
+from drkm.rows import Rows
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
@@ -95,11 +96,12 @@ class NystroemFeatures(Approximation):
         exponent = self._exponents(x).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 
-    def error(self, points: Tensor) -> float:
+    def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
-        rows = reduction.spread_rows(points, ERROR_ROWS)
-        kept = self.table(rows).double().square().sum()
-        return max(0.0, 1.0 - float(kept / self.kernel.diagonal(rows).double().sum()))
+        rows = reduction.spread_here(points, ERROR_ROWS)
+        own = torch.stack([self.table(rows).double().square().sum(), self.kernel.diagonal(rows).double().sum()])
+        kept, whole = reduction.total(own).tolist()
+        return max(0.0, 1.0 - kept / whole)
 
     def describe(self) -> str:
         """One short line for people."""
