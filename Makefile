@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all test-gpu bench lint clean
+.PHONY: demo reproduce test test-all test-gpu bench lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,6 +15,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/drkm demo
 
+# make reproduce EXPERIMENTS=all SCALE=medium
+EXPERIMENTS ?= table1
+SCALE ?= quick
+reproduce: $(STAMP)
+	$(BIN)/drkm reproduce $(EXPERIMENTS) --scale $(SCALE)
+
 test: $(STAMP)
 	$(BIN)/python -m pytest
 
@@ -22,8 +28,9 @@ test-all: $(STAMP) lint
 	$(BIN)/python -m pytest -m "not gpu"
 	$(BIN)/python tests/check_wheel.py
 
+# On a machine with a GPU and a Python of its own: torch, scikit-learn, safetensors, pytest and pytest-timeout will do.
 test-gpu:
-	python3 -m pytest -m gpu
+	python3 -m pytest -m gpu $$(grep -rl "mark.gpu" tests --include="test_*.py")
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

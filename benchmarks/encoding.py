@@ -13,33 +13,18 @@ when the model was fitted.
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from benchmarks.images import write_sprites
+from benchmarks.scaling_cell import clock, peak
 from drkm import ConstrDRKM
 from drkm.gram import Cross
 from drkm.rows import open_rows
 
 TURN = 2048
-
-
-def clock(device: str) -> float:
-    if device != "cpu":
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def peak(device: str) -> int:
-    """Bytes at the peak so far, of the process or of the GPU."""
-    if device != "cpu":
-        return torch.cuda.max_memory_allocated()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def main() -> None:
@@ -52,9 +37,9 @@ def main() -> None:
         path = Path(folder) / "images.npy"
         write_sprites(path, asked.train + asked.points)
         images = np.load(path, mmap_mode="r")
-        begin = time.perf_counter()
+        begin = clock(asked.device)
         model = ConstrDRKM((10, 5), tol=1e-4, device=asked.device).fit(images[: asked.train].astype(np.float64))
-        print(f"fit of {asked.train:,} images: {time.perf_counter() - begin:.0f} s", flush=True)
+        print(f"fit of {asked.train:,} images: {clock(asked.device) - begin:.0f} s", flush=True)
         run(model, path, asked.train, asked.points, asked.device)
 
 

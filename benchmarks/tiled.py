@@ -11,7 +11,6 @@ import resource
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import torch
 
 from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES
+from benchmarks.scaling_cell import clock
 from drkm import starts, stiefel
 from drkm.energy import Energy
 from drkm.gram import Dense, Strategy, Tiled
@@ -30,9 +30,9 @@ REPEATS = 5
 
 
 def timed(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+    begin = clock("cpu")
     work()
-    return time.perf_counter() - begin
+    return clock("cpu") - begin
 
 
 def energy_of(rows: Rows, strategy: Strategy) -> Energy:
@@ -48,10 +48,10 @@ def speed(rows: Rows) -> None:
     in_memory = Rows(rows.tensor().numpy())
     begun: dict[str, tuple[float, Energy, torch.Tensor]] = {}
     for name, strategy in {"dense": Dense(), "tiled": Tiled()}.items():
-        begin = time.perf_counter()
+        begin = clock("cpu")
         energy = energy_of(in_memory, strategy)
         H = starts.kernel_pca(energy)
-        begun[name] = time.perf_counter() - begin, energy, H
+        begun[name] = clock("cpu") - begin, energy, H
     gradients: dict[str, list[float]] = {name: [] for name in begun}
     for _ in range(REPEATS):
         for name, (_, energy, H) in begun.items():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from drkm.kernels import RBF, Cosine, FeatureMap, Kernel, Laplacian, Linear, Matern, Polynomial
 
@@ -103,3 +104,16 @@ def dense_energy(
         return total
 
     return J
+
+
+class LargestTensor(TorchDispatchMode):
+    """Sees the result of every operation and remembers the number of entries of the largest."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for part in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(part, torch.Tensor):
+                self.entries = max(self.entries, part.numel())
+        return out

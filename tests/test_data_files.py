@@ -22,6 +22,7 @@ VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
         # as data frames write unnamed columns, and the names of their rows
         ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
         (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),
+        (",2019,2020\nfirst,1.5,-2\nsecond,3,4e-3\n", ("2019", "2020"), ("first", "second")),
     ],
 )
 def test_dialects_of_csv(text, columns, names, tmp_path):
@@ -43,6 +44,24 @@ def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
     (tmp_path / "y.csv").write_text("7,1.5,-2\n8,3,4e-3\n")
     np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
+
+
+def test_all_columns_in_another_order_are_put_in_order(tmp_path):
+    (tmp_path / "x.csv").write_text("b,a\n-2,1.5\n4e-3,3\n")
+    table = read_table(tmp_path / "x.csv", columns=Columns(only=["a", "b"]))
+    np.testing.assert_array_equal(table.values, VALUES)
+
+
+def test_a_first_line_that_may_be_a_sample_is_asked_about(tmp_path):
+    (tmp_path / "x.csv").write_text("u,1.5,-2\nv,3,4e-3\n")
+    with pytest.raises(ValueError, match="may be names or a sample: say which with --header or --no-header"):
+        read_table(tmp_path / "x.csv", columns=Columns("0"))
+    table = read_table(tmp_path / "x.csv", columns=Columns("0", header=False))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.names == ("u", "v")
+    table = read_table(tmp_path / "x.csv", columns=Columns("u", header=True))
+    np.testing.assert_array_equal(table.values, VALUES[1:])
+    assert table.columns == ("1.5", "-2")
 
 
 def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
@@ -122,12 +141,25 @@ class TestPictures:
         assert table.shape == (2, 2)
         # luma of pure red
         np.testing.assert_array_equal(table.values[1], round(0.299 * 255))
-        with pytest.raises(ValueError, match=r"holds b.png, which is in colour, the model was trained on grey"):
+        with pytest.raises(ValueError, match=r"holds b.png, which is in colour, the model takes grey"):
             read_table(tmp_path, pictures=Pictures(shape=(2, 2)))
 
     def test_sixteen_bits_are_brought_to_the_range_of_eight(self, tmp_path):
         self.save(tmp_path, "a.png", np.array([[0, 65535], [257, 514]], np.uint16))
         np.testing.assert_allclose(read_table(tmp_path).values, [[0, 255, 1, 2]])
+
+    def test_sixteen_bits_can_be_resized(self, tmp_path):
+        self.save(tmp_path, "a.png", np.full((4, 4), 514, np.uint16))
+        np.testing.assert_allclose(read_table(tmp_path, pictures=Pictures(size=(2, 3))).values, np.full((1, 6), 2.0))
+
+    def test_photographs_are_turned_as_the_camera_was_held(self, tmp_path):
+        image = self.Image.fromarray(np.array([[10, 20, 30]], np.uint8))
+        turned = image.getexif()
+        turned[0x0112] = 6  # orientation: the top is to the right
+        image.save(tmp_path / "a.png", exif=turned)
+        table = read_table(tmp_path)
+        assert table.shape == (3, 1)
+        np.testing.assert_array_equal(table.values, [[10, 20, 30]])
 
     def test_pictures_are_written_and_read_back(self, tmp_path):
         values = np.random.RandomState(0).uniform(-20, 300, (3, 12))
@@ -161,3 +193,6 @@ def test_a_preparation_is_undone_and_written_down():
     again = Preparation.from_parts(*made.parts())
     np.testing.assert_array_equal(again.apply(values), prepared)
     assert again.columns == ("a", "b")
+    plain = Preparation(scale=255.0, shape=(2, 1), white=255.0)
+    assert Preparation.from_parts(*plain.parts()) == plain
+    assert plain.describe() == "values divided by 255, images of 2x1"

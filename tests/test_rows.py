@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
 from drkm.energy import Energy
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
@@ -207,6 +208,16 @@ class TestOut:
     def test_a_place_that_does_not_fit_gets_one_sentence(self, X, out, kind, sentence):
         with pytest.raises(kind, match=sentence):
             ConstrDRKM(**SETTINGS).fit(X).transform(X, out=out)
+
+    def test_nothing_as_large_as_all_new_points_by_all_samples_is_formed(self, X, tmp_path, monkeypatch):
+        np.save(tmp_path / "new.npy", np.random.RandomState(1).randn(2000, 6))
+        model = ConstrDRKM(**SETTINGS).fit(X)
+        monkeypatch.setattr("drkm.estimator.BATCH_ROWS", 50)
+        codes = np.empty((2000, 5))
+        with LargestTensor() as seen:
+            model.transform(tmp_path / "new.npy", out=codes)
+        assert 50 * 80 <= seen.entries <= 2000 * 6
+        np.testing.assert_allclose(codes, model.transform(np.load(tmp_path / "new.npy")), atol=1e-9)
 
     def test_batches_change_nothing(self, X, npy, monkeypatch):
         model = ConstrDRKM(**SETTINGS).fit(X)

@@ -56,6 +56,19 @@ class Encoding(NamedTuple):
     ambiguous: Tensor | None
 
 
+class Local(NamedTuple):
+    """ψ, its gradient and its Hessian at a batch of codes, and the size of the parts that cancel in the gradient."""
+
+    value: Tensor
+    gradient: Tensor
+    hessian: Tensor
+    size: Tensor
+
+    def of(self, rows: Tensor) -> Local:
+        """Return that of some rows."""
+        return Local(*(part[rows] for part in self))
+
+
 class FirstLayer(ABC):
     """What the codes of a new point need to know of it: its scores t = H_1ᵀk_1(X, x), and the samples nearest to it."""
 
@@ -192,20 +205,21 @@ class StationaryEncoder:
         null = self.undetermined
         start = z - (z @ null) @ null.T
         tol = max(tol, 20 * torch.finfo(z.dtype).eps)
-        z, residual = self._follow(t, start, tol)
+        there = self._expand(t, start)
+        z, residual = self._follow(t, start, there, tol)
         far = residual > tol
         if far.any():
-            z[far], residual[far] = self._minimise(t[far], start[far], tol)
+            z[far], residual[far] = self._minimise(t[far], start[far], there.of(far), tol)
         return z, residual
 
-    def _follow(self, t: Tensor, start: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+    def _follow(self, t: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
         z, size = start.clone(), start.norm(dim=1)
         residual = torch.full_like(z[:, 0], torch.inf)
         last = torch.full_like(residual, 2 * LOCAL)
         active = torch.arange(len(z), device=z.device)
-        for _ in range(MAX_LOCAL):
-            _, gradient, hessian, parts = self._expand(t[active], z[active])
+        for step in range(MAX_LOCAL):
+            _, gradient, hessian, parts = self._expand(t[active], z[active]) if step else there
             relative = gradient.norm(dim=1) / parts
             done = relative <= tol
             residual[active[done]] = relative[done]
@@ -222,13 +236,13 @@ class StationaryEncoder:
                 break
         return z, residual
 
-    def _minimise(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+    def _minimise(self, t: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
-        for _ in range(MAX_NEWTON):
-            value, gradient, hessian, size = self._expand(t[active], z[active])
+        for number in range(MAX_NEWTON):
+            value, gradient, hessian, size = self._expand(t[active], z[active]) if number else there
             relative = gradient.norm(dim=1) / size
             residual[active] = relative
             busy = relative > tol
@@ -291,8 +305,8 @@ class StationaryEncoder:
             linear[:, own] -= d_own / self.eta[layer]
         return quadratic + linear, _size(quadratic, linear)
 
-    def _expand(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return ψ, its gradient and Hessian, and the size of the gradient's parts."""
+    def _expand(self, t: Tensor, z: Tensor) -> Local:
+        """Return ψ to second order."""
         first, quadratic = self.slices[0], z @ self.M
         linear = torch.zeros_like(z)
         linear[:, first] -= t / self.eta[0]
@@ -308,7 +322,7 @@ class StationaryEncoder:
             hessian[:, below, own] -= part.mixed / eta
             hessian[:, own, below] -= part.mixed.mT / eta
         null, gradient = self.undetermined, quadratic + linear
-        return value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear)
+        return Local(value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear))
 
 
 def _size(quadratic: Tensor, linear: Tensor) -> Tensor:

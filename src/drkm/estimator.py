@@ -75,7 +75,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Largest time a start.
     gram : str or Strategy, default="auto"
         How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
-        recomputes the rest, "auto" takes the first of these that fits and says so in the log and in `summary()`.
+        recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
+        one Triton pass. "auto" takes the fastest that fits and says so in the log and in `summary()`.
         A fit that does not fit into memory raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
     device : str or torch.device, default="auto"
         "auto" is the device of a torch tensor, else a GPU for 2,000 samples and more where there is one, else the CPU.
@@ -389,8 +390,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         found = self.reconstruct(X).points
-        total = sum(float((found[rows] - points[rows]).square().sum()) for rows in batches(len(points)))
-        return -total / len(points)
+        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in batches(len(points))]
+        return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
         """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""

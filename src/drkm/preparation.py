@@ -71,11 +71,15 @@ class Preparation:
             return cls()
         columns, shape = plain["columns"], plain["shape"]
         return cls(
-            tensors["offset"].double().numpy(),
-            tensors["scale"].double().numpy(),
+            _number_or_row(tensors["offset"]),
+            _number_or_row(tensors["scale"]),
             None if columns is None else tuple(map(str, columns)),
             None if shape is None else tuple(map(int, shape)),
             None if plain["white"] is None else float(plain["white"]),
             bool(plain["resize"]),
             bool(plain["grey"]),
         )
+
+
+def _number_or_row(tensor: Tensor) -> Any:
+    return float(tensor) if tensor.numel() == 1 else tensor.double().numpy()

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from drkm import reduction
+from drkm.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
@@ -123,14 +124,14 @@ class ProcessShards:
 
 @contextmanager
 def sharing(
-    group: Any, X: Tensor, settings: str, *, timeout: float, checkpoint: str | os.PathLike[str] | None
+    group: Any, X: Tensor | Rows, settings: str, *, timeout: float, checkpoint: str | os.PathLike[str] | None
 ) -> Iterator[None]:
     """Share the samples of a fit, of which X are the rows of this process, for the duration of a block.
 
     Parameters
     ----------
     group : ProcessGroup, optional
-    X : Tensor of shape (rows, d)
+    X : Tensor or Rows, of shape (rows, d)
     settings : str
         What must be the same in all processes, as a hexadecimal digest.
     timeout : float
@@ -152,10 +153,10 @@ def sharing(
         shards.close()
 
 
-def _check_alike(shards: ProcessShards, X: Tensor, settings: str) -> None:
+def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None:
     """Raise one sentence on all processes where their fits are not one and the same."""
     digest = [int(settings[i : i + 8], 16) for i in range(0, 32, 8)]
-    mine = torch.tensor([[X.shape[1], X.element_size(), *digest]])
+    mine = torch.tensor([[X.shape[1], X.dtype.itemsize, *digest]])
     everyone = shards.gather(mine, [1] * shards.size)
     for row, what in (
         (everyone[:, :1], "numbers of features"),

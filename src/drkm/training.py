@@ -109,8 +109,7 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     G = energy.evaluate(H).gradient
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
-    samples = energy.X.evenly(MEDIAN_ROWS) if isinstance(energy.X, Rows) else energy.X
-    points = zip(energy.kernels, [samples, *energy.split(H)], strict=False)
+    points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
     multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
     return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)

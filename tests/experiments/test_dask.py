@@ -1,3 +1,4 @@
+import gc
 import time
 
 import pytest
@@ -8,7 +9,15 @@ from drkm.experiments.store import Store
 from drkm.experiments.tasks import perform
 
 distributed = pytest.importorskip("distributed")
+# Of Dask's own making: sockets and event loops that its threads close in their own time.
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def _tidy():
+    """Let go of Dask's objects here: their finalisers run code, which must not happen while another test is parsed."""
+    yield
+    gc.collect()
 
 
 def probe(seed=0, **parameters):

@@ -33,17 +33,19 @@ def finished(path):
 
 
 def kill(process, how):
-    if how == "group":
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    elif how == "runner":
-        process.kill()
-        process.wait()
-    else:
+    """Kill, and return whether somebody was hit."""
+    if how == "worker":
         children = psutil.Process(process.pid).children()
         workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
         if workers:
             random.choice(workers).kill()
+        return bool(workers)
+    if how == "group":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+    return True
 
 
 @pytest.mark.slow
@@ -63,8 +65,7 @@ def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
         time.sleep(rng.uniform(0, 0.4))
         assert process.poll() is None, f"the sweep ended after {hits}: {path.with_suffix('.log').read_text()}"
         how = rng.choice(list(hits))
-        kill(process, how)
-        hits[how] += 1
+        hits[how] += kill(process, how)
         now = finished(path)
         assert kept.items() <= now.items()
         kept = now

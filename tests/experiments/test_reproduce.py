@@ -99,5 +99,21 @@ def test_absent_data_are_one_sentence_and_nothing_is_written(experiments, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experiments, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
+    runs = [Configuration("probe", {"dataset": "cars3d"}, seed) for seed in range(2)]
+    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", runs))
+    (tmp_path / "cars3d_64.npz").write_bytes(b"cars")
+    make(["one"], tmp_path / "there")
+    (tmp_path / "cars3d_64.npz").unlink()
+    there = tmp_path / "there" / "runs.sqlite"
+    paths = make(["one"], tmp_path / "here", store=there)
+    assert tmp_path / "here" / "one" / "digests.csv" in paths
+    more = [*runs, Configuration("probe", {"dataset": "cars3d"}, 9)]
+    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", more))
+    with pytest.raises(DatasetError, match="drkm datasets download cars3d"):
+        make(["one"], tmp_path / "here", store=there)
+
+
 def test_all_stands_for_every_experiment_once():
     assert expand(["all", "table1"]) == list(NAMES)

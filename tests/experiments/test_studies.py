@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from drkm import ConstrDRKM
 from drkm.experiments import _disentangle as tasks
 from drkm.experiments import _models as models
 from drkm.experiments import (
@@ -80,7 +81,8 @@ def test_configurations_come_back_from_json_and_are_asked_for_once(study, scale)
 @pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 3), ("paper", 5)])
 def test_every_scale_has_its_datasets_seeds_and_sizes(scale, seeds):
     runs = {run for study in STUDIES for run in study.configurations(scale)}
-    assert {run.seed for run in runs} == set(range(seeds))
+    others = [study.configurations(scale) for study in STUDIES if study is not variance]
+    assert {run.seed for group in others for run in group} == set(range(seeds))
     datasets = {run.parameters["dataset"] for run in runs}
     assert datasets == ({"sprites"} if scale == "quick" else {"cars3d", "smallnorb", "dsprites", "noisy_dsprites"})
     assert not any("device" in run.parameters for run in runs)
@@ -150,6 +152,14 @@ def test_rows_have_scores_above_chance_and_leave_out_what_has_no_value():
     assert row["layers"] == TWO_LAYERS
 
 
+def test_gamma_changes_nothing_on_the_manifold():
+    images = tasks.draw("sprites", 0, 40, 20)
+    rows, new = models.rows_of(images.train), models.rows_of(images.evaluation)
+    plain, scaled = (ConstrDRKM((4, 2), eta=gamma, tol=1e-10).fit(rows) for gamma in (1.0, 5.0))
+    np.testing.assert_allclose(scaled.codes_, plain.codes_, atol=1e-6)
+    np.testing.assert_allclose(scaled.transform(new), plain.transform(new), atol=1e-5)
+
+
 class TestTasks:
     """Real runs, as small as they can be."""
 
@@ -211,6 +221,12 @@ class TestTasks:
         found = tasks.stability(parameters, 0)
         assert found["shared"] == pytest.approx([1.0])
         assert found["angle"] == pytest.approx([0.0], abs=1e-4)
+
+    def test_codes_that_do_not_vary_agree_with_nothing(self):
+        varied = np.random.RandomState(0).randn(30, 3)
+        assert tasks._angles(np.ones((30, 3)), varied) == pytest.approx(np.pi / 2)
+        partly = np.column_stack([varied[:, 0], np.zeros((30, 2))])
+        assert np.sort(tasks._angles(varied, partly)) == pytest.approx([0, np.pi / 2, np.pi / 2], abs=1e-6)
 
 
 class _Always:

@@ -136,7 +136,7 @@ def test_influence_of_gamma_and_beta(medium):
 def layer_claims(score):
     runs = [run for run in layers.configurations("medium") if run.parameters["family"] == "paper"]
     rows = [{**row, "depth": len(row["layers"])} for row in rows_of(runs, score)]
-    return layers.claims(rows, "paper", SIZES["medium"])
+    return layers.claims(rows, "paper")
 
 
 def test_three_layers_with_double_mig():

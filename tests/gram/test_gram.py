@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 from gram_suite import GramSuite, MovingSuite, N
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from dense_oracle import draw, network, waves
+from dense_oracle import LargestTensor, draw, network, waves
 from drkm import gram as grams
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
 from drkm.gram import sweep as sweep_module
@@ -87,19 +86,6 @@ class TestFeatures(Features):
 
 class TestCenteredFeatures(Features):
     centered = True
-
-
-class LargestTensor(TorchDispatchMode):
-    """Sees the result of every operation and remembers the number of entries of the largest."""
-
-    entries = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        for part in out if isinstance(out, tuple | list) else [out]:
-            if isinstance(part, torch.Tensor):
-                self.entries = max(self.entries, part.numel())
-        return out
 
 
 @pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from gram_suite import GramSuite, N
-from test_gram import EXPLICIT, PAIRWISE, LargestTensor
+from test_gram import EXPLICIT, PAIRWISE
 
-from dense_oracle import draw, values
+from dense_oracle import LargestTensor, draw, values
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram, Tiled, TiledGram
 from drkm.gram import tiled as tiled_module
 from drkm.gram.tiled import StreamedFeatures
@@ -121,6 +121,18 @@ def test_parameter_sum_equals_that_of_a_sweep(kernel):
     centred = U - U.mean(dim=0)
     expected = SweptGram(kernel, centred).parameter_sum(A)
     assert TiledGram(kernel, U, rows=10).parameter_sum(A) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("keep", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
+def test_products_on_a_gpu_are_right_to_float32(kernel, keep, tmp_path):
+    U, A = draw(N, 3), draw(N, 2, seed=1)
+    np.save(tmp_path / "U.npy", U.numpy())
+    file = Rows(np.load(tmp_path / "U.npy", mmap_mode="r"), torch.float32, "cuda")
+    for points in (U.float().cuda(), file):
+        found = TiledGram(kernel, points, keep, rows=10).matmul(A.float().cuda())
+        torch.testing.assert_close(found.cpu().double(), values(kernel, U, U) @ A, rtol=1e-4, atol=1e-4)
 
 
 class TestTiledStrategy:

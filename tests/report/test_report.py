@@ -102,6 +102,7 @@ def test_claims_of_experiments_that_were_not_run_are_not_counted():
 def test_missing_and_failed_runs_are_said(reader):
     text = "".join(reader.text)
     assert "2 of 4 runs are finished." in text
+    assert "1 of these are in 1 experiment of which runs are missing." in text
     assert "1 run not made yet: drkm reproduce partly" in text
     assert "1 run failed:" in text
     assert "ValueError: words" in text
@@ -153,7 +154,8 @@ def study(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "a_study", module)
     monkeypatch.setattr(experiments, "NAMES", {"study": "a_study"})
-    monkeypatch.setattr("drkm.report.writing.NAMES", {"study": "a_study"})
+    for place in ("drkm.report.writing", "drkm.experiments.reproduce"):
+        monkeypatch.setattr(f"{place}.NAMES", {"study": "a_study"})
     return runs
 
 
@@ -169,6 +171,29 @@ def test_a_store_becomes_a_report(study, tmp_path):
     text = "".join(pages.Reader(target.read_text("utf-8")).text)
     assert "1 of 3 runs are finished." in text
     assert "torch" in text
+
+
+def command(*words: object) -> int:
+    from drkm.commands import app
+    from drkm.commands._outcome import run
+
+    return run(app, [str(word) for word in words])
+
+
+def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, capsys):
+    del study[2]
+    assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "without", "--no-report") == 0
+    assert not (tmp_path / "without" / "report.html").exists()
+    assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "with") == 0
+    assert (tmp_path / "with" / "report.html").stat().st_size > 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "with" / "report.html")
+
+
+def test_the_report_of_what_is_not_a_store_is_one_sentence_and_exit_code_2(study, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("no database")
+    assert command("report", "--store", tmp_path / "notes.txt", "-o", tmp_path / "report.html") == 2
+    assert capsys.readouterr().err.splitlines() == [f"drkm: store: {tmp_path / 'notes.txt'} is not a drkm store"]
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path):

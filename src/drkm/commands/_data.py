@@ -104,7 +104,13 @@ class FittedModel:
             del self.model.feature_names_in_
 
     def read(
-        self, path: Path, *, array: str | None = None, id: str | None = None, drop: Sequence[str] = ()
+        self,
+        path: Path,
+        *,
+        array: str | None = None,
+        id: str | None = None,
+        drop: Sequence[str] = (),
+        header: bool | None = None,
     ) -> tuple[files.Table, np.ndarray]:
         """Return what a file holds, and its rows as the model takes them."""
         prepared = self.preparation
@@ -113,7 +119,7 @@ class FittedModel:
         table = files.read_table(
             path,
             array=array,
-            columns=files.Columns(id, drop, only=self.columns),
+            columns=files.Columns(id, drop, only=self.columns, header=header),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
         check_finite(path, table)

@@ -44,6 +44,14 @@ Drop = Annotated[
     str | None,
     typer.Option(metavar="COLUMNS", help="Columns of a table to leave out: label,date.", rich_help_panel=READING),
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether a csv file begins with names; by default seen from its first lines.",
+        rich_help_panel=READING,
+    ),
+]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")]
 Shape = Annotated[
     str | None,

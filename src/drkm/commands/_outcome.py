@@ -57,7 +57,8 @@ def _report(error: Exception) -> int:
         return _say(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror}", MENDABLE)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | FloatingPointError):
         return _say(str(error), MENDABLE)
-    if isinstance(error, MemoryError) or "memory" in str(error):
+    # torch reports a failed allocation as a RuntimeError.
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error)):
         return _say("not enough memory: use fewer samples, or --dtype float32", MENDABLE)
     return _say(f"a bug, please report it with what --debug shows: {type(error).__name__}: {error}", BUG)
 

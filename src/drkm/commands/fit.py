@@ -11,7 +11,7 @@ import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
-from drkm.commands._options import READING, Array, Data, Drop, Force, Id, Json, Shape
+from drkm.commands._options import READING, Array, Data, Drop, Force, Header, Id, Json, Shape
 from drkm.commands._outcome import Interrupted, warn
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def fit(
     array: Array = None,
     id: Id = None,
     drop: Drop = None,
+    header: Header = None,
     scale: Annotated[
         str,
         typer.Option(
@@ -179,7 +180,7 @@ def fit(
 
     table, preparation = prepare(
         data,
-        columns=files.Columns(id, options.words_of(drop)),
+        columns=files.Columns(id, options.words_of(drop), header=header),
         array=array,
         scale=scale,
         resize=None if resize is None else options.sizes("resize", resize, (2,)),

@@ -9,7 +9,7 @@ import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
-from drkm.commands._options import Array, Data, Device, Drop, Force, Id, Json, Model, Shape
+from drkm.commands._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -28,6 +28,7 @@ def encode(
     array: Array = None,
     id: Id = None,
     drop: Drop = None,
+    header: Header = None,
     quality: Annotated[
         bool,
         typer.Option(
@@ -55,7 +56,7 @@ def encode(
     from drkm.commands._data import FittedModel
 
     fitted = FittedModel(model, device)
-    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop))
+    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
@@ -92,6 +93,7 @@ def denoise(
     array: Array = None,
     id: Id = None,
     drop: Drop = None,
+    header: Header = None,
     shape: Shape = None,
     device: Device = "cpu",
     force: Force = False,
@@ -117,7 +119,7 @@ def denoise(
 
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
-    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop))
+    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(found.points.cpu().numpy())
     if image_shape is not None:

@@ -105,15 +105,7 @@ def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
     """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.7 * len(columns)), 2.1 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex="col",
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), cell in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, line in enumerate(cell.series):
@@ -133,6 +125,11 @@ def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
         axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
         _legend_below(figure, axes.flat)
     return figure
+
+
+def _grid(plt: Any, rows: int, columns: int) -> Any:
+    size = (max(4.6, 2.8 * columns), 2.1 * rows + 0.7)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col", sharey="row")
 
 
 def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
@@ -167,21 +164,24 @@ def dot_grid(
     """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     with style() as plt:
-        figure, axes = plt.subplots(
-            len(rows),
-            len(columns),
-            figsize=(max(4.6, 2.9 * len(columns)), 2.0 * len(rows) + 0.7),
-            layout="constrained",
-            squeeze=False,
-            sharex=True,
-            sharey="row",
-        )
+        figure, axes = _grid(plt, len(rows), len(columns))
         for (row, column), labels in cells.items():
             place = axes[rows.index(row), columns.index(column)]
             for k, (name, colour) in enumerate(colours.items()):
                 points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
+                if not points:
+                    continue
                 x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
-                place.scatter(x, [y for _, y in points], s=28, color=colour, marker=MARKERS[k], label=name, zorder=3)
+                place.scatter(
+                    x,
+                    [y for _, y in points],
+                    s=28,
+                    color=colour,
+                    marker=MARKERS[k],
+                    label=name,
+                    zorder=3,
+                    clip_on=False,
+                )
                 place.vlines(x, 0, [y for _, y in points], color=colour, linewidth=1)
             place.set_xticks(range(len(labels)), list(labels))
             place.set_xlim(-0.6, len(labels) - 0.4)

@@ -151,8 +151,13 @@ def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def _angles(first: Array, second: Array) -> Array:
-    """Return principal angles between the spans of centred codes: a constant that all fits share counts for nothing."""
-    return subspace_angles(first - first.mean(axis=0), second - second.mean(axis=0))
+    """Return principal angles between the spans of centred codes: a constant that all fits share counts for nothing.
+
+    Codes that do not vary span nothing, which agrees with nothing: their angle is a right one.
+    """
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    found = subspace_angles(first, second) if first.any() and second.any() else np.empty(0)
+    return np.concatenate([found, np.full(first.shape[1] - len(found), np.pi / 2)])
 
 
 def agreement(first: Array, second: Array) -> float:

@@ -40,14 +40,16 @@ class Sizes:
     seeds : int
     evaluation : int
         Unseen images that are scored.
-    components_points : int
-        N of the experiment on the number of components.
     start_points : int
         N of Table 2, and of our own experiments at one N.
     start_dataset : str
         Dataset of Table 2.
     resamples : int
         Of one draw, for the stability of components.
+    spread_seeds : int
+        Seeds and draws of our own study of variance: standard deviations need more than means.
+    components_points : int
+        N of the experiment on the number of components.
     every_gamma : bool
         Whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies.
     max_steps : int, optional
@@ -63,6 +65,7 @@ class Sizes:
     start_points: int
     start_dataset: str
     resamples: int
+    spread_seeds: int
     components_points: int = 100
     every_gamma: bool = True
     max_steps: int | None = None
@@ -71,19 +74,42 @@ class Sizes:
 FOUR = ("cars3d", "smallnorb", "dsprites", "noisy_dsprites")
 SIZES = {
     "quick": Sizes(
-        ("sprites",), (50, 100, 200), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 2, 1000, 100, "sprites", 4, 100, False, 400
+        datasets=("sprites",),
+        points=(50, 100, 200),
+        gammas=(0.1, 1.0, 5.0),
+        betas=(2.0, 4.0, 6.0),
+        seeds=2,
+        evaluation=1000,
+        start_points=100,
+        start_dataset="sprites",
+        resamples=4,
+        spread_seeds=2,
+        every_gamma=False,
+        max_steps=400,
     ),
-    "medium": Sizes(FOUR, (50, 100, 200, 400), (0.1, 1.0, 5.0), (2.0, 4.0, 6.0), 3, 2000, 400, "cars3d", 5),
+    "medium": Sizes(
+        datasets=FOUR,
+        points=(50, 100, 200, 400),
+        gammas=(0.1, 1.0, 5.0),
+        betas=(2.0, 4.0, 6.0),
+        seeds=3,
+        evaluation=2000,
+        start_points=400,
+        start_dataset="cars3d",
+        resamples=4,
+        spread_seeds=5,
+    ),
     "paper": Sizes(
-        FOUR,
-        (50, 100, 200, 400, 800),
-        (0.01, 0.1, 1.0, 5.0, 25.0),
-        (2.0, 3.0, 4.0, 5.0, 6.0),
-        5,
-        4000,
-        800,
-        "cars3d",
-        10,
+        datasets=FOUR,
+        points=(50, 100, 200, 400, 800),
+        gammas=(0.01, 0.1, 1.0, 5.0, 25.0),
+        betas=(2.0, 3.0, 4.0, 5.0, 6.0),
+        seeds=5,
+        evaluation=4000,
+        start_points=800,
+        start_dataset="cars3d",
+        resamples=10,
+        spread_seeds=10,
     ),
 }
 #: γ and β where nothing is said about them: λ = η = 1, and the β of Table 2
@@ -190,14 +216,19 @@ def unique(configurations: Iterable[Configuration]) -> list[Configuration]:
 
 def scored_rows(results: Results, configurations: Iterable[Configuration]) -> list[Row]:
     """Return finished runs as rows, each score also above its chance level; layers as a tuple."""
-    rows = []
-    for row in results.rows(configurations):
-        for name in METRIC_NAMES:
-            score, chance = row.get(name), row.get(f"{name}_chance")
-            row[f"{name}_above"] = None if score is None or chance is None else score - chance
-        row["layers"] = tuple(row.get("layers", ()))
-        rows.append(row)
-    return rows
+    return [
+        {**with_scores_above_chance(row), "layers": tuple(row.get("layers", ()))}
+        for row in results.rows(configurations)
+    ]
+
+
+def with_scores_above_chance(row: Row) -> Row:
+    """Return a row with the difference between each score and its chance level, None where one is missing."""
+    out = dict(row)
+    for name in METRIC_NAMES:
+        score, chance = row.get(name), row.get(f"{name}_chance")
+        out[f"{name}_above"] = None if score is None or chance is None else score - chance
+    return out
 
 
 def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:

@@ -176,22 +176,32 @@ def _no_best_and_no_worst(rows: Sequence[Row], name: str) -> Claim:
 
 
 def _largest_on_sprites(rows: Sequence[Row], name: str) -> Claim:
-    text = f"(20, 20, 10) has the best median IRS on dSprites and not on SmallNORB ({name})."
     parts, verdicts = [], []
     for dataset, wanted in (("dsprites", True), ("smallnorb", False)):
-        here = chosen(rows, dataset=dataset)
-        medians = {s: np.median(values) for s in CHOICES if (values := values_of(chosen(here, layers=s), "irs"))}
-        if len(medians) < len(CHOICES):
+        groups = {s: chosen(rows, dataset=dataset, layers=s) for s in CHOICES}
+        scores = {s: values_of(group, "irs") for s, group in groups.items()}
+        if not all(scores.values()):
             verdicts.append(Verdict.UNDECIDED)
             continue
-        top = max(medians, key=lambda s: medians[s])
-        parts.append(
-            f"{DATASET_NAMES[dataset]}: {_label(LARGEST)} {medians[LARGEST]:.3f}, best {_label(top)} {medians[top]:.3f}"
+        rival = max(CHOICES[:-1], key=lambda s: np.median(scores[s]))
+        first, second = (scores[s] for s in ((LARGEST, rival) if wanted else (rival, LARGEST)))
+        if np.median(first) > np.median(second):
+            verdicts.append(Verdict.HELD)
+        else:
+            reversed_ = greater(difference(first, second)) is Verdict.FAILED
+            verdicts.append(Verdict.FAILED if reversed_ else Verdict.UNDECIDED)
+        listed = (
+            f"{_label(s)} {np.median(scores[s]):.3f}, chance {np.median(values_of(groups[s], 'irs_chance')):.3f}"
+            for s in (LARGEST, rival)
         )
-        verdicts.append(Verdict.HELD if (top == LARGEST) is wanted else Verdict.FAILED)
-    why = "By the medians of IRS over seeds, as published; chance levels stand in the table."
+        parts.append(f"{DATASET_NAMES[dataset]}: {'; '.join(listed)}")
     return Claim(
-        text, "best median on dSprites, not on SmallNORB", "; ".join(parts) or "not run", all_of(verdicts), why
+        f"(20, 20, 10) has the best median IRS on dSprites and not on SmallNORB ({name}).",
+        "best median on dSprites, not on SmallNORB",
+        "; ".join(parts) or "not run",
+        all_of(verdicts),
+        "Holds by the medians over seeds, as published, beside the best other choice; fails where they are the "
+        "other way round and the 95 % interval of the difference of means agrees.",
     )
 
 

@@ -14,7 +14,6 @@ from drkm.experiments._sweep import (
     FAMILY_NAMES,
     METRIC_NAMES,
     Row,
-    Sizes,
     chosen,
     drkm_runs,
     paper_runs,
@@ -70,7 +69,7 @@ def section(results: Results, scale: str) -> Section:
         text,
         tables=[score_table("layers", "Mean ± standard deviation", rows, ("dataset", "family", "layers", "n"))],
         figures=[_figure(chosen(rows, dataset=d), d) for d in sizes.datasets if chosen(rows, dataset=d)],
-        claims=[claim for family in FAMILIES for claim in claims(chosen(rows, family=family), family, sizes)],
+        claims=[claim for family in FAMILIES for claim in claims(chosen(rows, family=family), family)],
         settings={"N": list(sizes.points), "γ": list(sizes.gammas), "seeds": sizes.seeds},
     )
 
@@ -101,7 +100,7 @@ def by_points(rows: Sequence[Row]) -> dict[int, list[Row]]:
     return {n: chosen(rows, n=n) for n in sorted({row["n"] for row in rows})}
 
 
-def claims(rows: Sequence[Row], family: str, sizes: Sizes) -> list[Claim]:
+def claims(rows: Sequence[Row], family: str) -> list[Claim]:
     """Return the paper's statements about the number of layers, judged on one family."""
     name = FAMILY_NAMES[family]
     return [

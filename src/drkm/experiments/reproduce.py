@@ -6,9 +6,10 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from drkm.datasets import DatasetError
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import save_figure, save_table
-from drkm.experiments.configuration import SCALES, Configuration
+from drkm.experiments.configuration import SCALES, Configuration, Results
 from drkm.experiments.lease import LEASE_SECONDS
 from drkm.experiments.runner import check_jobs, sweep
 from drkm.experiments.section import Section
@@ -58,12 +59,10 @@ def reproduce(
     jobs = check_jobs(jobs)
     runs = configurations_of(names, scale)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
-    for run in chosen:
-        # Data that are absent are said before anything is written.
-        identify(run)
-    folder = Path(out)
+    folder, path = Path(out), store_path(out, store)
+    chosen = computable(chosen, path)
     paths: list[Path] = []
-    with Store(store_path(out, store)) as opened:
+    with Store(path) as opened:
         sweep(
             chosen,
             opened,
@@ -105,6 +104,31 @@ def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) 
     """Whether a run is to be computed, by the name of its task or of its family of models."""
     names = {run.task, run.parameters.get("family")}
     return (not only or bool(names & set(only))) and not names & set(skip)
+
+
+def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration]:
+    """Return the runs whose data are on this machine, before anything is written.
+
+    Results of others may be in the store, from the machine that has their data; if not, one sentence says how to get
+    them.
+    """
+    here, absent = [], {}
+    for run in runs:
+        try:
+            identify(run)
+        except DatasetError as error:
+            absent[run] = error
+        else:
+            here.append(run)
+    if absent:
+        known = Results()
+        if store.is_file():
+            with Store(store, readonly=True) as opened:
+                known = opened.results(absent)
+        for run, sentence in absent.items():
+            if run not in known:
+                raise sentence
+    return here
 
 
 def write_section(section: Section, folder: Path) -> list[Path]:

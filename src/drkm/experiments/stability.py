@@ -11,7 +11,7 @@ from drkm.experiments._sweep import BETA, DATASET_NAMES, GAMMA, TWO_LAYERS, Row,
 from drkm.experiments._verdicts import mean_and_spread, on_most_datasets
 from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Table
-from drkm.plotting import GREEN
+from drkm.plotting import GREEN, GREY
 
 TITLE = "Stability of components"
 #: unseen images on which fits are compared
@@ -22,7 +22,7 @@ COLOURS = {
     OURS: FAMILY_COLOURS["drkm"],
     SHALLOW: GREEN,
     RIVAL: FAMILY_COLOURS["beta-vae"],
-    "chance": "#9A9A9A",
+    "chance": GREY,
 }
 
 

@@ -195,9 +195,9 @@ class Store:
 
     def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """Return those of the runs that are neither done nor failed."""
-        wanted = {identify(configuration).key: configuration for configuration in configurations}
-        states = self.states(wanted)
-        return [run for key, run in wanted.items() if states.get(key) not in ("done", "failed")]
+        keys = {configuration: self._known_key(configuration) for configuration in configurations}
+        states = self.states(key for key in keys.values() if key is not None)
+        return [run for run, key in keys.items() if key is None or states.get(key) not in ("done", "failed")]
 
     def failures(self, configurations: Iterable[Configuration] | None = None) -> list[Failure]:
         """Return the runs that failed, the latest first: all, or those of some configurations."""

@@ -19,7 +19,7 @@ def read_csv(file: Path, columns: Columns) -> Table:
         lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
     if not lines:
         raise Refused("has no rows")
-    named = _is_header(lines[0])
+    named = _has_header(lines, columns)
     header = [name.strip() for name in lines[0]] if named else [str(index) for index in range(len(lines[0]))]
     rows = lines[1:] if named else lines
     if not rows:
@@ -28,8 +28,9 @@ def read_csv(file: Path, columns: Columns) -> Table:
         if len(row) != len(header):
             raise Refused(f"has {len(row)} entries in row {number} and {len(header)} in the first line")
     used, names = columns.choose(header)
-    every = len(used) == len(header)
-    values = _numbers(rows if every else [[row[index] for index in used] for row in rows], [header[i] for i in used])
+    as_they_are = used == list(range(len(header)))
+    chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
+    values = _numbers(chosen, [header[index] for index in used])
     return Table(
         values,
         tuple(header[index] for index in used) if named else None,
@@ -42,10 +43,20 @@ def _delimiter(line: str) -> str:
     return max(",;\t", key=line.count)
 
 
-def _is_header(line: Sequence[str]) -> bool:
-    """Whether a first line is names: not all numbers, or the numbers that data frames give to unnamed columns."""
-    counted = [str(index) for index in range(len(line))]
-    return not all(map(_is_number, line)) or (len(line) > 1 and list(line) == counted)
+def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
+    """Whether the first line is names: those asked for, text, or the numbers that data frames give to columns."""
+    first = [name.strip() for name in lines[0]]
+    if columns.header is not None:
+        return columns.header
+    if columns.only is not None and set(columns.only) <= set(first):
+        return True
+    if all(map(_is_number, first)):
+        return len(first) > 1 and first == [str(index) for index in range(len(first))]
+    alike = len(lines) > 1 and [*map(_is_number, first)] == [*map(_is_number, lines[1])]
+    # Text beside numbers in both lines: a column of names and years above, or a sample with its name.
+    if alike and any(map(_is_number, first)) and first[0] != "":
+        raise Refused("has a first line that may be names or a sample: say which with --header or --no-header")
+    return True
 
 
 def _is_number(entry: str) -> bool:

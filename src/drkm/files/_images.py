@@ -44,38 +44,53 @@ def pillow() -> Any:
 
 def read_images(path: Path, rule: Pictures) -> Table:
     """Return the pictures of a folder in the order of their names, or a single one, with values from 0 to 255."""
-    Image = pillow()
-    files = [path]
-    if path.is_dir():
-        files = sorted(
-            file
-            for file in path.iterdir()
-            if file.suffix.lower() in SUFFIXES and file.is_file() and not file.name.startswith(".")
-        )
+    files = _files(path)
+    images = [_read(path, file, rule) for file in files]
+    _check_sizes(path, files, images, rule)
+    stack = np.stack(_of_one_kind(path, files, images, rule))
+    names = tuple(file.name for file in files)
+    return Table(stack.reshape(len(stack), -1), None, names, "file", stack.shape[1:], pictures=True)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = [file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")]
     if not files:
         raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}")
-    images = []
-    for file in files:
-        try:
-            with Image.open(file) as image:
-                image.load()
-                images.append(_pixels(image, rule))
-        except Exception as error:  # Pillow raises what its decoders raise
-            if isinstance(error, MemoryError):
-                raise
-            raise Refused(_named(path, file, "cannot be read as an image")) from None
-    _check_sizes(path, files, images, rule)
-    colour = any(image.ndim == 3 for image in images) or (rule.shape is not None and len(rule.shape) == 3)
-    if colour:
-        if rule.shape is not None and len(rule.shape) == 2:
-            odd = next(file for file, image in zip(files, images, strict=True) if image.ndim == 3)
-            raise Refused(_named(path, odd, "is in colour, the model was trained on grey images (or with --grey)"))
-        images = [image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2) for image in images]
-    stack = np.stack(images)
-    return Table(stack.reshape(len(stack), -1), None, tuple(file.name for file in files), "file", stack.shape[1:], True)
+    return sorted(files)
+
+
+def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
+    Image = pillow()
+    try:
+        with Image.open(file) as image:
+            return _pixels(image, rule)
+    except MemoryError:
+        raise
+    except Exception:
+        # Pillow lets through whatever its decoders raise.
+        raise Refused(_named(path, file, "cannot be read as an image")) from None
+
+
+def _of_one_kind(
+    path: Path, files: Sequence[Path], images: Sequence[np.ndarray], rule: Pictures
+) -> Sequence[np.ndarray]:
+    """Return all pictures in colour if one of them, or the model, is."""
+    coloured = [file for file, image in zip(files, images, strict=True) if image.ndim == 3]
+    if coloured and rule.shape is not None and len(rule.shape) == 2:
+        told = "is in colour, the model takes grey pictures (colours are left out, if fitted with --grey)"
+        raise Refused(_named(path, coloured[0], told))
+    if not coloured and (rule.shape is None or len(rule.shape) == 2):
+        return images
+    return [image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2) for image in images]
 
 
 def _pixels(image: Any, rule: Pictures) -> np.ndarray:
+    from PIL import ImageOps
+
+    # Cameras store how they were held beside the pixels instead of turning them.
+    image = ImageOps.exif_transpose(image)
     deep = image.mode.startswith("I") or image.mode == "F"
     is_grey = deep or image.mode in ("1", "L", "LA")
     if not deep:

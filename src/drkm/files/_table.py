@@ -48,12 +48,14 @@ class Columns:
     drop : columns to leave out
     only : the columns to use, in this order, where they are known; all others are left out
     strict : whether `id` and `drop` must be there
+    header : whether the first line of a csv file is names; None looks at it
     """
 
     id: str | None = None
     drop: Sequence[str] = ()
     only: Sequence[str] | None = None
     strict: bool = True
+    header: bool | None = None
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
         """Return the positions of the columns to use, and that of the rows' names."""

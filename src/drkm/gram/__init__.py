@@ -8,6 +8,7 @@ from drkm.gram.cross import Cross
 from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
 from drkm.gram.fourier import Fourier
+from drkm.gram.fused import Fused
 from drkm.gram.memory import NotEnoughMemory
 from drkm.gram.nystroem import Nystroem
 from drkm.gram.sharded import Sharded
@@ -25,6 +26,7 @@ __all__ = [
     "FeatureGram",
     "Fourier",
     "FourierGram",
+    "Fused",
     "Gram",
     "MovingGram",
     "NotEnoughMemory",
@@ -45,6 +47,7 @@ __all__ = [
 NAMES: dict[str, type[Strategy]] = {
     "dense": Dense,
     "tiled": Tiled,
+    "fused": Fused,
     "nystroem": Nystroem,
     "fourier": Fourier,
     "sharded": Sharded,

@@ -28,6 +28,10 @@ class Cross:
         self._origin: Tensor | None = None
         self._samples: Tensor | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # What can be computed again does not travel with a model.
+        return {**vars(self), "_origin": None, "_samples": None}
+
     def __call__(self, new: Tensor) -> Tensor:
         """Return the features or kernel values, one row a new point."""
         with torch.no_grad():

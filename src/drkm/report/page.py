@@ -61,15 +61,31 @@ def _header(report: Report, shown: list[Chapter]) -> Markup:
     return element(
         "header",
         element("h1", TITLE),
-        element("p", lead, element("strong", report.scale), f". Made {report.made} by drkm {report.version}."),
+        element(
+            "p",
+            lead,
+            element("strong", report.scale),
+            ". Made ",
+            element("time", report.made, class_="whole"),
+            f" by drkm {report.version}.",
+        ),
         element("ul", tiles, class_="tiles", aria_label="Verdicts"),
         element(
             "p",
             "A verdict is about this scale, and says beside itself how it was reached. Cannot tell means that runs are "
             "missing, or that what was measured does not decide.",
+            _of_unfinished(shown),
             class_="note",
         ),
     )
+
+
+def _of_unfinished(shown: list[Chapter]) -> str | None:
+    unfinished = [chapter for chapter in shown if chapter.finished < chapter.expected]
+    count = verdicts(unfinished)[Verdict.UNDECIDED]
+    if not count:
+        return None
+    return f" {count} of these are in {_number(len(unfinished), 'experiment')} of which runs are missing."
 
 
 def _number(count: int, noun: str) -> str:

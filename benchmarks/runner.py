@@ -1,0 +1,110 @@
+"""What runner and store cost: trivial runs, reopening, and the overhead on runs of a fifth of a second.
+
+python -m benchmarks runner
+
+Beside the time on the clock stands the processor time of the runner's own process, which other work on the machine
+does not change.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from drkm.experiments.configuration import Configuration
+from drkm.experiments.runner import sweep
+from drkm.experiments.store import Store
+from drkm.experiments.tasks import perform
+
+TRIVIAL = 10_000
+RUNS, SECONDS = 200, 0.2
+#: parts in which a plain loop and a sweep take turns, so that both see the same machine
+TURNS = 10
+
+
+def cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds that something takes: on the clock, and of this process's processor time."""
+    clock, processor = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - clock, time.process_time() - processor
+
+
+def probes(count: int, rounds: int) -> list[Configuration]:
+    return [Configuration("probe", {"rounds": rounds}, seed) for seed in range(count)]
+
+
+def row(what: str, took: tuple[float, float], remark: str) -> None:
+    print(f"| {what} | {took[0]:.2f} s | {took[1]:.2f} s | {remark} |", flush=True)
+
+
+def trivial(folder: Path) -> None:
+    """Print the time of many runs that do nothing, and of what one does with a store that holds them."""
+    runs = probes(TRIVIAL, 0)
+    for jobs, where in ((1, "this process"), (2, "2 processes")):
+        with Store(folder / f"trivial-{jobs}.sqlite") as store:
+            took = cost(lambda jobs=jobs, store=store: sweep(runs, store, jobs=jobs, progress=False))
+        row(f"{TRIVIAL:,} trivial runs, {where}", took, f"{1e3 * took[1] / TRIVIAL:.2f} ms a run")
+    path = folder / "trivial-1.sqlite"
+
+    def reopen() -> None:
+        with Store(path) as store:
+            assert store.counts()[0].done == TRIVIAL
+
+    def again() -> None:
+        with Store(path) as store:
+            assert sweep(runs, store, progress=False).computed == 0
+
+    def read() -> None:
+        with Store(path, readonly=True) as store:
+            assert len(store.results(runs)) == TRIVIAL
+
+    row("reopen it and count", cost(reopen), f"{path.stat().st_size / 1e6:.1f} MB")
+    row("sweep again: nothing is missing", cost(again), "")
+    row("read all results", cost(read), "")
+
+
+def overhead(folder: Path, rounds: int) -> None:
+    """Print what a sweep takes beyond the same runs in a plain loop."""
+    runs, step = probes(RUNS, rounds), RUNS // TURNS
+    plain, swept = [0.0, 0.0], [0.0, 0.0]
+    with Store(folder / "overhead.sqlite") as store:
+        for start in range(0, RUNS, step):
+            part = runs[start : start + step]
+            for total, work in (
+                (plain, lambda part=part: [perform(run) for run in part]),
+                (swept, lambda part=part: sweep(part, store, progress=False)),
+            ):
+                took = cost(work)
+                total[0], total[1] = total[0] + took[0], total[1] + took[1]
+    row(f"{RUNS} runs of {plain[1] / RUNS:.2f} s, plain loop", (plain[0], plain[1]), "")
+    row(f"the same in {TURNS} sweeps, this process", (swept[0], swept[1]), f"{100 * (swept[1] / plain[1] - 1):+.2f} %")
+
+
+def processes(folder: Path, rounds: int, jobs: int) -> None:
+    """Print what the runner of worker processes spends, beside the computing time that the store has recorded."""
+    with Store(folder / "processes.sqlite") as store:
+        took = cost(lambda: sweep(probes(RUNS, rounds), store, jobs=jobs, progress=False))
+        computing = store.counts()[0].seconds
+    idle = 100 * (1 - computing / jobs / took[0])
+    remark = f"runner {100 * took[1] / computing:.2f} %, workers idle or starting {idle:.1f} %"
+    row(f"{RUNS} such runs, {jobs} processes", took, remark)
+
+
+def main() -> None:
+    import torch  # noqa: F401 - every real task needs it; its import is not the runner's
+
+    rounds = 100
+    _, processor = cost(lambda: perform(Configuration("probe", {"rounds": 10 * rounds})))
+    rounds = round(10 * rounds * SECONDS / processor)
+    print("| | clock | processor | |")
+    print("|---|---:|---:|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        trivial(Path(folder))
+        overhead(Path(folder), rounds)
+        processes(Path(folder), rounds, 2)
+
+
+if __name__ == "__main__":
+    main()

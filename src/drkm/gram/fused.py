@@ -1,0 +1,282 @@
+"""The strategy for NVIDIA GPUs: K_1 stored once, everything of the deep layers in one pass of a Triton kernel.
+
+Kernel values, KA, the row sums of W = f'(e) ∘ AAᵀ and its product with the points come from one sweep over all pairs,
+of which nothing is stored (`drkm.gram._triton` has the kernels). Kernels that are not isotropic, and layers with more
+components than a thread's registers hold, are swept in torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import math
+import os
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.gram import memory
+from drkm.gram.base import Gram, MovingGram, Strategy, Sums
+from drkm.gram.cost import Cost, Workload
+from drkm.gram.dense import Dense, StoredGram
+from drkm.gram.sweep import BLOCK_ENTRIES, SweptGram
+from drkm.gram.tiled import Tiled
+from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
+
+log = logging.getLogger("drkm.gram")
+
+#: registers that the numbers of a thread's rows may take, and the most rows of a thread
+REGISTERS, MOST_ROWS = 176, 2
+#: warps of a program, and samples whose numbers are asked for before the first is used
+WARPS, UNROLL = 4, 4
+#: a sum over all samples is cut into chunks of at least this many, and into no more than this many chunks
+CHUNK, MOST_CHUNKS = 128, 32
+#: columns of a block that one pass over K takes
+COLUMNS = 16
+#: tiles of a stored matrix, and in how many chunks its rows are summed
+TILE_ROWS, TILE_COLUMNS, STORED_CHUNKS = 64, 64, 8
+#: the oldest GPUs with the tensor cores that the product with a stored matrix uses
+LEAST_CAPABILITY = (8, 0)
+#: share of the memory there is that a fit with a stored K_1 may take
+SHARE = 0.8
+
+
+class Profile(NamedTuple):
+    """How the Triton kernels know an isotropic kernel.
+
+    With points multiplied by `stretch`/σ its exponentials are powers of 2.
+    """
+
+    name: str
+    stretch: float
+
+
+LOG2E = math.log2(math.e)
+
+
+def profile_of(kernel: Kernel) -> Profile | None:
+    """Return the profile of a kernel, or None for one that has no fused sweep."""
+    match kernel:
+        case RBF():
+            return Profile("rbf", math.sqrt(0.5 * LOG2E))
+        case Laplacian():
+            return Profile("laplacian", LOG2E)
+        case Matern(nu=1.5):
+            return Profile("matern32", math.sqrt(3) * LOG2E)
+        case Matern(nu=2.5):
+            return Profile("matern52", math.sqrt(5) * LOG2E)
+    return None
+
+
+class FusedGram(MovingGram):
+    """Gram matrix of an isotropic kernel at the rows of `points`, recomputed in one fused sweep at every product."""
+
+    def __init__(self, kernel: Isotropic, points: Tensor):
+        profile = profile_of(kernel)
+        assert profile is not None
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+        self._profile = profile
+        self._scale = profile.stretch * math.sqrt(kernel.pull_scale)
+        # Only differences matter, and small numbers lose fewer digits when they are scaled.
+        self._scaled = (points - points.mean(dim=0)) * self._scale
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        s = self._scaled.shape[1]
+        parts = []
+        for block in A.split(COLUMNS, dim=1):
+            rows = rows_per_thread(2 * s + block.shape[1], A.dtype)
+            if not rows:
+                return self._swept().matmul(A)
+            parts.append(self._sweep("sweep_product", rows, block.shape[1], block.shape[1], block))
+        return torch.cat(parts).T.contiguous()
+
+    def diagonal(self) -> Tensor:
+        """Return ones: f(0) = 1."""
+        return self.kernel.diagonal(self.points)
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        return self._swept().rows(index)
+
+    def sums(self, A: Tensor) -> Sums:
+        """Return KA and the pull on the points."""
+        s, t = self._scaled.shape[1], A.shape[1]
+        rows = rows_per_thread(3 * s + 2 * t, A.dtype)
+        if not rows:
+            return self._swept().sums(A)
+        found = self._sweep("sweep_sums", rows, t, s + t + 1, A)
+        product, pull, total = found[:t], found[t:-1], found[-1]
+        return Sums(product.T.contiguous(), self._unscaled(pull), total * self.kernel.pull_scale)
+
+    def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the derivatives of KA and of the pull along (dU, dA)."""
+        s, t = self._scaled.shape[1], A.shape[1]
+        rows = rows_per_thread(5 * s + 3 * t, A.dtype)
+        if not rows:
+            return self._swept().tangent(A, dU, dA)
+        exponent = -1.0 / self._profile.stretch**2
+        found = self._sweep("sweep_tangent", rows, t, s + t, A, dU * self._scale, dA, EXPONENT=exponent)
+        return found[:t].T.contiguous(), self._unscaled(found[t:])
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ².
+
+        K depends on U/σ alone, so that widening the kernel is shrinking the points: -⟨U, pull⟩.
+        """
+        return -float((self.points.double() * self.sums(A).pull.double()).sum())
+
+    def _sweep(self, name: str, rows: int, t: int, width: int, *blocks: Tensor, **constants: float) -> Tensor:
+        """Run a kernel over all pairs and return its `width` sums, one row each."""
+        from drkm.gram import _triton
+
+        samples = torch.cat([self._scaled, *blocks], dim=1)
+        block = rows * 32 * WARPS
+        chunk = max(CHUNK, -(-self.n // MOST_CHUNKS))
+        chunks = -(-self.n // chunk)
+        out = samples.new_empty(chunks, width, self.n)
+        getattr(_triton, name)[-(-self.n // block), chunks](
+            *(samples.T.contiguous(), samples, out, self.n, chunk),
+            S=self._scaled.shape[1],
+            T=t,
+            PROFILE=self._profile.name,
+            BLOCK=block,
+            UNROLL=UNROLL,
+            num_warps=WARPS,
+            **constants,
+        )
+        return out.sum(dim=0)
+
+    def _unscaled(self, pull: Tensor) -> Tensor:
+        """Return sums of weights times scaled differences as the pull, one row a sample."""
+        return pull.T * (self.kernel.pull_scale / self._scale)
+
+    def _swept(self) -> SweptGram:
+        return SweptGram(self.kernel, self.points)
+
+
+class FusedStoredGram(StoredGram):
+    """A Gram matrix held in memory by `form`, whose products with a few columns run at the speed of the memory."""
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        t = A.shape[1]
+        if t > COLUMNS or self.K.dtype != torch.float32:
+            return self.K @ A
+        from drkm.gram import _triton
+
+        stride = self.K.stride(0)
+        block = A.new_zeros(stride, COLUMNS)
+        block[: self.n, :t] = A
+        chunk = -(-stride // (STORED_CHUNKS * TILE_COLUMNS)) * TILE_COLUMNS
+        chunks = -(-stride // chunk)
+        out = A.new_empty(chunks, self.n, COLUMNS)
+        _triton.stored_product[-(-self.n // TILE_ROWS), chunks](
+            *(self.K, stride, block, out, self.n, chunk),
+            WIDTH=COLUMNS,
+            ROWS=TILE_ROWS,
+            COLUMNS=TILE_COLUMNS,
+            num_warps=4,
+            num_stages=3,
+        )
+        return out.sum(dim=0)[:, :t]
+
+
+class Fused(Dense):
+    """Store K_1 where it fits, else tile it; sweep the deep layers in Triton.
+
+    Without a GPU or without Triton it is `Tiled`, with one line in the log.
+
+    Parameters
+    ----------
+    first : Strategy, optional
+        How the first layer is formed when it is not to be stored.
+    """
+
+    name = "fused"
+
+    def __init__(self, first: Strategy | None = None) -> None:
+        self.first = first
+        self.reads_tiles = first is not None and first.reads_tiles
+
+    def serves(self, work: Workload) -> bool:
+        """Whether there are a GPU and Triton."""
+        return not why_not(work.device)
+
+    def settle(self, work: Workload) -> Strategy:
+        """Return itself if K_1 fits into memory, else with a tiled first layer; without a GPU or Triton `Tiled`."""
+        reason = why_not(work.device)
+        if reason:
+            log.warning("gram: fused %s, tiled is used instead", reason)
+            return Tiled().settle(work)
+        if self.first is None and self.cost(work).bytes - work.resident > SHARE * memory.available(work.device):
+            return Fused(Tiled().settle(work))
+        return self
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: that of its first layer, and the sums of every chunk of a sweep."""
+        first = super().cost(work) if self.first is None else self.first.cost(work)
+        return first.plus(bytes=MOST_CHUNKS * work.n * (work.components + 1) * work.item)
+
+    def describe(self) -> str:
+        """Return the name, with how K_1 is kept."""
+        return f"fused, K_1 {'stored' if self.first is None else self.first.describe()}"
+
+    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+        """Return the operator of the samples: the stored Gram matrix unless told otherwise."""
+        if self.first is not None:
+            return self.first.fixed(kernel, points)
+        if not isinstance(kernel, Pairwise):
+            return super().fixed(kernel, points)
+        K = form(kernel, points)
+        return StoredGram(K) if why_not(points.device) else FusedStoredGram(K)
+
+    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
+        """Return the operator of a deep layer."""
+        if isinstance(kernel, Isotropic) and profile_of(kernel) and not why_not(points.device):
+            return FusedGram(kernel, points)
+        return super().moving(kernel, points)
+
+
+def why_not(device: torch.device) -> str:
+    """Return why Triton cannot be used on a device, or an empty string."""
+    if importlib.util.find_spec("triton") is None:
+        return "needs Triton, which is not installed"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return ""
+    if device.type != "cuda" or torch.version.hip:
+        return f"needs a CUDA device, got {device}"
+    capability = torch.cuda.get_device_capability(device)
+    if capability < LEAST_CAPABILITY:
+        return "needs a GPU of compute capability {}.{}, got {}.{}".format(*LEAST_CAPABILITY, *capability)
+    return ""
+
+
+def form(kernel: Pairwise, points: Tensor) -> Tensor:
+    """Return the Gram matrix, formed in place block by block: no second matrix of its size is ever there.
+
+    Its rows lie in memory padded with zeros to whole tiles.
+    """
+    n = len(points)
+    left, right = kernel.factors(points - points.mean(dim=0) if kernel.is_isotropic else points)
+    right = right.T
+    padded = points.new_empty(n, -(-n // TILE_COLUMNS) * TILE_COLUMNS)
+    padded[:, n:] = 0
+    K = padded[:, :n]
+    height = max(16, BLOCK_ENTRIES["cuda" if points.is_cuda else "cpu"] // n)
+    for begin in range(0, n, height):
+        block = K[begin : begin + height]
+        torch.mm(left[begin : begin + height], right, out=block)
+        values = kernel.values(block)
+        if values.data_ptr() != block.data_ptr():
+            block.copy_(values)
+    return K
+
+
+def rows_per_thread(numbers: int, dtype: torch.dtype) -> int:
+    """Return how many rows a thread can own when each takes that many numbers; 0 if not even one fits."""
+    rows = REGISTERS // (numbers * (dtype.itemsize // 4))
+    return min(MOST_ROWS, 1 << (rows.bit_length() - 1)) if rows else 0
