@@ -26,6 +26,8 @@ def main() -> None:
         refit,
         runner,
         scaling,
+        sharded,
+        sharded_model,
         solvers,
         tiled,
         warmup,
@@ -47,6 +49,8 @@ def main() -> None:
         "tiled": tiled.main,
         "encoding": encoding.main,
         "scaling": scaling.main,
+        "sharded": sharded.main,
+        "sharded_model": sharded_model.main,
     }
     words = sys.argv[1:]
     first_option = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))

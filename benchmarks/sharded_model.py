@@ -1,12 +1,15 @@
 """The cost model of sharded fits: what an iteration exchanges, and how long it takes on P processes.
 
-python -m benchmarks.sharded_model                                    the cells of docs/scaling-sharded.md
-python -m benchmarks.sharded_model --n 1e8 --processes 64 --gradient 0.05
+python -m benchmarks.sharded_model                       10⁶ to 10⁸ samples on 1 to 64 GPUs, at the rates of an H200
+python -m benchmarks.sharded_model --gradient 0.1        the same from a gradient measured on one GPU (n = 1,000,000)
+python -m benchmarks.sharded_model --n 5e4 --processes 2 --m 1000 --features 1000 --dtype float64    the bytes of a fit
 
 An iteration of L-BFGS takes one gradient of n/P samples in each process, and exchanges a few blocks whose size does not
 depend on n: ΦᵀA of every layer, S×S matrices, the inner products of the stored pairs. With all-reduce every process
-sends and receives 2(P-1)/P times each block. The time of a gradient is given as measured on one device (`--gradient`,
-in seconds, for `--measured` samples) and taken as proportional to the samples.
+sends and receives 2(P-1)/P times each block.
+
+The time of a gradient is proportional to the samples: measured (`--gradient` seconds for `--measured` samples), or else
+what the operations and the bytes of `Strategy.cost` take at the rates of the device, which nothing can be faster than.
 """
 
 from __future__ import annotations
@@ -14,84 +17,92 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+import torch
+
+from drkm.gram import Fourier, Nystroem, Workload
+from drkm.kernels import RBF
+
 #: pairs that L-BFGS keeps
 MEMORY = 10
 #: exchanges of an iteration with one trial of the line search: gradient 3, retraction 1, multipliers and norms 2,
 #: two loops 2, projection 1, slope and norms 2, new pair 2, clock and stop 2
 EXCHANGES = 15
 #: gradients an iteration: a few line searches need a second trial
-TRIALS = 1.07
+TRIALS = 1.1
 
 
 @dataclass
 class Model:
-    """A fit of n samples with s components, m landmarks and F Fourier features a deep layer, on P processes."""
+    """A fit of n samples on P processes."""
 
     n: float
     processes: int
-    m: int = 2000
-    features: int = 2000
-    sizes: tuple[int, ...] = (10, 5)
-    item: int = 4
-
-    @property
-    def block_bytes(self) -> float:
-        """ΦᵀA of all layers: the first in the precision of the fit, the deep ones, which are summed in float64."""
-        return self.item * self.m * self.sizes[0] + 8 * self.features * sum(self.sizes[1:])
-
-    @property
-    def small_bytes(self) -> float:
-        """S×S matrices (retraction, multipliers, projection), products of pairs, and numbers, in float64."""
-        S = sum(self.sizes)
-        return 8 * (3 * S**2 + MEMORY * (MEMORY + 1) + MEMORY + 1 + 10)
+    options: argparse.Namespace
 
     @property
     def bytes(self) -> float:
-        """What a process contributes to the exchanges of an iteration."""
-        return TRIALS * self.block_bytes + self.small_bytes
+        """What a process contributes to the exchanges of an iteration.
+
+        Sums over samples are exchanged in float64: ΦᵀA of every layer, three S×S matrices (retraction, multipliers,
+        projection), the products of pairs, and single numbers.
+        """
+        asked, S = self.options, sum(self.options.sizes)
+        blocks = asked.m * asked.sizes[0] + asked.features * sum(asked.sizes[1:])
+        small = 3 * S**2 + MEMORY * (MEMORY + 1) + MEMORY + 1 + 10
+        return 8 * (TRIALS * blocks + small)
+
+    def cost(self):
+        """What one process needs for its own samples."""
+        asked = self.options
+        kernels = (RBF(1.0),) * len(asked.sizes)
+        rows = -(-int(self.n) // self.processes)
+        work = Workload(rows, asked.d, tuple(asked.sizes), kernels, getattr(torch, asked.dtype))
+        return Nystroem(asked.m, deep=Fourier(asked.features)).cost(work)
 
     @property
-    def feature_bytes(self) -> float:
-        """What a process keeps of the first layer."""
-        return self.n / self.processes * self.m * self.item
+    def computing(self) -> float:
+        """Seconds of an iteration without exchanges."""
+        asked, cost = self.options, self.cost()
+        if asked.gradient is not None:
+            return TRIALS * asked.gradient * self.n / self.processes / asked.measured
+        return TRIALS * max(cost.flops / asked.flops, cost.traffic / asked.memory)
 
-    def seconds(self, gradient: float, latency: float, bandwidth: float) -> tuple[float, float]:
-        """Return the time of an iteration for computing and for exchanging.
-
-        `gradient` is the time for one sample on one process.
-        """
-        wire = 2 * (self.processes - 1) / self.processes * self.bytes / bandwidth
-        exchanging = EXCHANGES * latency + wire if self.processes > 1 else 0.0
-        return TRIALS * gradient * self.n / self.processes, exchanging
+    @property
+    def exchanging(self) -> float:
+        """Seconds that an iteration exchanges."""
+        if self.processes == 1:
+            return 0.0
+        wire = 2 * (self.processes - 1) / self.processes * self.bytes
+        return EXCHANGES * self.options.latency + wire / self.options.bandwidth
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What an iteration of a sharded fit exchanges and takes.")
     parser.add_argument("--n", type=float, nargs="+", default=[1e6, 1e7, 1e8])
+    parser.add_argument("--d", type=int, default=4096)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--m", type=int, default=2000)
-    parser.add_argument("--features", type=int, default=2000)
+    parser.add_argument("--m", type=int, default=2000, help="landmarks")
+    parser.add_argument("--features", type=int, default=2000, help="Fourier features a deep layer")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 5])
-    parser.add_argument("--item", type=int, default=4, help="bytes of a number: 4 on a GPU, 8 on a CPU")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     parser.add_argument("--gradient", type=float, default=None, help="measured seconds of a gradient on one device")
     parser.add_argument("--measured", type=float, default=1e6, help="number of samples it was measured with")
-    parser.add_argument("--latency", type=float, default=1e-4, help="seconds of a small all-reduce")
-    parser.add_argument("--bandwidth", type=float, default=2.5e10, help="bytes a second of one process to the next")
+    parser.add_argument("--flops", type=float, default=6.7e13, help="operations a second")
+    parser.add_argument("--memory", type=float, default=4.8e12, help="bytes a second from memory")
+    parser.add_argument("--latency", type=float, default=1e-4, help="seconds of a small exchange")
+    parser.add_argument("--bandwidth", type=float, default=2.5e10, help="bytes a second from a process to the next")
     parser.add_argument("--iterations", type=int, default=300)
-    options = parser.parse_args()
-    heads = ["n", "processes", "features kept, GB a process", "exchanged, kB an iteration"]
-    if options.gradient is not None:
-        heads += ["computing, ms an iteration", "exchanging, ms", f"{options.iterations} iterations, s"]
+    asked = parser.parse_args()
+    heads = ["n", "processes", "memory, GB a process", "exchanged, kB an iteration", "computing, ms an iteration"]
+    heads += ["exchanging, ms", f"{asked.iterations} iterations, s", "before them, s"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
-    for n in options.n:
-        for processes in options.processes:
-            model = Model(n, processes, options.m, options.features, tuple(options.sizes), options.item)
-            cells = [f"{n:.0e}", str(processes), f"{model.feature_bytes / 1e9:.2f}", f"{model.bytes / 1e3:.0f}"]
-            if options.gradient is not None:
-                per_sample = options.gradient / options.measured
-                computing, exchanging = model.seconds(per_sample, options.latency, options.bandwidth)
-                total = options.iterations * (computing + exchanging)
-                cells += [f"{1e3 * computing:.1f}", f"{1e3 * exchanging:.2f}", f"{total:.1f}"]
+    for n in asked.n:
+        for processes in asked.processes:
+            model = Model(n, processes, asked)
+            cost, computing, exchanging = model.cost(), model.computing, model.exchanging
+            cells = [f"{n:.0e}", f"{processes}", f"{cost.bytes / 1e9:.1f}", f"{model.bytes / 1e3:.0f}"]
+            cells += [f"{1e3 * computing:.1f}", f"{1e3 * exchanging:.2f}"]
+            cells += [f"{asked.iterations * (computing + exchanging):.1f}", f"{cost.setup / asked.flops:.1f}"]
             print(f"| {' | '.join(cells)} |")
 
 

@@ -77,6 +77,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
         recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
         one Triton pass. "auto" takes the fastest that fits and says so in the log and in `summary()`.
+        "nystroem" and "fourier" replace kernels by explicit features, and "sharded" shares the samples out over the
+        processes of `torch.distributed`, of which each passes its own rows to `fit` (docs/scaling-sharded.md).
         A fit that does not fit into memory raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
     device : str or torch.device, default="auto"
         "auto" is the device of a torch tensor, else a GPU for 2,000 samples and more where there is one, else the CPU.

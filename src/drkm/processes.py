@@ -73,7 +73,7 @@ class ProcessShards:
     def of_first(self, own: Tensor) -> Tensor:
         """Return what the first process has."""
         sent = self._copy(own)
-        self._exchange(dist.broadcast, sent, group_src=0)
+        self._exchange(dist.broadcast, sent, src=dist.get_process_group_ranks(self._group)[0])
         return sent.to(own.device)
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:

@@ -128,9 +128,21 @@ def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
     n = samples(len(A))
     if n <= most:
         return gather(A[:])
+    return rows_at(A, _evenly(n, most).to(A.device))
+
+
+def spread_here(A: Tensor | Rows, most: int) -> Tensor:
+    """Return those of the rows of `spread_rows` that are at hand."""
+    n = samples(len(A))
+    if n <= most:
+        return A[:]
+    index = _evenly(n, most).to(A.device) - offset()
+    return A[index[(index >= 0) & (index < len(A))]]
+
+
+def _evenly(n: int, most: int) -> Tensor:
     # In float64: float32 cannot count beyond 2²⁴.
-    index = torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
-    return rows_at(A, index.to(A.device))
+    return torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
 
 
 def of_first(own: Tensor) -> Tensor:

@@ -70,6 +70,7 @@ class TestSums:
         expected = reduction.spread_rows(A, most)
         for found in in_shards(COUNTS, lambda A: reduction.spread_rows(A, most), A):
             assert torch.equal(found, expected)
+        assert torch.equal(together(in_shards(COUNTS, lambda A: reduction.spread_here(A, most), A)), expected)
 
     @pytest.mark.parametrize("columns", [3, 8, N])
     def test_the_identity_matrix_has_one_row_a_sample(self, columns):
@@ -172,6 +173,12 @@ class TestGramMatrices:
 
         blocks = (self.U, self.A, self.dU, self.dA)
         close(together(in_shards(COUNTS, work, *blocks)), work(*blocks), 1e-10)
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_estimates_of_errors_are_those_of_one_process(self, number):
+        kernel = self.kernels()[number]
+        for found in in_shards(COUNTS, kernel.error, self.U):
+            close(found, kernel.error(self.U))
 
     @pytest.mark.parametrize("name", ["uniform", "kmeans", "rpcholesky"])
     @pytest.mark.parametrize("m", [2, 10, N])

@@ -69,6 +69,7 @@ class TestOneProcess:
         model = estimator().fit(X)
         model.save(tmp_path / "model")
         again = drkm.load(tmp_path / "model")
+        assert again.gram == INNER
         np.testing.assert_allclose(again.transform(X[:5]), model.transform(X[:5]), atol=1e-9)
 
     def test_refuses_kernels_without_features(self):
@@ -86,7 +87,14 @@ def test_needs_a_process_group():
         estimator().fit(X)
 
 
-@pytest.mark.parametrize(("options", "message"), [({"inner": "nystroem"}, "inner: "), ({"timeout": 0.0}, "timeout: ")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inner": "nystroem"}, r"inner: expected a drkm.gram object, got 'nystroem'"),
+        ({"timeout": 0.0}, r"timeout: expected a positive number of seconds, got 0.0"),
+        ({"timeout": "1 h"}, r"timeout: expected a positive number of seconds, got '1 h'"),
+    ],
+)
 def test_bad_values_are_named(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Sharded(**options)

@@ -6,6 +6,8 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import torch.distributed as dist
@@ -18,6 +20,7 @@ from drkm.kernels import Explicit, Kernel
 from drkm.rows import Rows
 
 
+@dataclass(frozen=True)
 class Sharded(Strategy):
     """Gram matrices ΦΦᵀ of explicit features whose rows are shared out over the processes of a group.
 
@@ -27,25 +30,28 @@ class Sharded(Strategy):
 
     Parameters
     ----------
-    inner : Strategy, optional
-        Which features each process computes for its own rows; by default `Nystroem()`.
+    inner : Strategy
+        Which features each process computes for its own rows.
     group : torch.distributed.ProcessGroup, optional
         Whose processes share the samples; by default all of `torch.distributed`, in a group made for each fit.
     timeout : float
         Seconds after which a process that does not answer counts as lost; a given group has its own limit.
     """
 
+    inner: Strategy = field(default_factory=Nystroem)
+    group: Any = field(default=None, repr=False)
+    timeout: float = 1800.0
+
     name = "sharded"
     shares = True
 
-    def __init__(self, inner: Strategy | None = None, group: Any = None, timeout: float = 1800.0):
-        if inner is not None and not isinstance(inner, Strategy):
-            raise TypeError(f"inner: expected a drkm.gram object, got {inner!r}")
-        if not timeout > 0:
-            raise ValueError(f"timeout: expected a positive number of seconds, got {timeout}")
-        self.inner = Nystroem() if inner is None else inner
-        self.group = group
-        self.timeout = timeout
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner, Strategy):
+            raise TypeError(f"inner: expected a drkm.gram object, got {self.inner!r}")
+        if isinstance(self.timeout, bool) or not isinstance(self.timeout, Real):
+            raise TypeError(f"timeout: expected a positive number of seconds, got {self.timeout!r}")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout: expected a positive number of seconds, got {self.timeout}")
 
     def serves(self, work: Workload) -> bool:
         """Whether there are processes to share with, and the features can be had."""

@@ -98,9 +98,10 @@ class NystroemFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
-        rows = reduction.spread_rows(points, ERROR_ROWS)
-        kept = self.table(rows).double().square().sum()
-        return max(0.0, 1.0 - float(kept / self.kernel.diagonal(rows).double().sum()))
+        rows = reduction.spread_here(points, ERROR_ROWS)
+        own = torch.stack([self.table(rows).double().square().sum(), self.kernel.diagonal(rows).double().sum()])
+        kept, whole = reduction.total(own).tolist()
+        return max(0.0, 1.0 - kept / whole)
 
     def describe(self) -> str:
         """One short line for people."""
