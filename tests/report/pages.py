@@ -74,4 +74,4 @@ def report(words: str = "words", wide: int = 4) -> Report:
     partly = Chapter(section("partly", words), 4, 2, failed, 5.0, (0,), "drkm reproduce partly")
     absent = Chapter(section("absent", words), 3, 0, command="drkm reproduce absent --scale quick")
     machine = {"runs": 6, "host": "secret-name", "processor": f"CPU {words}", "cores": 2, "torch": "2.9", "drkm": "0"}
-    return Report("quick", [finished, partly, absent], [machine], "2026-01-01 12:00", "0.1")
+    return Report("quick", [finished, partly, absent], 6, [machine], "2026-01-01 12:00", "0.1")

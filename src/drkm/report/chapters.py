@@ -57,6 +57,8 @@ class Report:
     ----------
     scale : str
     chapters : sequence of Chapter
+    runs : int
+        Finished runs, each counted once: experiments share some.
     environments : sequence of dict
         Machines and versions, each with its number of `runs`.
     made : str
@@ -67,6 +69,7 @@ class Report:
 
     scale: str
     chapters: Sequence[Chapter]
+    runs: int
     environments: Sequence[Mapping[str, Any]] = field(default_factory=list)
     made: str = ""
     version: str = ""

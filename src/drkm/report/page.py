@@ -56,8 +56,7 @@ def _header(report: Report, shown: list[Chapter]) -> Markup:
         element("li", element("span", counts[verdict], class_="count"), badge(verdict), class_="tile")
         for verdict in Verdict
     ]
-    runs = sum(chapter.finished for chapter in shown)
-    lead = f"{_number(total, 'claim')} of the paper and of our own, judged on {_number(runs, 'run')} at scale "
+    lead = f"{_number(total, 'claim')} of the paper and of our own, judged on {_number(report.runs, 'run')} at scale "
     return element(
         "header",
         element("h1", TITLE),

@@ -49,11 +49,13 @@ def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Repor
     """Return what the runs of a store at one scale show."""
     if scale not in SCALES:
         raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    names = list(NAMES) if names is None else names
     with Store(store, readonly=True) as opened:
-        chapters = [_chapter(opened, name, scale) for name in (NAMES if names is None else names)]
+        chapters = [_chapter(opened, name, scale) for name in names]
+        runs = len(opened.results({run for name in names for run in module_of(name).configurations(scale)}))
         environments = opened.environments()
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return Report(scale, chapters, environments, made, __version__)
+    return Report(scale, chapters, runs, environments, made, __version__)
 
 
 def _chapter(store: Store, name: str, scale: str) -> Chapter:
