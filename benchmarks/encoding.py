@@ -6,8 +6,8 @@ python -m benchmarks.encoding --points 1000000 --device cuda
 
 The images (rendered dSprites, d = 4096) lie in a file of bytes and are read in batches. The plain product is
 k_1(x, X)H_1 for the same batches, with everything that depends on the training images computed beforehand. Both are
-timed in turns, so that other work on the machine meets both. Memory is how far the peak of the process rises above that of
-the fit.
+timed in turns, so that other work on the machine meets both. Memory is how far the peak of the process rises above
+that of the fit.
 """
 
 from __future__ import annotations
