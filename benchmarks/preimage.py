@@ -90,10 +90,10 @@ def peak_bytes() -> int:
     largest = 0
 
     class Counting(RBF):
-        def profile(self, exponent: torch.Tensor, order: int) -> tuple[torch.Tensor, ...]:
+        def jet(self, exponent: torch.Tensor, order: int) -> tuple[torch.Tensor, ...]:
             nonlocal largest
             largest = max(largest, exponent.nbytes)
-            return super().profile(exponent, order)
+            return super().jet(exponent, order)
 
     X = torch.from_numpy(make_square_spiral(N, noise=0.1, random_state=0)[0])
     components = Components(Counting(0.05), X, torch.ones(N, 1).double() / N**0.5)

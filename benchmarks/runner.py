@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import sweep
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import perform
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
+from drkm.runs.store import Store
+from drkm.runs.tasks import perform
 
 TRIVIAL = 10_000
 RUNS, SECONDS = 200, 0.2

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import sweep
-from drkm.experiments.store import Store
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
+from drkm.runs.store import Store
 
 
 def drkm(*words, cwd=None):

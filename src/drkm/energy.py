@@ -103,6 +103,9 @@ class Energy:
 
     def form_first(self) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed."""
+        # The old one goes first: there may be room for one alone.
+        vars(self).pop("first_uncentered", None)
+        vars(self).pop("first", None)
         # Samples in a file get here only with a strategy that reads tiles.
         self.first_uncentered: Gram = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered

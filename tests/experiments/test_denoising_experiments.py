@@ -14,10 +14,10 @@ from drkm.experiments._one_draw import smaller
 from drkm.experiments._output import markdown, save_table, write_bytes
 from drkm.experiments._protocol import FIRST_MEASURE, best, candidates, reconstruct
 from drkm.experiments._table1_cell import BOUND, ORDER
-from drkm.experiments.configuration import SCALES, Configuration, Results
 from drkm.experiments.reproduce import reproduce, write_section
 from drkm.experiments.section import Verdict
-from drkm.experiments.tasks import perform
+from drkm.runs.configuration import SCALES, Configuration, Results
+from drkm.runs.tasks import perform
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -6,10 +6,10 @@ import pytest
 
 from drkm.datasets import DatasetError
 from drkm.experiments import NAMES
-from drkm.experiments.configuration import Configuration
 from drkm.experiments.reproduce import expand, reproduce
 from drkm.experiments.section import Figure, Section, Table
-from drkm.experiments.store import Store
+from drkm.runs.configuration import Configuration
+from drkm.runs.store import Store
 
 
 def _draw():

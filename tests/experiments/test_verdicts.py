@@ -7,8 +7,8 @@ from scipy.stats import ttest_ind
 from drkm.experiments import components, hyperparameters, layers, sample_efficiency, table2, training_points
 from drkm.experiments._sweep import FOUR, SIZES, beta_vae_runs, drkm_runs, paper_runs, scored_rows
 from drkm.experiments._verdicts import alike, all_of, difference, greater, majority
-from drkm.experiments.configuration import Results
 from drkm.experiments.section import Verdict
+from drkm.runs.configuration import Results
 
 HELD, FAILED, UNDECIDED = Verdict.HELD, Verdict.FAILED, Verdict.UNDECIDED
 

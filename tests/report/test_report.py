@@ -8,9 +8,6 @@ import types
 import pytest
 
 from drkm import experiments
-from drkm.experiments import store as stores
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import sweep
 from drkm.experiments.section import Figure, Section, Table, Verdict
 from drkm.report import write_report
 from drkm.report.blocks import first_sentence, prose, readable
@@ -19,6 +16,9 @@ from drkm.report.markup import Markup, element
 from drkm.report.page import page
 from drkm.report.provenance import duration
 from drkm.report.writing import gather
+from drkm.runs import store as stores
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
 from report import pages
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -66,8 +66,8 @@ def reproduce(
     """
     from drkm.experiments.reproduce import configurations_of, expand, store_path
     from drkm.experiments.reproduce import reproduce as make
-    from drkm.experiments.store import Store
     from drkm.report import write_report
+    from drkm.runs.store import Store
 
     runs = store_path(out, store)
     try:

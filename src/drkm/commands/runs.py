@@ -30,7 +30,7 @@ def status(
 
     Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
     """
-    from drkm.experiments.store import RECENT, Store
+    from drkm.runs.store import RECENT, Store
 
     with Store(store, readonly=True) as opened:
         counts, failures = opened.counts(), opened.failures()
@@ -60,8 +60,8 @@ def merge(
 
     A result replaces a failed run, never another result. Runs that both have done with different results are named.
     """
-    from drkm.experiments.merging import merge as copy_runs
-    from drkm.experiments.store import Store
+    from drkm.runs.merging import merge as copy_runs
+    from drkm.runs.store import Store
 
     for other in others:
         # All are looked at before the first is copied.

@@ -8,8 +8,8 @@ from typing import Any
 from drkm.experiments._denoising import SEED, SIZES
 from drkm.experiments._one_draw import RULE, missing, smaller
 from drkm.experiments._panels import ALL, COMPONENTS, NOISE, SELECTED, by_name, configuration, draw_panel, how, table
-from drkm.experiments.configuration import Results
 from drkm.experiments.section import Claim, Figure, Section, Table
+from drkm.runs.configuration import Results
 
 CAPTION = """\
 One component at a time, then all three, then two selected layers. Noisy points grey, denoised points blue, the true

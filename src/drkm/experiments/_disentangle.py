@@ -14,8 +14,8 @@ from scipy.linalg import subspace_angles
 from scipy.stats import rankdata
 
 from drkm import metrics
-from drkm.experiments import data
 from drkm.experiments._models import Codes, Images, train_and_encode
+from drkm.runs import data
 
 Array = NDArray[np.float64]
 

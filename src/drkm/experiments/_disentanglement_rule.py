@@ -19,10 +19,10 @@ from scipy.stats import kurtosis
 
 from drkm import metrics
 from drkm.axes import ica, varimax
-from drkm.experiments import data
 from drkm.experiments._disentangle import agreement, draw, scores_of
 from drkm.experiments._models import default_model, encode, quiet, rows_of
 from drkm.experiments._output import write_csv, write_text
+from drkm.runs import data
 
 #: components of the two layers; the codes of layer 1 are scored
 LAYERS = (10, 5)

@@ -28,8 +28,8 @@ from drkm.experiments._denoising import (
 )
 from drkm.experiments._protocol import reconstruct
 from drkm.experiments._table1_cell import errors, rounded
-from drkm.experiments.configuration import Configuration
 from drkm.kernels import RBF
+from drkm.runs.configuration import Configuration
 
 NOISE = 0.1
 #: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths

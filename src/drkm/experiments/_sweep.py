@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drkm.experiments.configuration import Configuration, Results
+from drkm.runs.configuration import Configuration, Results
 
 Row = dict[str, Any]
 Layers = Sequence[int]

@@ -22,8 +22,8 @@ from drkm.experiments._sweep import (
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import all_four, all_of, difference, greater, spread
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Verdict
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Number of components"
 #: the paper names the first and the last; the others are ours: ten components in all, or ten in one of the layers

@@ -20,8 +20,8 @@ from drkm.experiments._sweep import (
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "What the deep layer adds at equal components"
 #: ten components in all, in one, two and three layers

@@ -9,8 +9,8 @@ import numpy as np
 from drkm.experiments._denoising import SEED
 from drkm.experiments._digits_run import CLEAN, NOISY, ONE, RIVAL, SIZES, TWO
 from drkm.experiments._one_draw import RULE, missing, smaller
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Table
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Digits: denoising images"
 TEXT = """\

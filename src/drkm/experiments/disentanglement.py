@@ -19,9 +19,9 @@ from drkm.experiments._disentanglement_rule import DEFAULTS, LAYERS, Rule
 from drkm.experiments._disentanglement_rule import run as run_selection
 from drkm.experiments._output import write_csv, write_text
 from drkm.experiments._verdicts import mean_and_spread
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import sweep
-from drkm.experiments.store import Store
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
+from drkm.runs.store import Store
 
 #: what the study calls a dataset → its name among the data of all experiments
 DATASETS = {"dsprites": "sprites", "smallnorb": "smallnorb", "cars3d": "cars3d"}

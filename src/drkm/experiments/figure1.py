@@ -7,8 +7,8 @@ from typing import Any
 from drkm.experiments._denoising import DATASETS, SEED, SIZES
 from drkm.experiments._one_draw import RULE, missing, smaller
 from drkm.experiments._panels import ALL, BOUND, NOISE, NOISY, SELECTED, by_name, configuration, draw_panel, how, table
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Table
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Figure 1: a square and a half circle, denoised"
 TEXT = f"""\

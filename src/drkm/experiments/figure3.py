@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drkm.experiments._components import component_section
 from drkm.experiments._panels import configuration
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Section
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Figure 3: two squares, a spiral and a ring"
 TEXT = """\

@@ -29,9 +29,9 @@ from drkm.experiments._verdicts import (
     not_run,
     with_and_without_chance,
 )
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Verdict
 from drkm.experiments.training_points import configurations as training_points_configurations
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Against the β-VAE, by hyperparameter"
 #: name of the hyperparameter of a family

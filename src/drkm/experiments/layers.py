@@ -33,9 +33,9 @@ from drkm.experiments._verdicts import (
     not_run,
     with_and_without_chance,
 )
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Verdict
 from drkm.plotting import BLUE, GREEN, VERMILION
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Number of layers"
 FAMILIES = ("paper", "drkm")

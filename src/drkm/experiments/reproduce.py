@@ -9,12 +9,12 @@ from pathlib import Path
 from drkm.datasets import DatasetError
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import save_figure, save_table
-from drkm.experiments.configuration import SCALES, Configuration, Results
-from drkm.experiments.lease import LEASE_SECONDS
-from drkm.experiments.runner import check_jobs, sweep
 from drkm.experiments.section import Section
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import identify
+from drkm.runs.configuration import SCALES, Configuration, Results
+from drkm.runs.lease import LEASE_SECONDS
+from drkm.runs.runner import check_jobs, sweep
+from drkm.runs.store import Store
+from drkm.runs.tasks import identify
 
 
 def reproduce(
@@ -46,7 +46,7 @@ def reproduce(
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     jobs, dask, retry_failed, progress, lease_seconds
-        As in `drkm.experiments.runner.sweep`.
+        As in `drkm.runs.runner.sweep`.
     only, skip : collection of str
         Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
         are computed, or are not computed.

@@ -24,9 +24,9 @@ from drkm.experiments._sweep import (
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Sample efficiency"
 FAMILIES = ("drkm", "beta-vae")

@@ -9,9 +9,9 @@ import numpy as np
 from drkm.experiments._charts import FAMILY_COLOURS, dot_grid
 from drkm.experiments._sweep import BETA, DATASET_NAMES, GAMMA, TWO_LAYERS, Row, Sizes, chosen, sizes_of
 from drkm.experiments._verdicts import mean_and_spread, on_most_datasets
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Table
 from drkm.plotting import GREEN, GREY
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Stability of components"
 #: unseen images on which fits are compared

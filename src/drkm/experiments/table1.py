@@ -6,8 +6,8 @@ from drkm.experiments import _table1_tables as tables
 from drkm.experiments._denoising import DATASETS, NOISES, SEED, SIZES
 from drkm.experiments._table1_claims import judge
 from drkm.experiments._table1_figure import draw
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Figure, Section, Table
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Table 1: denoising four plane curves"
 TEXT = """\

@@ -29,8 +29,8 @@ from drkm.experiments._verdicts import (
     spread,
     with_and_without_chance,
 )
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Section, Table, Verdict
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Table 2: where training begins"
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800

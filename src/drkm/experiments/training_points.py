@@ -34,9 +34,9 @@ from drkm.experiments._verdicts import (
     spread,
     with_and_without_chance,
 )
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Verdict
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Against the β-VAE, by number of training images"
 FAMILIES = ("paper", "drkm", "beta-vae")

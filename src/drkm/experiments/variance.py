@@ -28,9 +28,9 @@ from drkm.experiments._sweep import (
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, majority, on_most_datasets, spread
-from drkm.experiments.configuration import Configuration, Results
 from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
 from drkm.plotting import SKY
+from drkm.runs.configuration import Configuration, Results
 
 TITLE = "Variance over seeds, draws and bandwidth"
 #: σ² of layer 1 as multiples of the median rule

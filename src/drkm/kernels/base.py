@@ -92,6 +92,7 @@ class Pairwise(Kernel):
     def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return f, f', …, up to `order` at the exponents, whose memory may be overwritten.
 
+        Those of an isotropic kernel are negative, but for rounding.
         Entries of the result may be one and the same tensor.
         """
 
@@ -141,14 +142,6 @@ class Isotropic(Pairwise):
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ones: f(0) = 1."""
         return x.new_ones(len(x))
-
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f and its derivatives."""
-        return self.profile(exponent, order)
-
-    @abstractmethod
-    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
-        """Return f, f', … for exponents that rounding may have pushed above 0, whose memory may be overwritten."""
 
 
 class DotProduct(Pairwise):

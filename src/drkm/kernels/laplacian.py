@@ -33,7 +33,7 @@ class Laplacian(Isotropic):
         """1: a Cauchy distribution."""
         return 1.0
 
-    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return exp(-a) and its derivatives in e = -a²/2."""
         a = distance(exponent)
         value = torch.exp(-a)

@@ -38,7 +38,7 @@ class Matern(Isotropic):
         """2ν."""
         return 2 * self.nu
 
-    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return f and its derivatives in e = -a²/(4ν)."""
         a = math.sqrt(2 * self.nu) * distance(exponent)
         decay = torch.exp(-a)

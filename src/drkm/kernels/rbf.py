@@ -32,6 +32,6 @@ class RBF(Isotropic):
         """inf: a Gaussian."""
         return math.inf
 
-    def profile(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
         """Return exp(e), which is its own derivative."""
         return (exponent.exp_(),) * (order + 1)

@@ -10,10 +10,10 @@ from pathlib import Path
 from drkm._version import __version__
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import write_text
-from drkm.experiments.configuration import SCALES, Configuration
-from drkm.experiments.store import Failure, Store
 from drkm.report.chapters import Chapter, FailedRun, Report
 from drkm.report.page import page
+from drkm.runs.configuration import SCALES, Configuration
+from drkm.runs.store import Failure, Store
 
 
 def write_report(

@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import perform
-from experiments.sweep_probes import ends, probes
+from drkm.runs.store import Store
+from drkm.runs.tasks import perform
+from runs.sweep_probes import __file__ as PROBES
+from runs.sweep_probes import ends, probes
 
 psutil = pytest.importorskip("psutil")
 
@@ -19,7 +20,7 @@ RUNS, KILLS, SLEEP = 500, 50, 0.05
 
 
 def start(path):
-    words = [sys.executable, "-m", "experiments.sweep_probes", path, "--runs", RUNS, "--sleep", SLEEP]
+    words = [sys.executable, PROBES, path, "--runs", RUNS, "--sleep", SLEEP]
     with open(path.with_suffix(".log"), "a") as log:
         return subprocess.Popen(list(map(str, words)), start_new_session=True, stderr=log)
 

@@ -8,10 +8,10 @@ import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
-from drkm.experiments._pools import Ended
-from drkm.experiments.attempt import Attempt, attempt, one_thread
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.tasks import Run, identify
+from drkm.runs._pools import Ended
+from drkm.runs.attempt import Attempt, attempt, one_thread
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import Run, identify
 
 #: seconds in which a scheduler has to answer, and in which it has to have a worker
 _ANSWER_WITHIN = 4.0

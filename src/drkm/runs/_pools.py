@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
-from drkm.experiments.attempt import ONE_THREAD, Attempt, attempt, one_thread
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.tasks import Run
+from drkm.runs.attempt import ONE_THREAD, Attempt, attempt, one_thread
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import Run
 
 #: workers in a row that may die before they are ready
 _FALSE_STARTS = 3

@@ -7,13 +7,14 @@ import time
 
 import pytest
 
-from drkm.experiments import _pools, _probe, runner
-from drkm.experiments.attempt import Attempt
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import Swept, sweep
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import identify, perform
-from experiments.sweep_probes import ends
+from drkm.runs import _pools, _probe, runner
+from drkm.runs.attempt import Attempt
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import Swept, sweep
+from drkm.runs.store import Store
+from drkm.runs.tasks import identify, perform
+from runs.sweep_probes import __file__ as PROBES
+from runs.sweep_probes import ends
 
 
 def probe(seed=0, **parameters):
@@ -196,7 +197,7 @@ def test_an_interrupt_gives_the_runs_back_and_keeps_what_is_done(path, monkeypat
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_processes_and_leaves_the_store_sound(path):
-    words = [sys.executable, "-m", "experiments.sweep_probes", path, "--runs", "1000", "--sleep", "0.05"]
+    words = [sys.executable, PROBES, path, "--runs", "1000", "--sleep", "0.05"]
     process = subprocess.Popen(list(map(str, words)), start_new_session=True, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and not (path.is_file() and _done(path) > 3):

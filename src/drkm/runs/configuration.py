@@ -20,7 +20,7 @@ class Configuration:
     Parameters
     ----------
     task : str
-        What is computed: a name of `drkm.experiments.tasks`.
+        What is computed: a name of `drkm.runs.tasks`.
     parameters : mapping
         Everything else the result depends on, as JSON: numbers, strings, lists.
     seed : int

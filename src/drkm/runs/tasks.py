@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drkm._version import __version__
-from drkm.experiments.configuration import Configuration, key_of
+from drkm.runs.configuration import Configuration, key_of
 
 Parameters = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ def dataset_checksum(parameters: Parameters) -> str:
     """Return the checksum of the dataset that the parameters name, "" where they name none."""
     if "dataset" not in parameters:
         return ""
-    from drkm.experiments.data import checksum
+    from drkm.runs.data import checksum
 
     return checksum(parameters["dataset"])
 
@@ -47,7 +47,7 @@ class Task:
 
 
 TASKS: dict[str, Task] = {
-    "probe": Task("drkm.experiments._probe:probe"),
+    "probe": Task("drkm.runs._probe:probe"),
     "denoise-cell": Task("drkm.experiments._table1_cell:run_cell"),
     "denoise-panels": Task("drkm.experiments._panels:run_panels"),
     "digits": Task("drkm.experiments._digits_run:run_digits"),

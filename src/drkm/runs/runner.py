@@ -14,12 +14,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from drkm.experiments._pools import HerePool, Pool, ProcessPool
-from drkm.experiments.attempt import Attempt
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.lease import LEASE_SECONDS, new_owner
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import Run, identify
+from drkm.runs._pools import HerePool, Pool, ProcessPool
+from drkm.runs.attempt import Attempt
+from drkm.runs.configuration import Configuration
+from drkm.runs.lease import LEASE_SECONDS, new_owner
+from drkm.runs.store import Store
+from drkm.runs.tasks import Run, identify
 
 #: processes that a run may kill before it counts as failed: the first may have been an accident
 _DEATHS = 2
@@ -185,7 +185,7 @@ class _Sweep:
 def _pool(jobs: int, dask: str | None) -> Iterator[Pool]:
     pool: Pool
     if dask is not None:
-        from drkm.experiments._dask import DaskPool
+        from drkm.runs._dask import DaskPool
 
         pool = DaskPool(dask, jobs)
     elif jobs == 1:

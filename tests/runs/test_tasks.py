@@ -1,9 +1,9 @@
 import pytest
 
 from drkm.datasets import DatasetError
-from drkm.experiments import data, tasks
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.tasks import TASKS, Task, identify, key, perform
+from drkm.runs import data, tasks
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import TASKS, Task, identify, key, perform
 
 CARS = Configuration("probe", {"dataset": "cars3d"}, 0)
 
@@ -21,13 +21,13 @@ def test_the_key_depends_on_task_parameters_seed_and_revision_and_on_nothing_els
     others = [Configuration("probe", {"rounds": 2, "name": "a"}, 0), Configuration("probe", {"rounds": 1}, 0)]
     others.append(Configuration("probe", {"rounds": 1, "name": "a"}, 1))
     before = key(one)
-    monkeypatch.setitem(TASKS, "probe", Task("drkm.experiments._probe:probe", revision=2))
+    monkeypatch.setitem(TASKS, "probe", Task("drkm.runs._probe:probe", revision=2))
     assert len({before, key(one), *map(key, others)}) == 5
 
 
 def test_the_key_depends_on_the_version_of_the_code(monkeypatch):
     before = key(Configuration("probe"))
-    monkeypatch.setattr("drkm.experiments.configuration.__version__", "99.0")
+    monkeypatch.setattr("drkm.runs.configuration.__version__", "99.0")
     assert key(Configuration("probe")) != before
 
 
@@ -83,5 +83,5 @@ def test_every_task_of_the_table_can_be_imported():
 
 
 def test_a_task_sees_lists_and_never_tuples(monkeypatch):
-    monkeypatch.setattr("drkm.experiments._probe.probe", lambda parameters, seed: {"kind": str(type(parameters["s"]))})
+    monkeypatch.setattr("drkm.runs._probe.probe", lambda parameters, seed: {"kind": str(type(parameters["s"]))})
     assert tasks.perform(Configuration("probe", {"s": (1, 2)})) == {"kind": "<class 'list'>"}

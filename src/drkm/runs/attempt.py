@@ -17,8 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from drkm._version import __version__
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.tasks import perform
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import perform
 
 #: what keeps numerical libraries to one thread when it is set before they start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drkm.experiments import store as store_module
-from drkm.experiments import tasks
-from drkm.experiments._sqlite import APPLICATION, FORMAT
-from drkm.experiments.attempt import Attempt, as_json, attempt
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.lease import is_dead, new_owner
-from drkm.experiments.merging import merge
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import identify
+from drkm.runs import store as store_module
+from drkm.runs import tasks
+from drkm.runs._sqlite import APPLICATION, FORMAT
+from drkm.runs.attempt import Attempt, as_json, attempt
+from drkm.runs.configuration import Configuration
+from drkm.runs.lease import is_dead, new_owner
+from drkm.runs.merging import merge
+from drkm.runs.store import Store
+from drkm.runs.tasks import identify
 
 
 def probe(seed=0, **parameters):
@@ -63,7 +63,7 @@ def test_numpy_values_become_json_and_what_is_not_finite_null():
 
 
 def test_a_result_that_is_no_json_is_a_failure_with_a_traceback(monkeypatch):
-    monkeypatch.setattr("drkm.experiments._probe.probe", lambda parameters, seed: {"model": object()})
+    monkeypatch.setattr("drkm.runs._probe.probe", lambda parameters, seed: {"model": object()})
     assert attempt(probe()).status == "failed"
     assert "not JSON serializable" in attempt(probe()).traceback
 
@@ -114,7 +114,7 @@ def test_released_runs_are_free_again(store):
 
 
 def test_leases_of_a_dead_process_end_and_those_of_a_living_one_stay(store):
-    words = "from drkm.experiments.lease import new_owner; print(new_owner())"
+    words = "from drkm.runs.lease import new_owner; print(new_owner())"
     dead = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.strip()
     assert is_dead(dead)
     assert not is_dead(new_owner())
@@ -197,7 +197,7 @@ def test_results_are_found_where_the_data_are_not(store, monkeypatch, tmp_path):
     record(store, configuration, done(value=7))
     (tmp_path / "cars3d_64.npz").unlink()
     assert store.results([configuration])[configuration] == {"value": 7}
-    monkeypatch.setitem(tasks.TASKS, "probe", tasks.Task("drkm.experiments._probe:probe", revision=2))
+    monkeypatch.setitem(tasks.TASKS, "probe", tasks.Task("drkm.runs._probe:probe", revision=2))
     assert len(store.results([configuration])) == 0
 
 

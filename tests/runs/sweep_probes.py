@@ -1,12 +1,12 @@
-"""A sweep for tests to interrupt: python -m experiments.sweep_probes STORE --runs 500."""
+"""A sweep for tests to interrupt: python sweep_probes.py STORE --runs 500."""
 
 import argparse
 import os
 import time
 
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import sweep
-from drkm.experiments.store import Store
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
+from drkm.runs.store import Store
 
 
 def probes(count, sleep):

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from drkm._version import __version__
-from drkm.experiments._sqlite import connect, sentences, transaction
-from drkm.experiments.attempt import Attempt
-from drkm.experiments.configuration import Configuration, Results
-from drkm.experiments.lease import LEASE_SECONDS, is_dead
-from drkm.experiments.tasks import Run, identify, task_of
+from drkm.runs._sqlite import connect, sentences, transaction
+from drkm.runs.attempt import Attempt
+from drkm.runs.configuration import Configuration, Results
+from drkm.runs.lease import LEASE_SECONDS, is_dead
+from drkm.runs.tasks import Run, identify, task_of
 
 #: seconds over which the pace of a sweep is counted
 RECENT = 600.0
@@ -100,7 +100,7 @@ class Store:
         ----------
         run : Run
         owner : str
-            Who asks, see `drkm.experiments.lease`.
+            Who asks, see `drkm.runs.lease`.
         seconds : float
             How long the lease lasts without `renew`.
         retry_before : float

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.store import Store
+from drkm.runs.configuration import Configuration
+from drkm.runs.store import Store
 
 _COLUMNS = (
     "key, task, configuration, data, revision, version, status, attempts, started, finished, seconds, result,"

@@ -3,10 +3,10 @@ import time
 
 import pytest
 
-from drkm.experiments.configuration import Configuration
-from drkm.experiments.runner import Swept, sweep
-from drkm.experiments.store import Store
-from drkm.experiments.tasks import perform
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import Swept, sweep
+from drkm.runs.store import Store
+from drkm.runs.tasks import perform
 
 distributed = pytest.importorskip("distributed")
 # Of Dask's own making: sockets and event loops that its threads close in their own time.
