@@ -85,7 +85,7 @@ def draw(cells: Sequence[Cell], out: Path) -> None:
     for cell in sorted(cells, key=lambda cell: cell["n"]):
         series.setdefault(row(cell)["operator"], []).append(cell)
     with style() as plt:
-        figure, (time_axes, memory_axes) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+        figure, (time_axes, memory_axes) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
         for i, (name, points) in enumerate(series.items()):
             colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
             for axes, value in ((time_axes, _seconds), (memory_axes, _memory)):
@@ -98,7 +98,7 @@ def draw(cells: Sequence[Cell], out: Path) -> None:
             axes.set_yscale("log")
             axes.set_xlabel("samples")
             axes.set_ylabel(label)
-        time_axes.legend()
+        figure.legend(*time_axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     save_figure(figure, out, "scaling")
 
 
