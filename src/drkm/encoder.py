@@ -34,7 +34,7 @@ SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-7
 #: distances between scores that are held at once
-NEAREST_ENTRIES = 1 << 24
+NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
 #: samples of other processes that a process keeps the scores and codes of
 SHARED_STARTS = 1 << 17
 
@@ -102,10 +102,7 @@ class KernelRows(FirstLayer):
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        distances = torch.sub(self.diagonal, rows, alpha=2)
-        if count == 1:
-            return distances.argmin(dim=1, keepdim=True)
-        return distances.topk(min(count, rows.shape[1]), dim=1, largest=False).indices
+        return _smallest(torch.sub(self.diagonal, rows, alpha=2), count)
 
 
 class FeatureRows(FirstLayer):
@@ -131,14 +128,20 @@ class FeatureRows(FirstLayer):
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in their scores."""
         n = len(self.training_scores)
-        found = [
+        height = max(1, NEAREST_ENTRIES["cuda" if rows.is_cuda else "cpu"] // n)
+        found = []
+        for part in self.scores(rows).split(height):
             # Differences, not products: a training sample must find itself.
-            torch.cdist(part, self.training_scores, compute_mode="donot_use_mm_for_euclid_dist")
-            .topk(min(count, n), dim=1, largest=False)
-            .indices
-            for part in self.scores(rows).split(max(1, NEAREST_ENTRIES // n))
-        ]
+            distances = torch.cdist(part, self.training_scores, compute_mode="donot_use_mm_for_euclid_dist")
+            found.append(_smallest(distances, count))
         return torch.cat(found)
+
+
+def _smallest(distances: Tensor, count: int) -> Tensor:
+    """Return the columns of the smallest entries of each row, in order."""
+    if count == 1:
+        return distances.argmin(dim=1, keepdim=True)
+    return distances.topk(min(count, distances.shape[1]), dim=1, largest=False).indices
 
 
 def starting_points(rows: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +120,13 @@ class ProcessShards:
         except RuntimeError as error:
             if isinstance(error, ProcessLost):
                 raise
-            raise self.lost((str(error).splitlines() or ["no answer"])[0].strip().rstrip(".")) from None
+            raise self.lost(_reason(error)) from None
+
+
+def _reason(error: RuntimeError) -> str:
+    """Return the first line of what the backend says, without the place in its sources."""
+    first = (str(error).splitlines() or [""])[0]
+    return re.sub(r"\[/[^]]*\]\s*", "", first).strip().rstrip(".") or "no answer"
 
 
 @contextmanager

@@ -139,7 +139,7 @@ class TestSignals:
 @pytest.mark.usefixtures("alone")
 def test_an_exchange_that_fails_is_said_in_one_sentence(monkeypatch):
     def fail(*_, **__):
-        raise RuntimeError("Connection closed by peer [127.0.0.1]:1\nmore that nobody needs")
+        raise RuntimeError("[/a/b/pair.cc:534] Connection closed by peer [127.0.0.1]:1\nmore that nobody needs")
 
     callback = at_iteration(2, lambda: monkeypatch.setattr(dist, "all_reduce", fail))
     with pytest.raises(ProcessLost) as raised:
