@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from drkm.experiments import components, hyperparameters, layers, sample_efficiency, table2, training_points
-from drkm.experiments._sweep import FOUR, SIZES, beta_vae_runs, drkm_runs, paper_runs, scored_rows
+from drkm.experiments._sweep import FOUR, SIZES, at_common_points, beta_vae_runs, drkm_runs, paper_runs, scored_rows
 from drkm.experiments._verdicts import alike, all_of, difference, greater, majority
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import Results
@@ -182,3 +182,13 @@ def test_where_the_beta_vae_catches_up(medium):
     assert [claim.verdict for claim in claims] == [HELD, HELD]
     never = rows_of(ours, lambda p: 0.5 if p["family"] == "drkm" else 0.3)
     assert {line["MIG"] for line in sample_efficiency.catching_up(never)} == {"not by N = 400"}
+
+
+def test_models_are_compared_where_both_were_run():
+    def row(family, n, irs):
+        return {"dataset": "cars3d", "family": family, "n": n, "irs": irs, "gamma": 1.0, "beta": 4.0}
+
+    rows = [row("paper", 50, 0.1), row("paper", 400, 0.5), row("beta-vae", 400, 0.4)]
+    assert at_common_points(rows, "paper", "beta-vae") == rows[1:]
+    assert at_common_points(rows, "paper") == rows
+    assert at_common_points(rows, "drkm", "beta-vae") == []

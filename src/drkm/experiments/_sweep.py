@@ -236,6 +236,15 @@ def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
+def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:
+    """Return the rows at those N of each dataset at which all of the families were run.
+
+    Models are compared there: runs that are missing must not tilt a comparison over several N.
+    """
+    run = {(row["dataset"], row["n"], row["family"]) for row in rows}
+    return [row for row in rows if all((row["dataset"], row["n"], family) in run for family in families)]
+
+
 def values_of(rows: Iterable[Row], name: str) -> list[float]:
     """Return one score of rows, without those that have none."""
     return [float(row[name]) for row in rows if row.get(name) is not None]

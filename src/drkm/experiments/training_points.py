@@ -14,6 +14,7 @@ from drkm.experiments._sweep import (
     TWO_LAYERS,
     Row,
     Sizes,
+    at_common_points,
     beta_vae_runs,
     chosen,
     drkm_runs,
@@ -101,6 +102,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
 def claims(rows: Sequence[Row], family: str) -> list[Claim]:
     """Return the paper's statements about its model against the β-VAE, judged on one family."""
     name = FAMILY_NAMES[family]
+    rows = at_common_points(rows, family, "beta-vae")
 
     def groups(dataset: str) -> tuple[tuple[str, list[Row]], tuple[str, list[Row]]]:
         ours, theirs = (chosen(rows, dataset=dataset, family=f) for f in (family, "beta-vae"))
