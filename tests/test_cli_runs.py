@@ -26,14 +26,14 @@ def store(tmp_path):
 
 
 def test_status_counts_the_runs_and_says_why_some_failed(store):
-    done = drkm("status", store)
+    done = drkm("status", "--store", store)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].split()[:5] == ["probe", "3", "1", "0", "0"]
     assert "failed: probe fail=True seed=2\n  ValueError: fail: the run was asked to fail\n" in done.stdout
 
 
 def test_status_writes_json_for_scripts(store):
-    found = json.loads(drkm("status", store, "--json").stdout)
+    found = json.loads(drkm("status", "--store", store, "--json").stdout)
     assert found["tasks"][0]["done"] == 3
     assert found["failures"][0]["seed"] == 2
     assert "Traceback" in found["failures"][0]["traceback"]
@@ -51,14 +51,14 @@ def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
     (merged,) = json.loads(done.stdout)["merged"]
     assert (merged["added"], merged["shared"], len(merged["different"])) == (1, 1, 1)
     assert "differs in digest" in done.stderr
-    assert json.loads(drkm("status", store, "--json").stdout)["tasks"][0]["done"] == 4
+    assert json.loads(drkm("status", "--store", store, "--json").stdout)["tasks"][0]["done"] == 4
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("status", "nowhere.sqlite"), "store: there is no file nowhere.sqlite"),
-        (("status", "text.sqlite"), "store: text.sqlite is not a drkm store"),
+        (("status", "--store", "nowhere.sqlite"), "store: there is no file nowhere.sqlite"),
+        (("status", "--store", "text.sqlite"), "store: text.sqlite is not a drkm store"),
         (("merge", "new.sqlite", "text.sqlite"), "store: text.sqlite is not a drkm store"),
         (("reproduce", "table9"), "experiment: unknown name 'table9', allowed are table1"),
         (("reproduce", "table1", "--jobs", "0"), "jobs: takes a number of processes, or -1"),

@@ -11,7 +11,7 @@ from drkm.commands._help import SectionedCommand, application, examples
 
 app = application(
     "Disentangled, denoised, reproducible features from few samples.\n\n"
-    "Errors are one sentence on stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug.",
+    "Errors are one sentence on stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug or failed runs.",
     examples(
         "drkm demo                           # what it can do, in half a minute",
         "drkm fit X.npy -o X.safetensors     # or a csv, or a folder of images",

@@ -94,5 +94,5 @@ def reproduce(
     with Store(runs, readonly=True) as opened:
         failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
     if failed:
-        warn(f"{failed} runs failed: 'drkm status {runs}' says why, --retry-failed computes them again")
+        warn(f"{failed} runs failed: 'drkm status --store {runs}' says why, --retry-failed computes them again")
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from drkm.commands._outcome import warn
 
 STATUS_EXAMPLES = examples(
     "drkm status",
-    "drkm status results/runs.sqlite --json",
+    "drkm status --store results/runs.sqlite --json",
 )
 MERGE_EXAMPLES = examples(
     "drkm merge results/runs.sqlite from-the-gpu.sqlite",
@@ -23,7 +23,7 @@ _WIDTH = 100
 
 
 def status(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="File of the runs.")] = Path("results/runs.sqlite"),
+    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
     json: Json = False,
 ) -> None:
     """Say how far the runs are, and why some failed.
