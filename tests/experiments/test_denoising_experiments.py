@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from drkm.experiments._one_draw import smaller
 from drkm.experiments._output import markdown, save_table, write_bytes
 from drkm.experiments._protocol import FIRST_MEASURE, best, candidates, reconstruct
 from drkm.experiments._table1_cell import BOUND, ORDER
-from drkm.experiments.reproduce import reproduce, write_section
+from drkm.experiments.reproduce import write_section
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
 from drkm.runs.tasks import perform
@@ -239,20 +238,3 @@ def test_sizes_survive_being_written_as_json():
         assert shared.Sizes.from_json(json.loads(json.dumps(sizes.to_json()))) == sizes
     run = Configuration("denoise-cell", {"sizes": TINY.to_json()}, 1)
     assert Configuration.from_json(run.canonical()) == run
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_denoising_experiments_run_at_quick(tmp_path):
-    names = ["table1", "figure1", "figure2", "figure3", "digits"]
-    paths = reproduce(names, scale="quick", out=tmp_path, progress=False)
-    assert {path.parent.name for path in paths} == set(names)
-    with open(tmp_path / "table1" / "claims.csv", newline="") as file:
-        claims = list(csv.DictReader(file))
-    assert [claim["verdict"] for claim in claims[:12]] == ["held"] * 12
-    with open(tmp_path / "table1" / "errors.csv", newline="") as file:
-        errors = list(csv.DictReader(file))
-    assert len(errors) == 12
-    # Both selected models denoise in every cell but one: with 300 points the noise of the hardest is overestimated.
-    for model in ("one layer, selected", "two layers, selected"):
-        assert sum(float(row[model]) < float(row["noisy points"]) for row in errors) >= 11
