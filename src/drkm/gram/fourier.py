@@ -12,6 +12,7 @@ from drkm.gram.checks import check_count
 from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
 from drkm.kernels import Approximation, Explicit, FourierFeatures, Isotropic, Kernel
+from drkm.kernels.approximation import TABLE_ROWS
 from drkm.kernels.fourier import draw_frequencies
 from drkm.rows import Rows
 
@@ -51,7 +52,10 @@ class Fourier(Strategy):
     def cost(self, work: Workload) -> Cost:
         """Return what a fit needs: n×D features of the first layer, and two sweeps a gradient in the others."""
         width = work.kernels[0].count if isinstance(work.kernels[0], Approximation) else self.features
-        first = features_cost(work, width).plus(setup=2.0 * work.n * width / 2 * work.d)
+        rows = min(work.n, TABLE_ROWS)
+        # While features are formed: copies of a block of rows, and the frequencies, which are drawn in float64.
+        forming = work.item * (3 * rows * (work.d + width) + work.d * width) + 12 * work.d * width
+        first = features_cost(work, width).plus(bytes=forming, setup=2.0 * work.n * width / 2 * work.d)
         return first.plus(flops=self.deep_flops(work))
 
     def deep_flops(self, work: Workload) -> float:

@@ -13,6 +13,7 @@ from drkm.gram.dense import Dense
 from drkm.gram.fourier import Fourier
 from drkm.gram.landmarks import NAMES, choose_landmarks
 from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
+from drkm.kernels.approximation import TABLE_ROWS
 from drkm.rows import Rows
 
 
@@ -59,10 +60,13 @@ class Nystroem(Strategy):
         return isinstance(first, Pairwise | Explicit) and (not above or self.deep.serves(deep))
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: n×m features, landmarks, and the factor of their Gram matrix in float64."""
-        m = min(self.m, work.n)
+        """Return what a fit needs: n×m features, landmarks, their factor, and what forming these takes for a while."""
+        m, rows = min(self.m, work.n), min(work.n, TABLE_ROWS)
+        # Copies of the landmarks, with their eigenproblem in float64; then copies of a block of rows.
+        factor = 8 * (4 * m * work.d + 8 * m**2)
+        table = work.item * (3 * (rows + m) * work.d + 2 * rows * m)
         cost = features_cost(work, m).plus(
-            bytes=m * work.d * work.item + 3 * 8 * m**2,
+            bytes=m * work.d * work.item + 8 * m**2 + max(factor, table),
             setup=work.n * m * (pair_flops(work.d) + 2.0 * m) + 10.0 * m**3,
         )
         if isinstance(self.deep, Fourier):
