@@ -87,7 +87,8 @@ def draw(cells: Sequence[Cell], out: Path) -> None:
     with style() as plt:
         figure, (time_axes, memory_axes) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
         for i, (name, points) in enumerate(series.items()):
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            # Colours come round again with other markers.
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
             for axes, value in ((time_axes, _seconds), (memory_axes, _memory)):
                 done = [cell for cell in points if cell["status"] == "converged"]
                 rest = [cell for cell in points if cell["status"] != "converged" and value(cell) > 0]
