@@ -1,8 +1,9 @@
 """The lowest energy in equal time: several starts of the default solver against rivals with restarts.
 
-python -m benchmarks best_energy            n = 400 and 800
+python -m benchmarks best_energy            all cells (about an hour and a half)
 python -m benchmarks.best_energy 400        one size
 python -m benchmarks.best_energy 400:1      one pair of bandwidths of one size, counted from 0
+python -m benchmarks.best_energy 3000:1 geoopt    against some rivals only
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import warnings
 import torch
 from torch import Tensor
 
-from benchmarks.problems import Problem, cells_of
-from benchmarks.rivals import RIVALS, Rival
+from benchmarks.problems import Problem
+from benchmarks.rivals import Rival, asked
 from drkm import starts, stiefel
 from drkm.solvers import by_name, solve
 
@@ -47,17 +48,17 @@ def default(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    cells_asked = [cell for word in sys.argv[1:] or ("400", "800") for cell in cells_of(word)]
-    print("| n | σ² | drkm: J (starts) |", " | ".join(f"{name}: J (starts)" for name in RIVALS), "|")
-    print("|---|---|---|" + "---|" * len(RIVALS))
-    for n, sigma2 in cells_asked:
+    cells, rivals = asked(sys.argv[1:], (400, 800, 3000))
+    print("| n | σ² | drkm: J (starts) |", " | ".join(f"{name}: J (starts)" for name in rivals), "|")
+    print("|---|---|---|" + "---|" * len(rivals))
+    for n, sigma2 in cells:
         problem = Problem.make(n, sigma2)
         seconds = FITS * default(problem, problem.H, 1e9)[1]
-        cells = []
-        for run in (default, *RIVALS.values()):
+        found = []
+        for run in (default, *rivals.values()):
             value, count = best(problem, run, seconds)
-            cells.append(f"{value:.3f} ({count})")
-        print(f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} | **{cells[0]}** |", " | ".join(cells[1:]), "|", flush=True)
+            found.append(f"{value:.3f} ({count})")
+        print(f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} | **{found[0]}** |", " | ".join(found[1:]), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from drkm.gram import Dense
 from drkm.kernels import RBF
 
 SIZES = (10, 5)
+#: number of samples and bandwidths of the two layers
+Cell = tuple[int, tuple[float, float]]
 
 
 def structured(n: int) -> Tensor:
@@ -29,7 +31,7 @@ def bandwidths(n: int) -> list[tuple[float, float]]:
     return [(50.0, 50.0), (50.0, 2 * SIZES[0] / n), (5.0, 2 * SIZES[0] / n)]
 
 
-def cells_of(word: str) -> list[tuple[int, tuple[float, float]]]:
+def cells_of(word: str) -> list[Cell]:
     """Read "n" or "n:row" as cells of the tables."""
     size, _, row = word.partition(":")
     pairs = bandwidths(int(size))

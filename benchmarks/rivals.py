@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.problems import Problem
+from benchmarks.problems import Cell, Problem, cells_of
 from drkm import stiefel
 from drkm.solvers import Penalty, ProjectedGradient, solve
 
@@ -127,3 +127,11 @@ RIVALS: dict[str, Rival] = {
     "pymanopt TR": pymanopt_rival("TrustRegions"),
     "geoopt Adam": geoopt_adam,
 }
+
+
+def asked(words: Sequence[str], sizes: Sequence[int]) -> tuple[list[Cell], dict[str, Rival]]:
+    """Read "n" and "n:row" as cells, other words as parts of rivals' names; without any, all cells and all rivals."""
+    numbers = [word for word in words if word[0].isdigit()] or [str(n) for n in sizes]
+    parts = [word for word in words if not word[0].isdigit()]
+    chosen = {name: rival for name, rival in RIVALS.items() if not parts or any(part in name for part in parts)}
+    return [cell for word in numbers for cell in cells_of(word)], chosen

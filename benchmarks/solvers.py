@@ -3,6 +3,7 @@
 python -m benchmarks solvers            all cells (about three quarters of an hour: a rival gets 20 times our time)
 python -m benchmarks.solvers 400 800    some sample sizes only
 python -m benchmarks.solvers 3000:1     one pair of bandwidths of one size, counted from 0
+python -m benchmarks.solvers 3000:1 geoopt pymanopt     against some rivals only
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import time
 
 import torch
 
-from benchmarks.problems import Problem, cells_of
-from benchmarks.rivals import RIVALS, TOL, stationarity_of
+from benchmarks.problems import Problem
+from benchmarks.rivals import TOL, asked, stationarity_of
 from drkm import stiefel
 from drkm.solvers import by_name, solve
 
@@ -36,14 +37,14 @@ def ours(n: int, sigma2: tuple[float, float]) -> tuple[float, float, Problem]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    cells = [cell for word in sys.argv[1:] or ("400", "800", "3000") for cell in cells_of(word)]
+    cells, rivals = asked(sys.argv[1:], tuple(REPEATS))
     print("| n | σ² | solver | time / ours | J | stationarity | feasibility |")
     print("|---|---|---|---:|---:|---:|---:|")
     for n, sigma2 in cells:
         seconds, value, problem = ours(n, sigma2)
         label = f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} "
         print(f"{label}| **drkm** | 1 ({seconds:.3f} s) | {value:.4f} | ≤ 1e-6 | 0 |", flush=True)
-        for name, rival in RIVALS.items():
+        for name, rival in rivals.items():
             H, spent = rival(problem, problem.H, LIMIT * seconds)
             total = spent + problem.start_seconds
             reached = stationarity_of(problem, H)
