@@ -24,7 +24,7 @@ from drkm import ConstrDRKM
 from drkm.gram import Cross
 from drkm.rows import open_rows
 
-TURN = 2048
+TURN = 1 << 14
 
 
 def main() -> None:
@@ -53,8 +53,8 @@ def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> 
     images = np.load(path, mmap_mode="r")
 
     def plain(first: int, last: int) -> None:
-        for batch in range(first, last, 1024):
-            cross(rows[batch : min(batch + 1024, last)]) @ H1
+        for part in model._batches(last - first):
+            cross(rows[first + part.start : first + part.stop]) @ H1
 
     # The first batches pay for what is computed once.
     plain(begin, begin + 64)

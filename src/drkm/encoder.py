@@ -265,12 +265,20 @@ class StationaryEncoder:
         return z, residual
 
     def _newton_step(self, gradient: Tensor, hessian: Tensor, sign: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return -|Hess|⁻¹ times the gradient with the given signs: those of the eigenvalues, or all positive."""
-        values, vectors = torch.linalg.eigh(hessian)
-        size = sign(values) * values.abs().clamp_min(NEWTON_FLOOR * self.scale)
-        coefficients = (vectors.mT @ gradient[:, :, None])[:, :, 0] / size
-        step = -(vectors @ coefficients[:, :, None])[:, :, 0]
+        """Return -|Hess|⁻¹ times the gradient with the given signs: those of the eigenvalues, or all positive.
+
+        Where all eigenvalues are positive, which is the rule, a Cholesky factor does, at a fraction of the time.
+        """
         null = self.undetermined
+        factor, failed = torch.linalg.cholesky_ex(hessian + self.scale * (null @ null.T))
+        pivots = factor.diagonal(dim1=1, dim2=2).square().amin(dim=1)
+        step = -torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
+        doubtful = ((failed > 0) | ~(pivots > NEWTON_FLOOR * self.scale)).nonzero()[:, 0]
+        if len(doubtful):
+            values, vectors = torch.linalg.eigh(hessian[doubtful])
+            size = sign(values) * values.abs().clamp_min(NEWTON_FLOOR * self.scale)
+            coefficients = (vectors.mT @ gradient[doubtful, :, None])[:, :, 0] / size
+            step[doubtful] = -(vectors @ coefficients[:, :, None])[:, :, 0]
         return step - (step @ null) @ null.T
 
     def _line_search(self, t: Tensor, z: Tensor, step: Tensor, value: Tensor, gradient: Tensor) -> Tensor:

@@ -28,8 +28,9 @@ from drkm.rows import Rows
 from drkm.summary import summary as summarise
 from drkm.training import Trained, train
 
-#: rows encoded or reconstructed at once
+#: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
 BATCH_ROWS = 1024
+GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
 
@@ -338,7 +339,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             parameters.component_columns(components, self.layer_slices_), options.pop("normalized", True)
         )
         coordinates = self._codes.new_empty(len(points), basis.c)
-        for rows in batches(len(points)):
+        for rows in self._batches(len(points)):
             coordinates[rows] = basis.coordinates(self._kernel_rows(points[rows]))
         if options.pop("start", None) == "point":
             options["start"] = points
@@ -392,7 +393,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         found = self.reconstruct(X).points
-        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in batches(len(points))]
+        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._batches(len(points))]
         return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
@@ -485,12 +486,20 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         codes = self._codes.new_empty(m, self._codes.shape[1]) if codes is None else codes
         residual = self._codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
-        for rows in batches(m):
+        for rows in self._batches(m):
             part = self._encoder.encode(self._kernel_rows(points[rows]), ambiguity=ambiguity)
             codes[rows], residual[rows] = part.codes @ self._rotation, part.residual
             if ambiguous is not None and part.ambiguous is not None:
                 ambiguous[rows] = part.ambiguous
         return Encoding(codes, residual, ambiguous)
+
+    def _batches(self, m: int) -> list[slice]:
+        """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
+        size = BATCH_ROWS
+        if self._codes.is_cuda:
+            longest = max(self._trained.energy.n, self.n_features_in_)
+            size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
+        return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _components(self, columns: list[int], normalized: bool = True) -> Components:
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
@@ -511,8 +520,3 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Scores in the solver's basis become scores on the reported axes.
         coordinates = basis.coordinates_from_scores(scores @ self._rotation[first, first])
         return preimage(basis, coordinates, method=self._preimage_method())
-
-
-def batches(m: int) -> list[slice]:
-    """Return slices of m rows that are handled together."""
-    return [slice(begin, min(begin + BATCH_ROWS, m)) for begin in range(0, m, BATCH_ROWS)]
