@@ -213,8 +213,8 @@ class StationaryEncoder:
         tol = max(tol, 20 * torch.finfo(z.dtype).eps)
         there = self._expand(t, start)
         z, residual = self._follow(t, start, there, tol)
-        far = residual > tol
-        if far.any():
+        far = _where(residual > tol)
+        if len(far):
             z[far], residual[far] = self._minimise(t[far], start[far], there.of(far), tol)
         return z, residual
 
@@ -227,19 +227,18 @@ class StationaryEncoder:
         for step in range(MAX_LOCAL):
             _, gradient, hessian, parts = self._expand(t[active], z[active]) if step else there
             relative = gradient.norm(dim=1) / parts
-            done = relative <= tol
-            residual[active[done]] = relative[done]
-            busy = ~done & (relative <= 0.5 * last[active])
-            if not busy.any():
+            residual[active] = torch.where(relative <= tol, relative, torch.inf)
+            busy = _where((relative > tol) & (relative <= 0.5 * last[active]))
+            if not len(busy):
                 break
-            active, gradient, hessian = active[busy], gradient[busy], hessian[busy]
+            active = active[busy]
             last[active] = relative[busy]
-            moved = z[active] + self._newton_step(gradient, hessian, torch.sign)
-            short = (moved - start[active]).norm(dim=1) <= LOCAL_STEP * size[active]
-            z[active[short]] = moved[short]
-            active = active[short]
-            if not len(active):
+            moved = z[active] + self._newton_step(gradient[busy], hessian[busy], torch.sign)
+            short = _where((moved - start[active]).norm(dim=1) <= LOCAL_STEP * size[active])
+            if not len(short):
                 break
+            active = active[short]
+            z[active] = moved[short]
         return z, residual
 
     def _minimise(self, t: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
@@ -248,18 +247,18 @@ class StationaryEncoder:
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
         for number in range(MAX_NEWTON):
-            value, gradient, hessian, size = self._expand(t[active], z[active]) if number else there
-            relative = gradient.norm(dim=1) / size
+            there = self._expand(t[active], z[active]) if number else there
+            relative = there.gradient.norm(dim=1) / there.size
             residual[active] = relative
-            busy = relative > tol
-            if not busy.any():
+            busy = _where(relative > tol)
+            if not len(busy):
                 break
-            active, value, gradient, hessian = active[busy], value[busy], gradient[busy], hessian[busy]
-            step = self._newton_step(gradient, hessian, torch.ones_like)
-            moved = self._line_search(t[active], z[active], step, value, gradient)
-            stuck = (moved == z[active]).all(dim=1)
+            active, here = active[busy], there.of(busy)
+            step = self._newton_step(here.gradient, here.hessian, torch.ones_like)
+            moved = self._line_search(t[active], z[active], step, here.value, here.gradient)
+            going = _where((moved != z[active]).any(dim=1))
             z[active] = moved
-            active = active[~stuck]
+            active = active[going]
             if not len(active):
                 break
         return z, residual
@@ -273,7 +272,7 @@ class StationaryEncoder:
         factor, failed = torch.linalg.cholesky_ex(hessian + self.scale * (null @ null.T))
         pivots = factor.diagonal(dim1=1, dim2=2).square().amin(dim=1)
         step = -torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
-        doubtful = ((failed > 0) | ~(pivots > NEWTON_FLOOR * self.scale)).nonzero()[:, 0]
+        doubtful = _where((failed > 0) | ~(pivots > NEWTON_FLOOR * self.scale))
         if len(doubtful):
             values, vectors = torch.linalg.eigh(hessian[doubtful])
             size = sign(values) * values.abs().clamp_min(NEWTON_FLOOR * self.scale)
@@ -292,8 +291,8 @@ class StationaryEncoder:
             good = self._value(t[trying], trial) <= (
                 value[trying] + SUFFICIENT * length[trying] * slope[trying] + slack[trying]
             )
-            moved[trying[good]] = trial[good]
-            trying = trying[~good]
+            moved[trying] = torch.where(good[:, None], trial, moved[trying])
+            trying = trying[_where(~good)]
             if not len(trying):
                 break
             length[trying] *= 0.5
@@ -337,6 +336,11 @@ class StationaryEncoder:
             hessian[:, own, below] -= part.mixed.mT / eta
         null, gradient = self.undetermined, quadratic + linear
         return Local(value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear))
+
+
+def _where(rows: Tensor) -> Tensor:
+    """Return the numbers of the rows that are true: asked for once, as a GPU is waited for at every such question."""
+    return rows.nonzero()[:, 0]
 
 
 def _size(quadratic: Tensor, linear: Tensor) -> Tensor:
