@@ -27,7 +27,7 @@ FITS = 15
 def start(problem: Problem, number: int) -> Tensor:
     if number == 0:
         return problem.H
-    return starts.perturbed(problem.H, torch.Generator().manual_seed(number))
+    return starts.further(problem.H, number, torch.Generator().manual_seed(number))
 
 
 def best(problem: Problem, run: Rival, seconds: float) -> tuple[float, int]:

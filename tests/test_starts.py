@@ -70,11 +70,14 @@ class TestRandomStarts:
         assert torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator()))
         assert not torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator(1)))
 
-    def test_perturbed_is_near_and_on_the_manifold(self):
+    def test_further_starts_are_by_turns_near_and_far_and_on_the_manifold(self):
         H = orthonormal(N, 10)
-        near = starts.perturbed(H, generator())
-        assert stiefel.feasibility(near) < 1e-13
-        assert 0.2 < (near - H).norm() / H.norm() < 0.7
+        points = [starts.further(H, number, generator(number)) for number in (1, 2, 3)]
+        assert max(stiefel.feasibility(point) for point in points) < 1e-13
+        near, far, near_again = ((point - H).norm() / H.norm() for point in points)
+        assert 0.2 < near < 0.7 < 1.0 < far
+        assert 0.2 < near_again < 0.7
+        assert not torch.equal(points[0], points[2])
 
 
 class TestGiven:

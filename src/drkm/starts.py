@@ -10,6 +10,8 @@ from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
 
 NAMES = ("kpca", "random", "orthogonal")
+#: lengths of the steps to further starts: which one ends lower depends on the bandwidths
+STEPS = (0.5, 4.0)
 
 
 def kernel_pca(energy: Energy) -> Tensor:
@@ -38,8 +40,13 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
     return stiefel.polar(random(energy, generator))
 
 
-def perturbed(H: Tensor, generator: torch.Generator, size: float = 0.5) -> Tensor:
-    """Return a random point near H, for further starts; `size` is the length of the step relative to ‖H‖."""
+def further(H: Tensor, number: int, generator: torch.Generator) -> Tensor:
+    """Return a random point for the start with this number, from 1: by turns near H and far from it."""
+    return perturbed(H, generator, STEPS[(number - 1) % len(STEPS)])
+
+
+def perturbed(H: Tensor, generator: torch.Generator, size: float) -> Tensor:
+    """Return H after a random step; `size` is its length relative to ‖H‖, before it is brought back to the manifold."""
     noise = reduction.normal(len(H), H.shape[1], generator).to(H)
     return stiefel.polar(H + (size / reduction.samples(len(H)) ** 0.5) * noise)
 

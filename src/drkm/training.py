@@ -137,17 +137,17 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
 
 
 def first_point(energy: Energy, plan: Plan, number: int) -> Tensor:
-    """Return where a start begins: the one asked for, then random points near it or anew."""
+    """Return where a start begins: the one asked for, then random points around it or anew."""
     generator = torch.Generator().manual_seed(plan.seed + number)
     if isinstance(plan.init, Tensor):
         H = starts.given(energy, plan.init)
-        return H if number == 0 else starts.perturbed(H, generator)
+        return H if number == 0 else starts.further(H, number, generator)
     if plan.init == "random":
         return starts.random(energy, generator)
     if plan.init == "orthogonal":
         return starts.orthogonal(energy, generator)
     H = starts.kernel_pca(energy)
-    return H if number == 0 else starts.perturbed(H, generator)
+    return H if number == 0 else starts.further(H, number, generator)
 
 
 def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None) -> Result:
