@@ -64,17 +64,17 @@ class Sizes:
 
     n_train: int
     n_validation: int
-    #: σ² of layer 1 relative to the noise variance, for one layer and for two
+    #: σ² of layer 1 relative to the noise variance
     widths: tuple[float, ...]
-    deep_widths: tuple[float, ...]
     #: components tried for one layer; those of each layer and fractions of the second kept, for two
     keep: tuple[int, ...]
     layers: tuple[int, ...]
     fractions: tuple[float, ...]
     #: σ_1² of the paper's protocol
     protocol: tuple[float, ...]
-    #: training points on which scikit-learn's kernel PCA is selected, and its numbers of components
+    #: training points on which scikit-learn's kernel PCA is selected, its bandwidths and its numbers of components
     rival_points: int
+    rival_widths: tuple[float, ...]
     rival_components: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -90,31 +90,31 @@ class Sizes:
         return cls(**values)
 
 
-#: equal selection effort over the same range of components: 3×15 candidates for one layer, 3×5×3 for two (quick:
+#: equal selection effort over the same range of components: 3×18 candidates for one layer, 3×9×2 for two (quick:
 #: 3×12 and 3×4×3)
 SIZES = {
     "quick": Sizes(
         n_train=300,
         n_validation=100,
         widths=(5.0, 12.0, 30.0),
-        deep_widths=(5.0, 12.0, 30.0),
         keep=(4, 5, 7, 9, 11, 14, 18, 23, 29, 37, 47, 60),
         layers=(3, 7, 15, 30),
         fractions=(0.3, 0.6, 1.0),
         protocol=(0.005, 0.02, 0.1, 0.5, 2.0),
         rival_points=300,
+        rival_widths=(5.0, 12.0, 30.0),
         rival_components=(8, 16, 32),
     ),
     "paper": Sizes(
         n_train=3000,
         n_validation=750,
-        widths=(5.0, 12.0, 30.0),
-        deep_widths=(5.0, 12.0, 30.0),
-        keep=tuple(round(4 * (112 / 4) ** (i / 14)) for i in range(15)),
-        layers=(3, 6, 12, 25, 56),
-        fractions=(0.33, 0.67, 1.0),
+        widths=(2.5, 5.0, 12.0),
+        keep=tuple(round(4 * (140 / 4) ** (i / 17)) for i in range(18)),
+        layers=(3, 6, 9, 12, 18, 25, 40, 60, 90),
+        fractions=(0.5, 0.75),
         protocol=(0.002, 0.01, 0.05, 0.5, 2.0),
         rival_points=750,
+        rival_widths=(2.5, 5.0, 12.0, 30.0),
         rival_components=(8, 16, 32, 64),
     ),
 }
@@ -222,7 +222,7 @@ def rival_kernel_pca(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
 
     some = problem.train[: sizes.rival_points]
     settings = [
-        (f * noise**2, c, alpha) for f in sizes.deep_widths for c in sizes.rival_components for alpha in (0.01, 1.0)
+        (f * noise**2, c, alpha) for f in sizes.rival_widths for c in sizes.rival_components for alpha in (0.01, 1.0)
     ]
     _, chosen = _least_risk(problem, noise, {entry: fitted(entry, some) for entry in settings})
     points = fitted(chosen, problem.train)(problem.train)
@@ -255,7 +255,7 @@ def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
     grid: list[dict[str, list[Any]]] = [
         {
             "n_components": [(s, s)],
-            "sigma2": [(f * noise**2, DEEP_WIDTH * 2 * s / n) for f in sizes.deep_widths],
+            "sigma2": [(f * noise**2, DEEP_WIDTH * 2 * s / n) for f in sizes.widths],
             "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
         }
         for s in sizes.layers
