@@ -113,7 +113,7 @@ def fresh_preconditioner(energy: Energy, state: State) -> State:
 
 def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the inverse Hessian approximation applied to R: the two-loop recursion with a preconditioned middle."""
-    if S and reduction.current() is not None:
+    if S and (R.is_cuda or reduction.current() is not None):
         return _two_loop_of_sums(R, torch.stack(S), torch.stack(Y), precondition)
     q = R.flatten().clone()
     steps = []
@@ -132,7 +132,7 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
 
 
 def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the same from the inner products of all pairs: two exchanges between processes instead of three a pair."""
+    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not three a pair."""
     r, count = R.flatten(), len(S)
     products = reduction.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
     alpha = [0.0] * count
