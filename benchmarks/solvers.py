@@ -20,19 +20,16 @@ from drkm import stiefel
 from drkm.solvers import by_name, solve
 
 LIMIT = 20.0
-REPEATS = {400: 5, 800: 3, 3000: 1}
+REPEATS = {400: 5, 800: 5, 3000: 1}
 
 
-def ours(n: int, sigma2: tuple[float, float]) -> tuple[float, float, Problem]:
-    """Median time of a few runs from the samples, the energy, and the problem with its start."""
-    times = []
-    for _ in range(REPEATS.get(n, 1)):
-        clock = time.perf_counter()
-        problem = Problem.make(n, sigma2)
-        result = solve(by_name("auto", 2), problem.energy, problem.H, tol=TOL)
-        times.append(time.perf_counter() - clock)
-        assert result.converged
-    return statistics.median(times), result.objective, problem
+def once(n: int, sigma2: tuple[float, float]) -> tuple[float, float, Problem]:
+    """Seconds from the samples, the energy, and the problem with its start."""
+    clock = time.perf_counter()
+    problem = Problem.make(n, sigma2)
+    result = solve(by_name("auto", 2), problem.energy, problem.H, tol=TOL)
+    assert result.converged
+    return time.perf_counter() - clock, result.objective, problem
 
 
 def main() -> None:
@@ -41,14 +38,22 @@ def main() -> None:
     print("| n | σ² | solver | time / ours | J | stationarity | feasibility |")
     print("|---|---|---|---:|---:|---:|---:|")
     for n, sigma2 in cells:
-        seconds, value, problem = ours(n, sigma2)
+        repeats = REPEATS.get(n, 1)
+        runs = [once(n, sigma2) for _ in range(repeats)]
+        seconds, (_, value, problem) = statistics.median(run[0] for run in runs), runs[-1]
         label = f"| {n} | {sigma2[0]:g}, {sigma2[1]:.3g} "
         print(f"{label}| **drkm** | 1 ({seconds:.3f} s) | {value:.4f} | ≤ 1e-6 | 0 |", flush=True)
         for name, rival in rivals.items():
             H, spent = rival(problem, problem.H, LIMIT * seconds)
-            total = spent + problem.start_seconds
             reached = stationarity_of(problem, H)
-            ratio = f"{total / seconds:.1f}" if reached <= 1.05 * TOL else f"> {min(total / seconds, LIMIT):.0f}"
+            ratio = f"> {min((spent + problem.start_seconds) / seconds, LIMIT):.0f}"
+            if reached <= 1.05 * TOL:
+                # In turns, so that other work on the machine meets both.
+                turns = [(spent, seconds)]
+                for _ in range(repeats - 1):
+                    turns.append((rival(problem, problem.H, LIMIT * seconds)[1], once(n, sigma2)[0]))
+                rivals_time, own_time = (statistics.median(times) for times in zip(*turns, strict=True))
+                ratio = f"{(rivals_time + problem.start_seconds) / own_time:.1f}"
             # Off the manifold J means nothing: the nearest feasible point counts.
             J, feasible = problem.energy.value(stiefel.polar(H)), stiefel.feasibility(H)
             print(f"{label}| {name} | {ratio} | {J:.4f} | {reached:.0e} | {feasible:.0e} |", flush=True)
