@@ -19,20 +19,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scaling_cell import KERNEL_PCA
+from benchmarks.scaling_cell import KERNEL_PCA, SHARDED
 from drkm import gram as grams
 from drkm.experiments._output import save_figure, save_table, write_text
 from drkm.gram.cost import in_bytes, in_flops
 from drkm.plotting import COLOURS, MARKERS, style
 
 SAMPLES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
+#: processes of a sharded cell
+PROCESSES = 2
 IDENTITY = ("operator", "n", "device", "data", "dtype")
+ADDED = {SHARDED: f", {PROCESSES} processes"}
 Cell = dict[str, Any]
 
 
 def measure(operator: str, n: int, device: str, data: str, dtype: str, limit: float) -> Cell:
     """Run one cell and return the last it said, with what ended it."""
-    command = [sys.executable, "-m", "benchmarks.scaling_cell", operator, str(n), "--device", device]
+    python = [sys.executable]
+    if operator == SHARDED:
+        python += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(PROCESSES)]
+    command = [*python, "-m", "benchmarks.scaling_cell", operator, str(n), "--device", device]
     command += ["--data", data, "--limit", str(limit), "--dtype", dtype]
     try:
         # A fit stops itself; KernelPCA and starts do not know of limits.
@@ -66,7 +72,9 @@ def row(cell: Cell) -> Cell:
     """Return a line of the table."""
     known = "model_bytes" in cell
     return {
-        "operator": cell["operator"] + ("" if cell["device"] == "cpu" else f", {cell['device']}"),
+        "operator": cell["operator"]
+        + ADDED.get(cell["operator"], "")
+        + ("" if cell["device"] == "cpu" else f", {cell['device']}"),
         "n": cell["n"],
         "seconds": round(cell["seconds"], 2),
         "gradient, ms": round(1e3 * cell["gradient"], 2) if "gradient" in cell else "",
@@ -113,8 +121,7 @@ def _memory(cell: Cell) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = [KERNEL_PCA, *(name for name in grams.NAMES if name != "sharded")]
-    parser.add_argument("--operators", nargs="+", default=every)
+    parser.add_argument("--operators", nargs="+", default=[KERNEL_PCA, *grams.NAMES])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--data", choices=("images", "structured"), default="images")
     parser.add_argument("--dtype", default="auto")

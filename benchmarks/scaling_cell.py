@@ -4,6 +4,7 @@ python -m benchmarks.scaling_cell tiled 2000 [--device cuda] [--data images] [--
 
 Prints one line of JSON at every stage; whoever started it reads the last one, also when time ran out. Operators are
 those of `drkm.gram` by name, with parameters as in "tiled:memory=1.5e9,keep=0"; "KernelPCA" is scikit-learn's.
+"sharded" is started by torchrun: each process takes its part of the samples, and the first one speaks for itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 
 from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES, structured
@@ -29,6 +31,7 @@ from drkm.gram import NotEnoughMemory
 
 TOL = 1e-4
 KERNEL_PCA = "KernelPCA"
+SHARDED = "sharded"
 
 
 def operator(text: str) -> Any:
@@ -74,13 +77,18 @@ def run(text: str, n: int, device: str, data: str, limit: float, folder: Path, *
         np.save(path, structured(n).numpy())
     X = np.load(path, mmap_mode="r")
     warm_up(device)
+    if text == SHARDED:
+        dist.init_process_group("gloo")
+        X = np.array_split(X, dist.get_world_size())[dist.get_rank()]
     facts: dict[str, Any] = {"operator": text, "n": n, "d": X.shape[1], "device": device, "data": data}
+    speaks = not dist.is_initialized() or dist.get_rank() == 0
     facts |= {"threads": torch.get_num_threads(), "baseline": peak(device), "status": "started", **options}
     begin = clock(device)
 
     def say(**more: Any) -> None:
         facts.update(more, seconds=clock(device) - begin, peak=peak(device))
-        print(json.dumps(facts), flush=True)
+        if speaks:
+            print(json.dumps(facts), flush=True)
 
     say()
     try:
