@@ -12,6 +12,7 @@ from drkm.experiments.section import Figure, Section, Table, Verdict
 from drkm.report import write_report
 from drkm.report.blocks import first_sentence, prose, readable
 from drkm.report.chapters import verdicts
+from drkm.report.listing import listing
 from drkm.report.markup import Markup, element
 from drkm.report.page import page
 from drkm.report.provenance import duration
@@ -224,3 +225,23 @@ def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
     with pytest.raises(ValueError, match="experiment: unknown name 'table9'"):
         write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", names=["table9"])
     assert not list(tmp_path.glob("*.html"))
+
+
+def test_the_claims_alone_are_a_table_an_experiment_in_markdown():
+    report = pages.report("a | b\nc")
+    text = listing(report)
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    claims = [claim for chapter in report.chapters for claim in chapter.section.claims]
+    heads = sum(1 for chapter in report.chapters if chapter.section.claims)
+    assert len(rows) == len(claims) + heads
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
+    assert all(f"### {chapter.section.title}".split("\n")[0] in text for chapter in report.chapters)
+    counts = verdicts(report.chapters)
+    assert f"{counts[Verdict.HELD]} held, {counts[Verdict.FAILED]} did not hold" in text
+
+
+def test_a_report_of_another_kind_is_refused(tmp_path):
+    stores.Store(tmp_path / "runs.sqlite").close()
+    with pytest.raises(ValueError, match=r"out: a report is a file that ends in .html or .md, got report.pdf"):
+        write_report(tmp_path / "runs.sqlite", tmp_path / "report.pdf")
+    assert write_report(tmp_path / "runs.sqlite", tmp_path / "claims.md").read_text().startswith("Scale `quick`")

@@ -11,9 +11,13 @@ from drkm._version import __version__
 from drkm.experiments import NAMES, module_of
 from drkm.experiments._output import write_text
 from drkm.report.chapters import Chapter, FailedRun, Report
+from drkm.report.listing import listing
 from drkm.report.page import page
 from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.store import Failure, Store
+
+#: what a report is written as, by the end of its name
+FORMATS = {".html": page, ".md": listing}
 
 
 def write_report(
@@ -23,14 +27,14 @@ def write_report(
     scale: str = "quick",
     names: Sequence[str] | None = None,
 ) -> Path:
-    """Write the page, whole or not at all.
+    """Write the page, or the claims alone as Markdown, whole or not at all.
 
     Parameters
     ----------
     store : path
         File of the runs; it is only read.
     path : path
-        The page.
+        The page, or a file whose name ends in .md for the claims alone.
     scale : {"quick", "medium", "paper"}
     names : sequence of str, optional
         Experiments to show, all by default.
@@ -38,11 +42,15 @@ def write_report(
     Returns
     -------
     Path
-        The page.
+        The file.
     """
     if not Path(store).is_file():
         raise FileNotFoundError(f"store: there is no file {store}, drkm reproduce NAME --scale {scale} makes one")
-    return write_text(Path(path), page(gather(Path(store), scale, names)))
+    path = Path(path)
+    write = FORMATS.get(path.suffix.lower())
+    if write is None:
+        raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {path.name}")
+    return write_text(path, write(gather(Path(store), scale, names)))
 
 
 def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
