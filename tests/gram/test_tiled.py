@@ -88,6 +88,10 @@ def test_kept_tiles_stay_within_the_budget(keep):
         # Tiles of 100 entries in the first panel, the last of which has 70.
         upper_half = 8 * (N * N + 3 * 100 + 49) // 2
         assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * 370, 0: 0}[keep]
+        # One block of exactly that size at most: tiles among their temporaries would scatter over memory.
+        blocks = {tile.untyped_storage().data_ptr(): tile.untyped_storage().nbytes() for tile in gram._kept.values()}
+        assert len(blocks) <= 1
+        assert sum(blocks.values()) <= min(keep, upper_half)
 
 
 def test_kept_tiles_are_not_computed_again(monkeypatch):

@@ -48,8 +48,10 @@ class TiledGram(Gram):
         self._slices = [slice(begin, min(begin + rows, self.n)) for begin in range(0, self.n, rows)]
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         self._origin = mean_row(points) if kernel.is_isotropic else None
-        self._room = keep
+        self._keep = keep
         self._kept: dict[tuple[int, int], Tensor] = {}
+        self._pool: Tensor | None = None
+        self._used = 0
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -94,11 +96,29 @@ class TiledGram(Gram):
                 tile = self._kept.get((i, j))
                 if tile is None:
                     left = self._factors(self.points[upper])[0] if left is None else left
-                    tile = self.kernel.values(left @ self._right(lower).T)
-                    if tile.nbytes <= self._room:
-                        self._room -= tile.nbytes
-                        self._kept[i, j] = tile
+                    tile = self._kept_if_room(i, j, self.kernel.values(left @ self._right(lower).T))
                 yield upper, lower, tile
+
+    def _kept_if_room(self, i: int, j: int, tile: Tensor) -> Tensor:
+        """Return the tile, held from now on if there is room for it.
+
+        Kept tiles share one allocation: among the short-lived blocks of their making they would leave holes, and the
+        process would grow far beyond what it holds.
+        """
+        if self._pool is None:
+            self._pool = tile.new_empty(min(int(self._keep / tile.element_size()), self._all_entries))
+        if self._used + tile.numel() > len(self._pool):
+            return tile
+        place = self._pool[self._used : self._used + tile.numel()].view_as(tile)
+        self._used += tile.numel()
+        self._kept[i, j] = place.copy_(tile)
+        return place
+
+    @property
+    def _all_entries(self) -> int:
+        """Entries of all tiles on and above the diagonal."""
+        heights = [rows.stop - rows.start for rows in self._slices]
+        return sum(height * sum(heights[i:]) for i, height in enumerate(heights))
 
     def _right(self, rows: slice) -> Tensor:
         return self._factors(self.points[rows])[1]
