@@ -183,10 +183,20 @@ def command(*words: object) -> int:
 def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, capsys):
     del study[2]
     assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "without", "--no-report") == 0
-    assert not (tmp_path / "without" / "report.html").exists()
+    assert not list((tmp_path / "without").rglob("report.html"))
     assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "with") == 0
-    assert (tmp_path / "with" / "report.html").stat().st_size > 0
-    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "with" / "report.html")
+    page = tmp_path / "with" / "quick" / "report.html"
+    assert page.stat().st_size > 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(page)
+
+
+@pytest.mark.parametrize("scale", ["quick", "medium"])
+def test_the_page_of_a_scale_is_in_its_folder_beside_the_runs(scale, study, tmp_path, capsys):
+    stores.Store(tmp_path / "runs.sqlite").close()
+    assert command("report", "--store", tmp_path / "runs.sqlite", "--scale", scale) == 0
+    page = tmp_path / scale / "report.html"
+    assert capsys.readouterr().out == f"{page}\n"
+    assert f"at scale <strong>{scale}</strong>" in page.read_text("utf-8")
 
 
 def test_the_report_of_what_is_not_a_store_is_one_sentence_and_exit_code_2(study, tmp_path, capsys):

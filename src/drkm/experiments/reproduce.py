@@ -42,7 +42,7 @@ def reproduce(
         Experiments, or "all".
     scale : {"quick", "medium", "paper"}
     out : path
-        Folder of the results, one subfolder an experiment.
+        Folder of the results: the runs of all scales, and one subfolder a scale with one an experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     jobs, dask, retry_failed, progress, lease_seconds
@@ -59,7 +59,7 @@ def reproduce(
     jobs = check_jobs(jobs)
     runs = configurations_of(names, scale)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
-    folder, path = Path(out), store_path(out, store)
+    path = store_path(out, store)
     chosen = computable(chosen, path)
     paths: list[Path] = []
     with Store(path) as opened:
@@ -74,7 +74,7 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
+                paths += write_section(module_of(name).section(opened.results(group), scale), Path(out) / scale / name)
     return paths
 
 
