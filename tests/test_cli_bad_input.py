@@ -9,6 +9,7 @@ import pytest
 
 from command_line import drkm, refused
 from drkm import ConstrDRKM, storage
+from drkm.files import write_whole
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -272,3 +273,27 @@ def test_ctrl_c_in_training_writes_no_model(here, monkeypatch):
     done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2")
     assert (done.code, done.out) == (130, "")
     assert done.err.startswith("drkm: interrupted after 0 iterations, no model was written: use --checkpoint FILE")
+
+
+def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_path, monkeypatch):
+    model, part = tmp_path / "model", tmp_path / "part"
+
+    def full(path, write):
+        if path == model:
+            raise OSError("path: cannot write model: No space left on device")
+        return write_whole(path, write)
+
+    words = ["fit", models / "X.npy", "-o", model, "-c", "3,2", "--checkpoint", part]
+    with monkeypatch.context() as patch:
+        patch.setattr("drkm.storage.write_whole", full)
+        assert "No space left on device" in refused(*words)
+    assert list(tmp_path.iterdir()) == [part]
+    # The second time there is nothing left to compute.
+    monkeypatch.setattr("drkm.solvers.LBFGS.step", None)
+    assert drkm(*words).code == 0
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def test_the_checkpoint_is_not_the_file_of_the_model(here, tmp_path):
+    words = ["fit", here / "X.npy", "-o", "out", "--checkpoint", tmp_path / "out"]
+    assert "is the file of the model, choose another" in refused(*words)
