@@ -46,6 +46,13 @@ def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
 
 
+def test_the_row_numbers_of_a_data_frame_are_no_data_where_another_column_names_the_rows(tmp_path):
+    (tmp_path / "x.csv").write_text(",who,a,b\n0,u,1.5,-2\n1,v,3,4e-3\n")
+    table = read_table(tmp_path / "x.csv", columns=Columns("who"))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.columns, table.names) == (("a", "b"), ("u", "v"))
+
+
 def test_all_columns_in_another_order_are_put_in_order(tmp_path):
     (tmp_path / "x.csv").write_text("b,a\n-2,1.5\n4e-3,3\n")
     table = read_table(tmp_path / "x.csv", columns=Columns(only=["a", "b"]))
