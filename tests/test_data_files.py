@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table
+from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table, write_whole
 from drkm.preparation import Preparation
 
 VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
@@ -93,6 +93,16 @@ def test_without_what_reads_parquet_the_sentence_says_what_to_install(tmp_path, 
     (tmp_path / "x.parquet").touch()
     with pytest.raises(ValueError, match="needs pandas and pyarrow to be read: pip install pandas pyarrow"):
         read_table(tmp_path / "x.parquet")
+
+
+def test_a_file_of_which_only_a_part_could_be_written_is_none(tmp_path):
+    def cut(file):
+        file.write(b"half")
+        raise OSError("3000 requested and 496 written")
+
+    with pytest.raises(OSError, match=r"x\.npy: is the disk full\? \(3000 requested and 496 written\)"):
+        write_whole(tmp_path / "x.npy", cut)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_arrays_of_images_become_rows_and_keep_their_shape(tmp_path):

@@ -22,7 +22,7 @@ EXAMPLES = examples(
 
 def demo(
     data: Annotated[
-        str, typer.Argument(help="sprites (drawn dSprites, with scores) or digits (with denoising).")
+        str, typer.Argument(metavar="DATA", help="sprites (drawn dSprites, with scores) or digits (with denoising).")
     ] = "sprites",
     out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("results/demo"),
     n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training images.")] = 400,
