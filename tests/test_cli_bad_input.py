@@ -86,6 +86,24 @@ def test_data_files_that_cannot_be_used(name, here, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--resize", "4"], "resize: is for images or a folder of them, not for"),
+        (["--grey"], "grey: is for images or a folder of them, not for"),
+        (["--array", "a"], "array: is for a .npz file, not for"),
+        (["--id", "a"], "id: is for a .csv, .tsv or .parquet file, not for"),
+        (["--drop", "a"], "drop: is for a .csv, .tsv or .parquet file, not for"),
+        (["--no-header"], "header: is for a .csv or .tsv file, not for"),
+    ],
+)
+def test_options_that_mean_nothing_for_a_file_are_not_passed_over(options, sentence, here):
+    assert sentence in refused("fit", here / "X.npy", "-o", "out", *options)
+    if options[0] not in ("--resize", "--grey"):
+        for command in ("encode", "denoise"):
+            assert sentence in refused(command, here / "model", here / "X.npy", "-o", "out.csv", *options)
+
+
+@pytest.mark.parametrize(
     ("values", "sentence"),
     [
         (np.zeros((0, 3)), "is empty, its shape is (0, 3)"),

@@ -175,6 +175,7 @@ def fit(
     # What can be refused at once is, before the second that torch needs to be imported.
     files.check_target(out, force=force)
     files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header, resize=resize, grey=grey or None)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise ValueError(f"checkpoint: {checkpoint} is the file of the model, choose another")
     from drkm import ConstrDRKM, io
