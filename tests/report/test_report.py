@@ -61,6 +61,13 @@ def test_the_page_is_well_formed_and_its_links_lead_somewhere(reader):
     assert set(labels) <= set(ids)
 
 
+def test_the_page_says_which_paper_it_judges(reader):
+    text = " ".join(reader.text)
+    assert "F. Tonin, P. Patrinos and J. A. K. Suykens" in text
+    assert "Neural Networks 142 (2021)" in text
+    assert len(reader.named("cite")) == 1
+
+
 def test_the_page_fetches_and_executes_nothing(reader):
     for tag, attributes in reader.elements:
         assert tag not in ("script", "link", "iframe", "object")
