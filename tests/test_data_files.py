@@ -199,6 +199,15 @@ def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
         check_target(tmp_path / "no" / "file.npy")
 
 
+def test_a_preparation_finds_the_columns_of_a_frame_by_name():
+    pandas = pytest.importorskip("pandas")
+    made = Preparation.standardizing(VALUES, columns=("a", "1"))
+    frame = pandas.DataFrame({1: VALUES[:, 1], "kind": ["x", "y"], "a": VALUES[:, 0]})
+    np.testing.assert_array_equal(made.apply(frame), made.apply(VALUES))
+    with pytest.raises(ValueError, match="values: lacks a of the columns that the model was trained on"):
+        made.apply(frame.drop(columns="a"))
+
+
 def test_a_preparation_is_undone_and_written_down():
     rng = np.random.RandomState(0)
     values = np.column_stack([rng.randn(50) * 7 + 3, np.full(50, 4.0)])
