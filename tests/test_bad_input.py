@@ -161,6 +161,7 @@ BAD_PARAMETERS = [
     ({"callbacks": 3}, TypeError, ("functions", "got 3")),
     ({"checkpoint": 3}, TypeError, ("path", "got 3")),
     ({"random_state": "a", "init": "random"}, ValueError, ("'a'",)),
+    ({"random_state": -1, "init": "random"}, ValueError, ("-1", "an integer from 0 to 2**32 - 1")),
 ]
 
 
@@ -315,6 +316,8 @@ def test_feature_map_options_are_checked():
         (lambda m: m.traverse(1, 0, "ab"), (TypeError, ValueError), ("values", "ab")),
         (lambda m: m.sample(0), ValueError, ("n:", "at least 1", "got 0")),
         (lambda m: m.sample(1.5), TypeError, ("n:", "integer", "1.5")),
+        (lambda m: m.sample(1, random_state="a"), ValueError, ("random_state:", "an integer from 0", "'a'")),
+        (lambda m: m.transform("none.npy"), FileNotFoundError, ("X:", "there is no file none.npy")),
         (lambda m: m.inverse_transform(X), ValueError, ("Z", "m×5", "30×4")),
         (lambda m: m.inverse_transform(np.ones(5)), ValueError, ("Z", "m×5")),
         (lambda m: m.inverse_transform(np.full((2, 5), NAN)), ValueError, ("Z", "NaN")),

@@ -354,3 +354,28 @@ def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
     assert seen[0]["iteration"] > 0
     np.testing.assert_array_equal(again.codes_, fit().codes_)
     assert not path.exists()
+
+
+def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tmp_path):
+    kept = Checkpoint(tmp_path / "checkpoint", every=0, keep=True)
+    whole = ConstrDRKM((6, 3), checkpoint=kept).fit(X)
+    assert kept.path.exists()
+    seen = []
+    again = ConstrDRKM((6, 3), checkpoint=Checkpoint(kept.path, keep=True), callbacks=seen.append).fit(X)
+    assert seen == []
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    kept.remove()
+    assert not kept.path.exists()
+
+
+def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monkeypatch):
+    def fails(*words):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("drkm.training.describe", fails)
+        with pytest.raises(MemoryError):
+            fit(tmp_path / "checkpoint")
+    seen = []
+    np.testing.assert_array_equal(fit(tmp_path / "checkpoint", seen.append).codes_, fit().codes_)
+    assert seen == []

@@ -80,7 +80,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_then_ends(tmp_path):
 @pytest.mark.parametrize("data", ["sprites", "digits"])
 def test_demo_trains_prints_the_summary_and_draws(data, tmp_path):
     done = drkm("demo", data, "--out", tmp_path, "--n", "120")
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert "converged in" in done.stdout
     assert (tmp_path / f"{data}.png").stat().st_size > 10_000
     assert (tmp_path / f"{data}.safetensors").is_file()

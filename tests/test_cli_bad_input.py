@@ -9,6 +9,7 @@ import pytest
 
 from command_line import drkm, refused
 from drkm import ConstrDRKM, storage
+from drkm.files import write_whole
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -65,7 +66,9 @@ UNUSABLE = {
     "text.csv": (b"a,kind,place\n1,x,u\n3,y,v\n", "has text in columns kind, place (row 1: 'x'): leave them out with"),
     "twice.csv": (b"a,a\n1,2\n", "has two columns called 'a'"),
     "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b'"),
-    "bytes.csv": (b"\xff\xfe\x00", "bytes.csv cannot be read as .csv"),
+    "gaps.csv": (b"a,b\n1,2\n,3\n4,5\n6,NA\n", "2 entries that are no numbers, the first in row 2 of column 'a' ('')"),
+    "commas.csv": (b"a;b\n1,5;2\n3,25;4\n", "has decimal commas (row 1: '1,5'): write numbers with decimal points"),
+    "bytes.csv": (b"\xff\xfe\x00", "bytes.csv is not UTF-8 text: save it with that encoding"),
     "broken.npy": (b"\x93NUMPY", "broken.npy cannot be read as .npy"),
     "broken.npz": (b"PK\x03\x04", "broken.npz cannot be read as .npz"),
     "broken.parquet": (b"PAR1", "broken.parquet "),
@@ -80,6 +83,24 @@ def test_data_files_that_cannot_be_used(name, here, tmp_path_factory):
     file = tmp_path_factory.mktemp("data") / name
     file.write_bytes(content)
     assert sentence in refused("fit", file, "-o", "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--resize", "4"], "resize: is for images or a folder of them, not for"),
+        (["--grey"], "grey: is for images or a folder of them, not for"),
+        (["--array", "a"], "array: is for a .npz file, not for"),
+        (["--id", "a"], "id: is for a .csv, .tsv or .parquet file, not for"),
+        (["--drop", "a"], "drop: is for a .csv, .tsv or .parquet file, not for"),
+        (["--no-header"], "header: is for a .csv or .tsv file, not for"),
+    ],
+)
+def test_options_that_mean_nothing_for_a_file_are_not_passed_over(options, sentence, here):
+    assert sentence in refused("fit", here / "X.npy", "-o", "out", *options)
+    if options[0] not in ("--resize", "--grey"):
+        for command in ("encode", "denoise"):
+            assert sentence in refused(command, here / "model", here / "X.npy", "-o", "out.csv", *options)
 
 
 @pytest.mark.parametrize(
@@ -272,3 +293,27 @@ def test_ctrl_c_in_training_writes_no_model(here, monkeypatch):
     done = drkm("fit", here / "X.npy", "-o", "out", "-c", "3,2")
     assert (done.code, done.out) == (130, "")
     assert done.err.startswith("drkm: interrupted after 0 iterations, no model was written: use --checkpoint FILE")
+
+
+def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_path, monkeypatch):
+    model, part = tmp_path / "model", tmp_path / "part"
+
+    def full(path, write):
+        if path == model:
+            raise OSError("path: cannot write model: No space left on device")
+        return write_whole(path, write)
+
+    words = ["fit", models / "X.npy", "-o", model, "-c", "3,2", "--checkpoint", part]
+    with monkeypatch.context() as patch:
+        patch.setattr("drkm.storage.write_whole", full)
+        assert "No space left on device" in refused(*words)
+    assert list(tmp_path.iterdir()) == [part]
+    # The second time there is nothing left to compute.
+    monkeypatch.setattr("drkm.solvers.LBFGS.step", None)
+    assert drkm(*words).code == 0
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def test_the_checkpoint_is_not_the_file_of_the_model(here, tmp_path):
+    words = ["fit", here / "X.npy", "-o", "out", "--checkpoint", tmp_path / "out"]
+    assert "is the file of the model, choose another" in refused(*words)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -37,7 +38,34 @@ def test_help_has_examples_whose_options_exist(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_first_sentence_of_every_help_fits_on_its_line(name):
-    assert re.search(rf"^  {name} .*\.$", drkm("--help").out, re.MULTILINE)
+    assert re.search(rf"^  {name} .*[^.]\.$", drkm("--help").out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["fit"], "DATA"),
+        (["merge"], "STORE OTHER..."),
+        (["reproduce"], "NAME..."),
+        (["demo"], "[DATA]"),
+        (["datasets", "download"], "NAME"),
+        (["datasets", "verify"], "[NAME]"),
+    ],
+)
+def test_the_usage_names_arguments_as_the_page_below_does(words, arguments):
+    assert drkm(*words, "--help").out.splitlines()[0] == f"Usage: drkm {' '.join(words)} [OPTIONS] {arguments}"
+
+
+def test_ctrl_c_before_the_command_begins_is_one_word(monkeypatch):
+    class Interrupting:
+        def find_spec(self, name, path, target=None):
+            if name == "drkm.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "drkm.commands")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    done = drkm("--version")
+    assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table
+from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table, write_whole
 from drkm.preparation import Preparation
 
 VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
@@ -44,6 +44,13 @@ def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
     (tmp_path / "y.csv").write_text("7,1.5,-2\n8,3,4e-3\n")
     np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
+
+
+def test_the_row_numbers_of_a_data_frame_are_no_data_where_another_column_names_the_rows(tmp_path):
+    (tmp_path / "x.csv").write_text(",who,a,b\n0,u,1.5,-2\n1,v,3,4e-3\n")
+    table = read_table(tmp_path / "x.csv", columns=Columns("who"))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.columns, table.names) == (("a", "b"), ("u", "v"))
 
 
 def test_all_columns_in_another_order_are_put_in_order(tmp_path):
@@ -86,6 +93,16 @@ def test_without_what_reads_parquet_the_sentence_says_what_to_install(tmp_path, 
     (tmp_path / "x.parquet").touch()
     with pytest.raises(ValueError, match="needs pandas and pyarrow to be read: pip install pandas pyarrow"):
         read_table(tmp_path / "x.parquet")
+
+
+def test_a_file_of_which_only_a_part_could_be_written_is_none(tmp_path):
+    def cut(file):
+        file.write(b"half")
+        raise OSError("3000 requested and 496 written")
+
+    with pytest.raises(OSError, match=r"x\.npy: is the disk full\? \(3000 requested and 496 written\)"):
+        write_whole(tmp_path / "x.npy", cut)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_arrays_of_images_become_rows_and_keep_their_shape(tmp_path):
@@ -180,6 +197,15 @@ def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
         check_target(Path("/dev/null"), force=True)
     with pytest.raises(ValueError, match="there is no folder"):
         check_target(tmp_path / "no" / "file.npy")
+
+
+def test_a_preparation_finds_the_columns_of_a_frame_by_name():
+    pandas = pytest.importorskip("pandas")
+    made = Preparation.standardizing(VALUES, columns=("a", "1"))
+    frame = pandas.DataFrame({1: VALUES[:, 1], "kind": ["x", "y"], "a": VALUES[:, 0]})
+    np.testing.assert_array_equal(made.apply(frame), made.apply(VALUES))
+    with pytest.raises(ValueError, match="values: lacks a of the columns that the model was trained on"):
+        made.apply(frame.drop(columns="a"))
 
 
 def test_a_preparation_is_undone_and_written_down():

@@ -106,8 +106,13 @@ def test_bad_input_gets_one_clear_sentence():
     X, _ = make_half_circle(60, 0.1, random_state=2)
     with pytest.raises(ValueError, match="criterion: unknown name 'magic', allowed are risk, reconstruction"):
         select(X, GRID, criterion="magic")
-    with pytest.raises(ValueError, match="grid: unknown parameter 'depth'"):
+    with pytest.raises(ValueError, match=r"grid: unknown parameter 'depth', allowed are .*kernel.*keep"):
         select(X, {"depth": [1]})
+    for grid in ("n_components", [("n_components", [3])], None):
+        with pytest.raises(TypeError, match="grid: expected lists of values by name of parameter"):
+            select(X, grid)
+    with pytest.raises(ValueError, match="n_jobs: expected a number of processes, or -1 for one a processor, got 0"):
+        select(X, GRID, n_jobs=0)
     with pytest.raises(TypeError, match="grid: n_components takes a list of values to try, got 3"):
         select(X, {"n_components": 3})
     with pytest.raises(ValueError, match="grid: expected at least one candidate"):

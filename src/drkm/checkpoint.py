@@ -49,11 +49,15 @@ class Checkpoint:
         with their number added to the name (`drkm.slots`).
     every : float
         Least seconds between two writes.
+    keep : bool
+        Whether the file outlives the fit, whose result it then holds, until the caller, who has put that in safety,
+        calls `remove`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float = 5.0):
+    def __init__(self, path: str | os.PathLike[str], every: float = 5.0, *, keep: bool = False):
         self.path = Path(path)
         self.every = every
+        self.keep = keep
         self.fingerprint = ""
         self._place: slots.Place = slots.OneFile(self.path)
         self._last_write = -float("inf")
@@ -114,7 +118,7 @@ class Checkpoint:
         return _StageJournal(self, stage, _sigma2_of(kernels))
 
     def remove(self) -> None:
-        """Delete the file: the fit has ended."""
+        """Delete the file: its fit is not needed any more."""
         self._place.remove()
 
     def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State) -> None:

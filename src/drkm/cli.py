@@ -12,13 +12,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Codes: 0 done, 1 a bug of drkm, 2 what the user can mend, 130 interrupted.
     """
     try:
+        sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        # Only while modules are imported: a command that has begun ends with its own sentence.
+        print("drkm: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
         import typer  # noqa: F401 - only to see whether it is there
     except ModuleNotFoundError:
         sys.exit("drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'")
     from drkm.commands import app
     from drkm.commands._outcome import run
 
-    sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))
+    return run(app, words)
 
 
 if __name__ == "__main__":

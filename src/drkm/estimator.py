@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -385,7 +384,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         parameters.integer("n", n, 1)
-        drawn = draw_codes(self._codes, n, check_random_state(random_state))
+        drawn = draw_codes(self._codes, n, parameters.random(random_state))
         return inputs.write(self._preimages_of_codes(drawn).points, self.codes_)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -129,12 +129,18 @@ def checkpoint(value: Any) -> Checkpoint | None:
     return Checkpoint(value)
 
 
+def random(random_state: Any) -> np.random.RandomState:
+    """Return the generator behind a seed or a random state."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
+        raise ValueError(f"random_state: expected {allowed}, got {random_state!r}") from error
+
+
 def seed(random_state: Any) -> int:
     """Return a seed drawn from a random state."""
-    try:
-        return int(check_random_state(random_state).randint(2**31))
-    except ValueError as error:
-        raise ValueError(f"random_state: expected an integer, a RandomState or None, got {random_state!r}") from error
+    return int(random(random_state).randint(2**31))
 
 
 def array(name: str, value: Any) -> Tensor:

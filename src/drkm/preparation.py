@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from drkm.inputs import is_frame
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,10 @@ class Preparation:
         spread = values.std(axis=0, dtype=np.float64)
         return cls(values.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0), **more)
 
-    def apply(self, values: np.ndarray) -> np.ndarray:
-        """Return values as the model sees them."""
+    def apply(self, values: Any) -> np.ndarray:
+        """Return values as the model sees them; a frame has its columns found by name, as tables in files have."""
+        if self.columns is not None and is_frame(values):
+            values = _by_name(values, self.columns)
         return (np.asarray(values, dtype=np.float64) - self.offset) / self.scale
 
     def undo(self, samples: np.ndarray) -> np.ndarray:
@@ -79,6 +84,14 @@ class Preparation:
             bool(plain["resize"]),
             bool(plain["grey"]),
         )
+
+
+def _by_name(frame: Any, columns: Sequence[str]) -> Any:
+    places = {str(name): place for place, name in enumerate(frame.columns)}
+    missing = [name for name in columns if name not in places]
+    if missing:
+        raise ValueError(f"values: lacks {', '.join(missing)} of the columns that the model was trained on")
+    return frame.iloc[:, [places[name] for name in columns]]
 
 
 def _number_or_row(tensor: Tensor) -> Any:

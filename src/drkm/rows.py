@@ -103,11 +103,17 @@ def open_rows(path: str | os.PathLike[str]) -> Rows:
     """
     text = os.fspath(path)
     if text.endswith(".npy"):
-        return Rows(np.load(text, mmap_mode="r", allow_pickle=False))
+        return Rows(np.load(_existing(text), mmap_mode="r", allow_pickle=False))
     name, _, inner = text.rpartition(":") if ".h5:" in text or ".hdf5:" in text else (text, "", "")
     if name.endswith((".h5", ".hdf5")):
-        return Rows(_dataset(name, inner))
+        return Rows(_dataset(_existing(name), inner))
     raise ValueError(f'X: expected a .npy, .h5 or .hdf5 file, HDF5 with a dataset as in "file.h5:name", got {text!r}')
+
+
+def _existing(path: str) -> str:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"X: there is no file {path}")
+    return path
 
 
 def _dataset(path: str, name: str) -> Any:

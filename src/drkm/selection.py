@@ -171,6 +171,8 @@ def select(
         raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout}")
     if not isinstance(draws, int) or draws < 1:
         raise ValueError(f"draws: expected an integer of at least 1, got {draws!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs: expected a number of processes, or -1 for one a processor, got 0")
     groups = _groups(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = np.random.default_rng(random_state)
@@ -238,14 +240,16 @@ def _noise_level(noise: float | str, samples: np.ndarray) -> float:
 
 def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]]:
     """Return the fits of a grid, each with its variants of kept components and their place in the grid."""
-    grids = [grid] if isinstance(grid, Mapping) else list(grid)
-    known = set(ConstrDRKM().get_params()) | set(OWN_KEYS)
+    grids = [grid] if isinstance(grid, Mapping) else grid
+    if not isinstance(grids, Sequence) or not all(isinstance(part, Mapping) for part in grids):
+        raise TypeError(f"grid: expected lists of values by name of parameter, or several of those, got {grid!r}")
+    known = (*ConstrDRKM().get_params(), *OWN_KEYS)
     fits: dict[str, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}
     place = itertools.count()
     for part in grids:
         for name, values in part.items():
             if name not in known:
-                raise ValueError(f"grid: unknown parameter {name!r}")
+                raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
         for values in itertools.product(*part.values()):

@@ -92,10 +92,11 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             break
     assert best is not None
     energy.set_kernels(best_kernels)
+    trained = describe(energy, best, plan.axes, objectives)
     # Whoever interrupts a fit may want to go on with it.
-    if checkpoint and result.status is not Status.INTERRUPTED:
+    if checkpoint and not checkpoint.keep and result.status is not Status.INTERRUPTED:
         checkpoint.remove()
-    return describe(energy, best, plan.axes, objectives)
+    return trained
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -55,9 +55,9 @@ def test_tables_and_figures_of_all_experiments_are_written(experiments, tmp_path
     paths = make(["all"], tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in paths}
     files = ("digests.csv", "digests.md", "line.png", "line.svg")
-    assert written == {f"{name}/{file}" for name in ("one", "two") for file in files}
+    assert written == {f"quick/{name}/{file}" for name in ("one", "two") for file in files}
     assert all(path.stat().st_size for path in paths)
-    with open(tmp_path / "one" / "digests.csv") as file:
+    with open(tmp_path / "quick" / "one" / "digests.csv") as file:
         assert [row["seed"] for row in csv.DictReader(file)] == ["0", "1"]
     with Store(tmp_path / "runs.sqlite") as store:
         assert store.counts()[0].done == 3
@@ -68,6 +68,13 @@ def test_an_experiment_is_written_once_all_its_runs_are_there(experiments, tmp_p
     assert {path.parent.name for path in make(["all"], tmp_path, only=["vae"])} == {"one", "two"}
     with Store(tmp_path / "runs.sqlite") as store:
         assert store.counts()[0].done == 3
+
+
+def test_scales_share_a_store_and_overwrite_nothing_of_each_other(experiments, tmp_path):
+    quick, medium = make(["one"], tmp_path), make(["one"], tmp_path, scale="medium")
+    assert not set(quick) & set(medium)
+    assert all(path.is_file() for path in (*quick, *medium))
+    assert {path.name for path in tmp_path.iterdir()} == {"quick", "medium", "runs.sqlite"}
 
 
 def test_runs_can_be_chosen_by_their_task(experiments, tmp_path):
@@ -82,6 +89,8 @@ def test_runs_can_be_chosen_by_their_task(experiments, tmp_path):
         (["table9"], {}, "unknown name 'table9', allowed are one, two and all"),
         ([], {}, "takes 'all' or names of experiments"),
         (["one"], {"scale": "huge"}, "scale: unknown name 'huge', allowed are quick, medium, paper"),
+        (["one"], {"only": ["ours", "vea"]}, "only: unknown name 'vea', allowed are probe, ours, vae"),
+        (["one"], {"skip": ["vea"]}, "skip: unknown name 'vea', allowed are probe, ours, vae"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(names, options, sentence, experiments, tmp_path):
@@ -108,7 +117,7 @@ def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experim
     (tmp_path / "cars3d_64.npz").unlink()
     there = tmp_path / "there" / "runs.sqlite"
     paths = make(["one"], tmp_path / "here", store=there)
-    assert tmp_path / "here" / "one" / "digests.csv" in paths
+    assert tmp_path / "here" / "quick" / "one" / "digests.csv" in paths
     more = [*runs, Configuration("probe", {"dataset": "cars3d"}, 9)]
     monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", more))
     with pytest.raises(DatasetError, match="drkm datasets download cars3d"):
@@ -122,7 +131,7 @@ def test_all_stands_for_every_experiment_once():
 def test_a_figure_of_the_paper_is_made_at_quick(tmp_path):
     paths = reproduce(["figure2"], scale="quick", out=tmp_path, jobs=1, progress=False)
     assert {path.suffix for path in paths} == {".png", ".svg", ".csv", ".md"}
-    with open(tmp_path / "figure2" / "claims.csv", newline="") as file:
+    with open(tmp_path / "quick" / "figure2" / "claims.csv", newline="") as file:
         assert {claim["verdict"] for claim in csv.DictReader(file)} <= {verdict.value for verdict in Verdict}
 
 

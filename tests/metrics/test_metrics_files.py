@@ -48,7 +48,7 @@ def test_json_holds_every_row_and_no_nan(arrays, tmp_path):
         ("codes.csv", b"1,2\n3\n", "has 1 entries in row 2"),
         ("codes.csv", b"1,2\n3,x\n", "no number in row 2"),
         ("codes.csv", b"a,b\n", "has no rows"),
-        ("codes.csv", b"\xff\xfe\x00", "cannot be read"),
+        ("codes.csv", b"\xff\xfe\x00", "is not UTF-8 text"),
     ],
 )
 def test_bad_files_get_one_sentence(name, content, sentence, arrays, tmp_path):

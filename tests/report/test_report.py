@@ -62,6 +62,13 @@ def test_the_page_is_well_formed_and_its_links_lead_somewhere(reader):
     assert set(labels) <= set(ids)
 
 
+def test_the_page_says_which_paper_it_judges(reader):
+    text = " ".join(reader.text)
+    assert "F. Tonin, P. Patrinos and J. A. K. Suykens" in text
+    assert "Neural Networks 142 (2021)" in text
+    assert len(reader.named("cite")) == 1
+
+
 def test_the_page_fetches_and_executes_nothing(reader):
     for tag, attributes in reader.elements:
         assert tag not in ("script", "link", "iframe", "object")
@@ -184,10 +191,20 @@ def command(*words: object) -> int:
 def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, capsys):
     del study[2]
     assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "without", "--no-report") == 0
-    assert not (tmp_path / "without" / "report.html").exists()
+    assert not list((tmp_path / "without").rglob("report.html"))
     assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path / "with") == 0
-    assert (tmp_path / "with" / "report.html").stat().st_size > 0
-    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "with" / "report.html")
+    page = tmp_path / "with" / "quick" / "report.html"
+    assert page.stat().st_size > 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(page)
+
+
+@pytest.mark.parametrize("scale", ["quick", "medium"])
+def test_the_page_of_a_scale_is_in_its_folder_beside_the_runs(scale, study, tmp_path, capsys):
+    stores.Store(tmp_path / "runs.sqlite").close()
+    assert command("report", "--store", tmp_path / "runs.sqlite", "--scale", scale) == 0
+    page = tmp_path / scale / "report.html"
+    assert capsys.readouterr().out == f"{page}\n"
+    assert f"at scale <strong>{scale}</strong>" in page.read_text("utf-8")
 
 
 def test_the_report_of_what_is_not_a_store_is_one_sentence_and_exit_code_2(study, tmp_path, capsys):

@@ -212,6 +212,33 @@ def test_ctrl_c_ends_processes_and_leaves_the_store_sound(path):
     assert ends(process.pid)
 
 
+SWEEP_WITH_BARS = """
+import sys
+from tqdm import tqdm
+from drkm.runs.configuration import Configuration
+from drkm.runs.runner import sweep
+from drkm.runs.store import Store
+from drkm.runs.tasks import TASKS, Task
+
+def with_a_bar(parameters, seed):
+    with tqdm(disable=True):
+        return {}
+
+TASKS["probe"] = Task(f"{__name__}:with_a_bar")
+if __name__ == "__main__":
+    with Store(sys.argv[1]) as store:
+        print(sweep([Configuration("probe", {}, seed) for seed in range(4)], store, jobs=2).computed)
+"""
+
+
+def test_workers_whose_runs_have_progress_bars_leave_nothing_behind_in_the_system(path, tmp_path):
+    script = tmp_path / "sweep_with_bars.py"
+    script.write_text(SWEEP_WITH_BARS)
+    done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, timeout=60)
+    # The tracker of multiprocessing names semaphores that are left when the last process has ended.
+    assert (done.stdout, done.stderr) == ("4\n", "")
+
+
 def _done(path):
     with Store(path) as store:
         return sum(counts.done for counts in store.counts())

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from drkm.commands._help import application
+from drkm.commands._help import SectionedCommand, application
 
 app = application("List, download and verify the image datasets.")
 
 
-@app.command("list")
+@app.command("list", cls=SectionedCommand)
 def list_() -> None:
     """Say what each dataset is, and its licence."""
     from drkm.datasets import data_dir, list_datasets
@@ -21,8 +21,10 @@ def list_() -> None:
     typer.echo(f"data folder: {data_dir()} (environment variable DRKM_DATA)")
 
 
-@app.command()
-def download(name: Annotated[str, typer.Argument(help="A name that 'drkm datasets list' shows.")]) -> None:
+@app.command(cls=SectionedCommand)
+def download(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that 'drkm datasets list' shows.")],
+) -> None:
     """Fetch the original files of a dataset and check them.
 
     Example: drkm datasets download cars3d
@@ -33,8 +35,10 @@ def download(name: Annotated[str, typer.Argument(help="A name that 'drkm dataset
         typer.echo(path)
 
 
-@app.command()
-def verify(name: Annotated[str | None, typer.Argument(help="One dataset; all by default.")] = None) -> None:
+@app.command(cls=SectionedCommand)
+def verify(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One dataset; all by default.")] = None,
+) -> None:
     """Check the files in the data folder.
 
     Exit code 2 if one of them is damaged.

@@ -22,7 +22,7 @@ EXAMPLES = examples(
 
 def demo(
     data: Annotated[
-        str, typer.Argument(help="sprites (drawn dSprites, with scores) or digits (with denoising).")
+        str, typer.Argument(metavar="DATA", help="sprites (drawn dSprites, with scores) or digits (with denoising).")
     ] = "sprites",
     out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("results/demo"),
     n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training images.")] = 400,
@@ -44,7 +44,7 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
     ] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables, figures and report.")] = Path("results"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")] = Path("results"),
     store: Annotated[
         Path | None, typer.Option(help="File of the runs.", show_default="runs.sqlite in the folder")
     ] = None,
@@ -59,8 +59,9 @@ def reproduce(
     skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
 ) -> None:
-    """Make tables and figures of the paper, and our own, and a page that shows them with what held.
+    """Make tables and figures of the paper, and a page of what held.
 
+    They go to a folder of their scale, such as results/quick, with report.html as the page that shows all of them.
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
     the runs can be made in parts and on several machines, and put together with drkm merge.
     """
@@ -69,7 +70,7 @@ def reproduce(
     from drkm.report import write_report
     from drkm.runs.store import Store
 
-    runs = store_path(out, store)
+    runs, written = store_path(out, store), out / scale
     try:
         paths = make(
             names,
@@ -85,10 +86,10 @@ def reproduce(
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
     if not no_report:
-        paths.append(write_report(runs, out / "report.html", scale=scale))
+        paths.append(write_report(runs, written / "report.html", scale=scale))
     for path in paths:
         typer.echo(path)
-    waiting = [name for name in expand(names) if not any(path.is_relative_to(out / name) for path in paths)]
+    waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
     if waiting:
         warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
     with Store(runs, readonly=True) as opened:

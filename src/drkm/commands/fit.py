@@ -175,7 +175,11 @@ def fit(
     # What can be refused at once is, before the second that torch needs to be imported.
     files.check_target(out, force=force)
     files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header, resize=resize, grey=grey or None)
+    if checkpoint is not None and checkpoint.resolve() == out.resolve():
+        raise ValueError(f"checkpoint: {checkpoint} is the file of the model, choose another")
     from drkm import ConstrDRKM, io
+    from drkm.checkpoint import Checkpoint
     from drkm.commands._data import check_finite, prepare
 
     table, preparation = prepare(
@@ -189,6 +193,7 @@ def fit(
     )
     check_finite(data, table)
     rows = preparation.apply(table.values)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, keep=True)
     model = ConstrDRKM(
         tuple(options.numbers("components", components, int)),
         kernel=_kernels(kernel, sigma2, components),
@@ -205,11 +210,13 @@ def fit(
         random_state=seed,
         device=device,
         dtype=dtype,
-        checkpoint=checkpoint,
+        checkpoint=kept,
         verbose=int(sys.stderr.isatty() if progress is None else progress),
     )
     _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
     io.save(model, out, preparation)
+    if kept is not None:
+        kept.remove()
     if json:
         options.print_json({"model": out, **_facts(model)})
     else:

@@ -11,14 +11,17 @@ from drkm.commands._help import examples
 
 EXAMPLES = examples(
     "drkm report",
-    "drkm report --scale medium -o results/medium.html",
+    "drkm report --scale medium -o medium.html",
 )
 
 
 def report(
     store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
     scale: Annotated[str, typer.Option(metavar="SCALE", help="quick, medium or paper.")] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("results/report.html"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The page to write.", show_default="SCALE/report.html beside the runs"),
+    ] = None,
 ) -> None:
     """Write one HTML page of all that the runs of a store show.
 
@@ -27,4 +30,4 @@ def report(
     """
     from drkm.report import write_report
 
-    typer.echo(write_report(store, out, scale=scale))
+    typer.echo(write_report(store, out or store.parent / scale / "report.html", scale=scale))

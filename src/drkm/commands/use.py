@@ -51,6 +51,7 @@ def encode(
 
     files.check_target(out, force=force, suffixes=files.WRITABLE)
     files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.commands._data import FittedModel
@@ -115,6 +116,7 @@ def denoise(
     else:
         files.check_target(out, force=force, suffixes=files.WRITABLE)
     files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header)
     from drkm.commands._data import FittedModel
 
     fitted = FittedModel(model, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def run(out: Path, n: int = 400) -> None:
     X, labels = digits.data[order] / 16, digits.target[order]
     train, new = X[:n], X[n : n + 200]
     print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components\n")
-    model = ConstrDRKM((10, 5), verbose=1).fit(train)
+    model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     print(f"\n{model.summary()}\n")
 
     start = time.perf_counter()

@@ -42,7 +42,7 @@ def reproduce(
         Experiments, or "all".
     scale : {"quick", "medium", "paper"}
     out : path
-        Folder of the results, one subfolder an experiment.
+        Folder of the results: the runs of all scales, and one subfolder a scale with one an experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     jobs, dask, retry_failed, progress, lease_seconds
@@ -58,8 +58,9 @@ def reproduce(
     """
     jobs = check_jobs(jobs)
     runs = configurations_of(names, scale)
+    check_choice(scale, only=only, skip=skip)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
-    folder, path = Path(out), store_path(out, store)
+    path = store_path(out, store)
     chosen = computable(chosen, path)
     paths: list[Path] = []
     with Store(path) as opened:
@@ -74,7 +75,7 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                paths += write_section(module_of(name).section(opened.results(group), scale), folder / name)
+                paths += write_section(module_of(name).section(opened.results(group), scale), Path(out) / scale / name)
     return paths
 
 
@@ -100,10 +101,25 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
+def check_choice(scale: str, **choices: Collection[str]) -> None:
+    """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
+    if any(choices.values()):
+        runs = [run for group in configurations_of(["all"], scale).values() for run in group]
+        known = dict.fromkeys(name for run in runs for name in _names_of(run))
+        for option, chosen in choices.items():
+            for name in chosen:
+                if name not in known:
+                    raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(known)}")
+
+
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
     """Whether a run is to be computed, by the name of its task or of its family of models."""
-    names = {run.task, run.parameters.get("family")}
+    names = set(_names_of(run))
     return (not only or bool(names & set(only))) and not names & set(skip)
+
+
+def _names_of(run: Configuration) -> list[str]:
+    return [run.task, *([run.parameters["family"]] if "family" in run.parameters else [])]
 
 
 def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from os import PathLike
 from pathlib import Path
@@ -47,7 +48,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     train, new, known = rows[:n], rows[n:], factors[n:]
     print(f"{n} drawn sprites of 64×64 pixels, two layers of 10 and 5 components, no labels\n")
     start = time.perf_counter()
-    model = ConstrDRKM((10, 5), verbose=1).fit(train)
+    model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     seconds = time.perf_counter() - start
     print(f"\n{model.summary()}\n")
 

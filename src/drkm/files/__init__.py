@@ -2,7 +2,7 @@
 
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
-from drkm.files._read import SUFFIXES, check_source, read_table
+from drkm.files._read import SUFFIXES, check_options, check_source, read_table
 from drkm.files._table import Columns, Table
 from drkm.files._whole import write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
@@ -16,6 +16,7 @@ __all__ = [
     "Pictures",
     "Table",
     "check_folder",
+    "check_options",
     "check_source",
     "check_target",
     "read_table",

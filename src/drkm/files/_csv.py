@@ -13,10 +13,13 @@ from drkm.files._table import Columns, Refused, Table, listed
 
 def read_csv(file: Path, columns: Columns) -> Table:
     """Return the numbers of a file whose entries are separated by commas, semicolons or tabs."""
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        first = stream.readline()
-        stream.seek(0)
-        lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            first = stream.readline()
+            stream.seek(0)
+            lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
+    except UnicodeDecodeError:
+        raise Refused("is not UTF-8 text: save it with that encoding") from None
     if not lines:
         raise Refused("has no rows")
     named = _has_header(lines, columns)
@@ -76,21 +79,31 @@ def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str]) -> np.ndarray
 
 def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Return which entries are no numbers, and what to do about them."""
-    bad = {
-        index: number
-        for index in range(len(header))
-        for number, row in reversed(list(enumerate(rows, 1)))
-        if not _is_number(row[index])
+    wrong = {
+        index: [number for number, row in enumerate(rows) if not _is_number(row[index])] for index in range(len(header))
     }
-    index, number = next(iter(bad.items()))
-    entry = rows[number - 1][index].strip()
+    text = [index for index, numbers in wrong.items() if 2 * len(numbers) > len(rows)]
+    if text:
+        return _complaint_about_text(rows, [header[index] for index in text], wrong[text[0]][0], text[0])
+    count = sum(map(len, wrong.values()))
+    number, index = min((numbers[0], index) for index, numbers in wrong.items() if numbers)
+    entry, where = rows[number][index].strip(), f"row {number + 1} of column {header[index]!r}"
+    if count > 1:
+        return (
+            f"has {count} entries that are no numbers, the first in {where} ({entry!r}): remove such rows or fill them "
+            f"in, or leave columns out as with --drop {header[index]}"
+        )
     if not entry:
-        return f"has an empty entry in row {number} of column {header[index]!r}: remove the row or fill it in"
-    if all(_is_number(row[index]) for row in rows if row is not rows[number - 1]):
-        return f"has an entry that is no number in row {number} of column {header[index]!r}: {entry!r}"
-    text = [header[index] for index in bad]
-    one = len(text) == 1
+        return f"has an empty entry in {where}: remove the row or fill it in"
+    return f"has an entry that is no number in {where}: {entry!r}"
+
+
+def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], number: int, index: int) -> str:
+    entry = rows[number][index].strip()
+    if "," in entry and _is_number(entry.replace(",", ".")):
+        return f"has decimal commas (row {number + 1}: {entry!r}): write numbers with decimal points"
+    one = len(names) == 1
     return (
-        f"has text in {'column' if one else 'columns'} {listed(text)} (row {number}: {entry!r}): leave "
-        f"{'it' if one else 'them'} out with --drop {','.join(text[:8])}, or name the rows by it with --id {text[0]}"
+        f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r}): leave "
+        f"{'it' if one else 'them'} out with --drop {','.join(names)}, or name the rows by it with --id {names[0]}"
     )

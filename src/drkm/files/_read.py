@@ -69,6 +69,25 @@ def check_source(path: str | PathLike[str], name: str = "data") -> Path:
     return file
 
 
+def check_options(path: Path, **given: object) -> None:
+    """Refuse options that mean nothing for this kind of file, so that none is passed over in silence."""
+    kind = path.suffix.lower()
+    pictures = path.is_dir() or kind in IMAGE_SUFFIXES
+    table = (kind in (".csv", ".tsv", ".parquet"), "a .csv, .tsv or .parquet file")
+    uses = {
+        "array": (kind == ".npz", "a .npz file"),
+        "id": table,
+        "drop": table,
+        "header": (kind in (".csv", ".tsv"), "a .csv or .tsv file"),
+        "resize": (pictures, "images or a folder of them"),
+        "grey": (pictures, "images or a folder of them"),
+    }
+    for option, value in given.items():
+        is_used, kinds = uses[option]
+        if value is not None and not is_used:
+            raise ValueError(f"{option}: is for {kinds}, not for {path}")
+
+
 def _read(file: Path, kind: str, name: str, array: str | None, columns: Columns, pictures: Pictures) -> Table:
     if file.is_dir() or kind in IMAGE_SUFFIXES:
         return read_images(file, pictures)

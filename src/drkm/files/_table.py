@@ -63,14 +63,15 @@ class Columns:
         if len(position) < len(header):
             twice = next(name for index, name in enumerate(header) if position[name] != index)
             raise Refused(f"has two columns called {twice!r}")
-        # A first column without a name is how data frames write the names of their rows.
-        id = "" if self.id is None and header[0] == "" else self.id
+        # A first column without a name is how data frames write the names of their rows: never data.
+        unnamed = [""] if header[0] == "" else []
         if self.strict:
             self._check(header, position)
+        id = self.id if self.id is not None else next(iter(unnamed), None)
         named = position.get(id) if id is not None else None
         if self.only is not None:
             return [position[name] for name in self.only], named
-        used = [index for name, index in position.items() if name != id and name not in self.drop]
+        used = [index for name, index in position.items() if name not in (id, *unnamed, *self.drop)]
         if not used:
             raise Refused("has no columns left")
         return used, named

@@ -21,6 +21,12 @@ from drkm.report.markup import Markup, element
 from drkm.report.provenance import provenance
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
+AUTHORS = "F. Tonin, P. Patrinos and J. A. K. Suykens"
+PAPER = (
+    "Unsupervised learning of disentangled representations in deep restricted kernel machines with orthogonality "
+    "constraints"
+)
+JOURNAL = "Neural Networks 142 (2021)"
 #: nothing is fetched and nothing is executed: what the page shows is in the page
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -60,6 +66,7 @@ def _header(report: Report, shown: list[Chapter]) -> Markup:
     return element(
         "header",
         element("h1", TITLE),
+        element("p", "The paper is ", AUTHORS, ", ", element("cite", PAPER), f", {JOURNAL}."),
         element(
             "p",
             lead,

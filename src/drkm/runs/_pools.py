@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
+from tqdm import tqdm
+
 from drkm.runs.attempt import ONE_THREAD, Attempt, attempt, one_thread
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Run
@@ -183,6 +185,8 @@ def _work(channel: Connection) -> None:
     """Be a worker: compute what comes in, until the runner hangs up."""
     # Ctrl-C reaches the whole group; the runner decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The lock of tqdm is a semaphore of the system otherwise, which a worker that is killed leaves behind.
+    tqdm.set_lock(threading.RLock())
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         channel.send(_READY)
