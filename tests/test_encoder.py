@@ -331,7 +331,7 @@ def test_codes_of_unseen_points_are_those_of_a_refit(sigma2):
     error = mean_relative(Z, truth)
     assert error <= 0.2
     assert error <= 0.5 * mean_relative(neighbour, truth)
-    # A few points with large codes decide this one; some of them end in another minimum once they are trained on.
+    # A few points with large codes decide this one: what two or three samples share changes when one more joins them.
     assert relative(Z, truth) <= 0.25
     assert relative(Z, truth) <= 0.6 * relative(neighbour, truth)
 
