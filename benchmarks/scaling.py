@@ -29,7 +29,6 @@ SAMPLES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_
 #: processes of a sharded cell
 PROCESSES = 2
 IDENTITY = ("operator", "n", "device", "data", "dtype")
-ADDED = {SHARDED: f", {PROCESSES} processes"}
 Cell = dict[str, Any]
 
 
@@ -68,13 +67,25 @@ def collect(cells: list[Cell], path: Path, asked: argparse.Namespace) -> None:
                 break
 
 
+def series_of(cell: Cell) -> str:
+    """Return the operator with what sets its fits apart from others with the same one."""
+    parts = [cell["operator"]]
+    if cell["operator"] == SHARDED:
+        parts.append(f"{PROCESSES} processes")
+    if cell["device"] != "cpu":
+        parts.append(cell["device"])
+    elif cell["dtype"] != "auto":
+        parts.append(cell["dtype"])
+    if cell.get("threads", 1) > 1:
+        parts.append(f"{cell['threads']} threads")
+    return ", ".join(parts)
+
+
 def row(cell: Cell) -> Cell:
     """Return a line of the table."""
     known = "model_bytes" in cell
     return {
-        "operator": cell["operator"]
-        + ADDED.get(cell["operator"], "")
-        + ("" if cell["device"] == "cpu" else f", {cell['device']}"),
+        "operator": series_of(cell),
         "n": cell["n"],
         "seconds": round(cell["seconds"], 2),
         "gradient, ms": round(1e3 * cell["gradient"], 2) if "gradient" in cell else "",
@@ -88,19 +99,22 @@ def row(cell: Cell) -> Cell:
 
 
 def draw(cells: Sequence[Cell], out: Path) -> None:
-    """Draw time and memory against n; hollow marks are fits that did not finish."""
+    """Draw time and memory against n: an operator has one colour, a GPU dashes; hollow marks did not finish."""
     series: dict[str, list[Cell]] = {}
     for cell in sorted(cells, key=lambda cell: cell["n"]):
-        series.setdefault(row(cell)["operator"], []).append(cell)
+        series.setdefault(series_of(cell), []).append(cell)
     with style() as plt:
         figure, (time_axes, memory_axes) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
-        for i, (name, points) in enumerate(series.items()):
-            # Colours come round again with other markers.
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
+        operators = list(dict.fromkeys(points[0]["operator"] for points in series.values()))
+        for name, points in series.items():
+            i = operators.index(points[0]["operator"])
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            line = "-" if name.startswith(SHARDED) or "," not in name else "--" if "cuda" in name else ":"
             for axes, value in ((time_axes, _seconds), (memory_axes, _memory)):
                 done = [cell for cell in points if cell["status"] == "converged"]
                 rest = [cell for cell in points if cell["status"] != "converged" and value(cell) > 0]
-                axes.plot([c["n"] for c in done], list(map(value, done)), marker=marker, color=colour, label=name)
+                xs, ys = [cell["n"] for cell in done], list(map(value, done))
+                axes.plot(xs, ys, marker=marker, color=colour, linestyle=line, label=name)
                 axes.scatter([c["n"] for c in rest], list(map(value, rest)), marker=marker, edgecolors=colour, c="none")
         for axes, label in ((time_axes, "seconds from samples to codes"), (memory_axes, "memory, MB")):
             axes.set_xscale("log")
