@@ -53,7 +53,7 @@ def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> 
     images = np.load(path, mmap_mode="r")
 
     def plain(first: int, last: int) -> None:
-        for part in model._batches(last - first):
+        for part in model._codec.batches(last - first):
             cross(rows[first + part.start : first + part.stop]) @ H1
 
     # The first batches pay for what is computed once.

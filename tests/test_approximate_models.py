@@ -69,7 +69,7 @@ def test_a_model_survives_a_file(model, tmp_path):
 def test_axes_are_free_below_fourier_features(axes):
     model = ConstrDRKM(SIZES, gram=STRATEGIES["nystroem"], axes=axes, tol=1e-8, max_iter=5000).fit(X)
     assert np.abs(model.transform(X) - model.codes_).max() <= 1e-6
-    eye = np.abs(model._rotation.numpy() - np.eye(sum(SIZES))).max() <= 1e-12
+    eye = np.abs(model._codec.rotation.numpy() - np.eye(sum(SIZES))).max() <= 1e-12
     assert eye == (axes is None)
 
 

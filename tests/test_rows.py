@@ -212,7 +212,7 @@ class TestOut:
     def test_nothing_as_large_as_all_new_points_by_all_samples_is_formed(self, X, tmp_path, monkeypatch):
         np.save(tmp_path / "new.npy", np.random.RandomState(1).randn(2000, 6))
         model = ConstrDRKM(**SETTINGS).fit(X)
-        monkeypatch.setattr("drkm.estimator.BATCH_ROWS", 50)
+        monkeypatch.setattr("drkm.codec.BATCH_ROWS", 50)
         codes = np.empty((2000, 5))
         with LargestTensor() as seen:
             model.transform(tmp_path / "new.npy", out=codes)
@@ -222,6 +222,6 @@ class TestOut:
     def test_batches_change_nothing(self, X, npy, monkeypatch):
         model = ConstrDRKM(**SETTINGS).fit(X)
         codes, points = model.transform(X), model.denoise(X)
-        monkeypatch.setattr("drkm.estimator.BATCH_ROWS", 7)
+        monkeypatch.setattr("drkm.codec.BATCH_ROWS", 7)
         np.testing.assert_allclose(model.transform(npy), codes, atol=1e-9)
         np.testing.assert_allclose(model.denoise(npy), points, atol=1e-6)

@@ -17,19 +17,16 @@ from torch import Tensor
 
 from drkm import inputs, io, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
-from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
-from drkm.gram import Cross
+from drkm.codec import Codec
+from drkm.encoder import Encoding
 from drkm.gram.memory import in_memory
-from drkm.kernels import RBF, Isotropic, Kernel, NystroemFeatures, Precomputed
-from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
+from drkm.kernels import RBF, Kernel, Precomputed
+from drkm.preimage import PreImage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
 from drkm.summary import summary as summarise
 from drkm.training import Trained, train
 
-#: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
-BATCH_ROWS = 1024
-GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
 
@@ -270,7 +267,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
-        return inputs.write(self.fit(X)._codes, X, self.get_feature_names_out())
+        return inputs.write(self.fit(X)._codec.codes, X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -284,8 +281,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        target = inputs.target(out, (len(points), self._codes.shape[1]))
-        codes = self._encode(points, codes=target).codes
+        target = inputs.target(out, (len(points), self._codec.codes.shape[1]))
+        codes = self._codec.encode(points, out=target).codes
         return inputs.write(codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
@@ -298,14 +295,13 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             nearest training sample leads to other codes).
         """
         check_is_fitted(self)
-        encoding = self._encode(self._read(X), ambiguity=ambiguity)
+        encoding = self._codec.encode(self._read(X), ambiguity=ambiguity)
         return Encoding(*(None if part is None else inputs.write(part, X) for part in encoding))  # type: ignore[arg-type]
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data with the codes Z, as pre-images of their projections on the first layer."""
         check_is_fitted(self)
-        codes = self._read_codes(Z)
-        found = self._preimages_of_codes(codes)
+        found = self._codec.decode(self._read_codes(Z))
         return inputs.write(found.points, Z, getattr(self, "feature_names_in_", None))
 
     def denoise(
@@ -334,16 +330,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        basis = self._components(
-            parameters.component_columns(components, self.layer_slices_), options.pop("normalized", True)
-        )
-        coordinates = self._codes.new_empty(len(points), basis.c)
-        for rows in self._batches(len(points)):
-            coordinates[rows] = basis.coordinates(self._kernel_rows(points[rows]))
+        columns = parameters.component_columns(components, self.layer_slices_)
         if options.pop("start", None) == "point":
             options["start"] = points
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return preimage(basis, coordinates, method=self._preimage_method(method), **options)
+        return self._codec.reconstruct(points, columns, method=method, **options)
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -360,20 +351,20 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_)[0]
-        grid = parameters.grid("values", values).to(self._codes)
+        grid = parameters.grid("values", values).to(self._codec.codes)
         if base is None:
-            base = int((self._codes - self._codes.mean(dim=0)).norm(dim=1).argmin())
+            base = int((self._codec.codes - self._codec.codes.mean(dim=0)).norm(dim=1).argmin())
         if isinstance(base, int | np.integer):
-            if not -len(self._codes) <= base < len(self._codes):
-                raise ValueError(f"base: expected a training sample from 0 to {len(self._codes) - 1}, got {base}")
-            codes = self._codes[int(base)]
+            if not -len(self._codec.codes) <= base < len(self._codec.codes):
+                raise ValueError(f"base: expected a training sample from 0 to {len(self._codec.codes) - 1}, got {base}")
+            codes = self._codec.codes[int(base)]
         else:
             row = base[None] if isinstance(base, Tensor) else np.asarray(base)[None]
-            codes = self._encode(self._read(row)).codes[0]
+            codes = self._codec.encode(self._read(row)).codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
         like = base if isinstance(base, Tensor) else self.codes_
-        return inputs.write(self._preimages_of_codes(moved).points, like)
+        return inputs.write(self._codec.decode(moved).points, like)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
@@ -384,22 +375,21 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         parameters.integer("n", n, 1)
-        drawn = draw_codes(self._codes, n, parameters.random(random_state))
-        return inputs.write(self._preimages_of_codes(drawn).points, self.codes_)
+        drawn = draw_codes(self._codec.codes, n, parameters.random(random_state))
+        return inputs.write(self._codec.decode(drawn).points, self.codes_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction."""
         check_is_fitted(self)
         points = self._read(X)
         found = self.reconstruct(X).points
-        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._batches(len(points))]
+        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._codec.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
         """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""
         check_is_fitted(self)
-        undetermined = getattr(self._encoder, "undetermined", self._codes[:, :0]).shape[1]
-        return summarise(self._trained, self.n_features_in_, self._axes, undetermined)
+        return summarise(self._trained, self.n_features_in_, self._axes, self._codec.undetermined)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
@@ -435,18 +425,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self._trained = trained
         self._axes = axes
         self._lam = tuple(lam)
-        self._rotation = rotation.to(result.H)
-        self._codes = result.H @ self._rotation
-        self._sums = component_sums(energy, self._codes)
-        self._cross = Cross(energy.kernels[0], energy.X)
-        self._encoder: StationaryEncoder | ProjectionEncoder
-        if self.encoder == "stationary":
-            self._encoder = StationaryEncoder(energy, result.H, trained.multipliers)
-        else:
-            self._encoder = ProjectionEncoder(energy, result.H, lam)
+        self._codec = Codec(trained, lam, self.encoder)
         # Frames have no place for attributes; these are arrays.
         kind = like if isinstance(like, Tensor) else None
-        self.codes_ = inputs.write(self._codes, kind)
+        self.codes_ = inputs.write(self._codec.codes, kind)
         self.layer_slices_ = energy.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
@@ -462,60 +444,13 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any) -> Tensor | Rows:
         """Return new samples in the precision and on the device of the model."""
-        return inputs.read(self, X, reset=False).to(dtype=self._codes.dtype, device=self._codes.device)
+        return inputs.read(self, X, reset=False).to(dtype=self._codec.codes.dtype, device=self._codec.codes.device)
 
     def _read_codes(self, Z: Any) -> Tensor:
         codes = Z.detach() if isinstance(Z, Tensor) else parameters.array("Z", Z)
-        if codes.ndim != 2 or codes.shape[1] != self._codes.shape[1]:
+        if codes.ndim != 2 or codes.shape[1] != self._codec.codes.shape[1]:
             shape = "×".join(map(str, codes.shape))
-            raise ValueError(f"Z: expected m×{self._codes.shape[1]} codes, got {shape}")
+            raise ValueError(f"Z: expected m×{self._codec.codes.shape[1]} codes, got {shape}")
         if not torch.isfinite(codes).all():
             raise ValueError("Z: contains NaN or infinity")
-        return codes.to(self._codes)
-
-    def _kernel_rows(self, points: Tensor) -> Tensor:
-        k = self._cross(points)
-        if not torch.isfinite(k).all():
-            bad = int((~torch.isfinite(k)).any(dim=1).sum())
-            raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
-        return k
-
-    def _encode(self, points: Tensor | Rows, ambiguity: bool = False, codes: Tensor | None = None) -> Encoding:
-        m = len(points)
-        codes = self._codes.new_empty(m, self._codes.shape[1]) if codes is None else codes
-        residual = self._codes.new_empty(m)
-        ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
-        for rows in self._batches(m):
-            part = self._encoder.encode(self._kernel_rows(points[rows]), ambiguity=ambiguity)
-            codes[rows], residual[rows] = part.codes @ self._rotation, part.residual
-            if ambiguous is not None and part.ambiguous is not None:
-                ambiguous[rows] = part.ambiguous
-        return Encoding(codes, residual, ambiguous)
-
-    def _batches(self, m: int) -> list[slice]:
-        """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
-        size = BATCH_ROWS
-        if self._codes.is_cuda:
-            longest = max(self._trained.energy.n, self.n_features_in_)
-            size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
-        return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
-
-    def _components(self, columns: list[int], normalized: bool = True) -> Components:
-        sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self._trained.energy, self._codes[:, columns], sums, normalized=normalized)
-
-    def _preimage_method(self, method: str | None = None) -> str:
-        if method is not None:
-            return method
-        first = self.kernels_[0]
-        # Nyström features have the pre-images of the kernel that they approximate.
-        first = first.kernel if isinstance(first, NystroemFeatures) else first
-        return "fixed-point" if isinstance(first, Isotropic) else "gradient"
-
-    def _preimages_of_codes(self, codes: Tensor) -> PreImage:
-        scores = self._encoder.scores_of(codes @ self._rotation.T)
-        first = self.layer_slices_[0]
-        basis = self._components(list(range(first.stop)))
-        # Scores in the solver's basis become scores on the reported axes.
-        coordinates = basis.coordinates_from_scores(scores @ self._rotation[first, first])
-        return preimage(basis, coordinates, method=self._preimage_method())
+        return codes.to(self._codec.codes)
