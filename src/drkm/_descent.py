@@ -132,11 +132,13 @@ class _Search:
         rounding = 8 * torch.finfo(v.dtype).eps * (v.abs() + self.unit)
         accepted = new.value <= v + ARMIJO * t * slope
         accepted |= (new.value <= v + rounding) & (new.gradient.norm(dim=1) < g.norm(dim=1))
+        if accepted.all():
+            self._move(active, trial, new)
+            return
         if accepted.any():
             self._move(active[accepted], trial[accepted], new.of(accepted))
         held = ~accepted
-        if held.any():
-            self._shorten(active[held], (t * slope)[held], (new.value - v)[held])
+        self._shorten(active[held], (t * slope)[held], (new.value - v)[held])
 
     def _move(self, index: Tensor, points: Tensor, new: Evaluation) -> None:
         step = points - self.x[index]
@@ -189,14 +191,13 @@ class _Search:
 
     def _aim(self, index: Tensor, hessian: Tensor | None = None) -> None:
         """Choose directions: Newton's where the Hessian is positive definite, else from what is remembered."""
-        gradient = self.gradient[index]
         if hessian is None:
-            q, newton = torch.empty_like(gradient), torch.zeros_like(index, dtype=torch.bool)
+            q, newton = self._quasi_newton(index), torch.zeros_like(index, dtype=torch.bool)
         else:
-            q, newton = _newton(gradient, hessian)
-        rest = (~newton).nonzero()[:, 0]
-        if len(rest):
-            q[rest] = self._quasi_newton(index[rest])
+            q, newton = _newton(self.gradient[index], hessian)
+            rest = (~newton).nonzero()[:, 0]
+            if len(rest):
+                q[rest] = self._quasi_newton(index[rest])
         longest = LONGEST_STEP * self.scale
         self.direction[index] = -q * (longest / q.norm(dim=1, keepdim=True).clamp(min=longest))
         self.step[index], self.by_newton[index] = 1.0, newton

@@ -76,8 +76,7 @@ class _PairwiseTarget:
         for rows in parts:
             height = rows.stop - rows.start
             jet = kernel.jet(torch.mm(left[rows], self.right, out=exponents[:height]), len(sums) - 1)
-            for out, part in zip(sums, self._sums(jet, coordinates[rows], weights[:height]), strict=True):
-                out[rows] = part
+            self._sum(jet, coordinates[rows], weights[:height], [out[rows] for out in sums])
         if kernel.is_isotropic:
             return self._isotropic(x, sums)
         scale = kernel.pull_scale
@@ -85,22 +84,19 @@ class _PairwiseTarget:
         value, slope = kernel.jet(scale * norm2 + kernel.offset, 1)  # type: ignore[attr-defined]
         return Evaluation(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
 
-    def _sums(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor) -> list[Tensor]:
-        """Return Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
+    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
+        """Write Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
         beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
-        sums: list[Tensor] = []
         for order, width in reversed(list(enumerate(self.widths))):
             f = jet[order]
-            if sums and f is jet[order + 1]:
-                sums.append(sums[-1][:, :width])
+            if order + 1 < len(jet) and f is jet[order + 1]:
+                out[order].copy_(out[order + 1][:, :width])
             elif beta is not None:
                 last = all(lower is f for lower in jet[:order])
-                weighted = beta.mul_(f) if last else beta * f
-                sums.append(weighted @ self.monomials[:, :width])
+                torch.mm(beta.mul_(f) if last else beta * f, self.monomials[:, :width], out=out[order])
             else:
                 of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
-                sums.append(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
-        return sums[::-1]
+                out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
 
     def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
         scale = self.kernel.pull_scale
