@@ -28,10 +28,11 @@ def loop(components: Components, coordinates: torch.Tensor) -> np.ndarray:
     origin = components.X.mean(dim=0).numpy()
     X = components.X.numpy() - origin
     n, d = X.shape
+    Xt = np.ascontiguousarray(X.T)
     sigma2 = components.kernel.sigma2
     # Rows of n numbers: products with them are twice as fast as with columns.
-    factors = np.concatenate([X.T / sigma2, -0.5 * (X.T**2).sum(0, keepdims=True) / sigma2, np.ones((1, n))])
-    augmented = np.concatenate([X.T, np.ones((1, n))])
+    factors = np.concatenate([Xt / sigma2, -0.5 * (Xt**2).sum(0, keepdims=True) / sigma2, np.ones((1, n))])
+    augmented = np.concatenate([Xt, np.ones((1, n))])
     Ht, begin = components.H.T.contiguous().numpy(), components.nearest_training_point(coordinates)[0].numpy()
     out, query = np.empty((len(coordinates), d)), np.ones(d + 2)
     beta, k, weighted = np.empty(n), np.empty(n), np.empty((d + 1, n))
