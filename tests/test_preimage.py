@@ -5,6 +5,9 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from drkm import preimage as preimages
+from drkm._residual import residual_of
+from drkm.datasets import make_square_spiral
 from drkm.gram import Centered, Dense
 from drkm.kernels import RBF, Cosine, FeatureMap, Kernel, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.preimage import Components, preimage
@@ -147,6 +150,62 @@ def test_gradient_fixed_point_and_plain_iteration_agree(kernel, center, normaliz
         torch.testing.assert_close(other.residual, fixed.residual, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=ids)
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize(("c", "d"), [(2, 1), (2, 2), (12, 2), (5, 4)])
+def test_derivatives_of_the_residual_agree_with_finite_differences(kernel, center, c, d):
+    components, new, a = make(kernel, c=c, center=center, d=d)
+    function = residual_of(components, second_order=True)
+    found = function(new, a)
+    torch.testing.assert_close(found.value + components.norm2(a), components.residual(new, a), rtol=1e-9, atol=1e-10)
+    for i, step in enumerate(1e-5 * torch.eye(d).double()):
+        rise = components.residual(new + step, a) - components.residual(new - step, a)
+        torch.testing.assert_close(found.gradient[:, i], rise / 2e-5, rtol=1e-6, atol=1e-7)
+        turn = function(new + step, a).gradient - function(new - step, a).gradient
+        torch.testing.assert_close(found.hessian[:, i], turn / 2e-5, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("d", "newton"), [(1, True), (8, True), (9, False)])
+def test_newton_steps_are_taken_in_few_dimensions_and_change_no_result(monkeypatch, d, newton):
+    components, new, a = make(RBF(0.5 * d), c=6, d=d, n=100)
+    found = preimage(components, a, start=new, tol=1e-10)
+    monkeypatch.setattr(preimages, "NEWTON_DIMENSIONS", 0)
+    without = preimage(components, a, start=new, tol=1e-10)
+    assert found.converged.all()
+    torch.testing.assert_close(found.points, without.points, atol=1e-8, rtol=0)
+    assert (found.iterations.sum() < 0.7 * without.iterations.sum()) == newton
+
+
+def test_without_memory_a_step_is_that_of_the_published_iteration():
+    components, new, a = make(RBF(0.5))
+    weight = components.weights(a) * components.kernel(new, components.X)
+    found = preimage(components, a, start=new, memory=0, max_iter=1)
+    torch.testing.assert_close(found.points, weight @ components.X / weight.sum(1, keepdim=True))
+
+
+def test_a_kernel_with_a_kink_has_no_newton_steps(monkeypatch):
+    components, _, a = make(Laplacian(0.5))
+    found = preimage(components, a)
+    monkeypatch.setattr(preimages, "NEWTON_DIMENSIONS", 0)
+    assert torch.equal(found.iterations, preimage(components, a).iterations)
+
+
+@pytest.mark.parametrize(("sigma2", "c"), [(0.05, 3), (0.05, 20), (0.2, 20)])
+def test_newton_steps_end_where_the_plain_iteration_ends(sigma2, c):
+    X = torch.from_numpy(make_square_spiral(300, noise=0.1, random_state=0)[0])
+    kernel = RBF(sigma2)
+    components = Components(kernel, X, leading(kernel, X, c))
+    a = components.coordinates(kernel(X, X))
+    found = preimage(components, a)
+    beta, x = components.weights(a), components.X[components.nearest_training_point(a)[0]]
+    for _ in range(2000):
+        weight = beta * kernel(x, X)
+        x = weight @ X / weight.sum(1, keepdim=True)
+    assert found.converged.all()
+    torch.testing.assert_close(found.points, x, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.residual, components.residual(found.points, a), atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("kernel", SMOOTH, ids=ids)
 def test_gradient_reaches_what_scipy_reaches_from_the_same_start(kernel):
     components, new, a = make(kernel)
@@ -233,6 +292,15 @@ def test_float32_converges_to_its_own_precision():
     result = preimage(components, a)
     assert result.points.dtype == torch.float32
     assert (result.points - expected.points).norm(dim=1).median() < 1e-3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_gpu_finds_the_points_that_a_cpu_finds(d):
+    components, new, a = make(RBF(0.5 * d), c=6, d=d, center=True)
+    there = Components(components.kernel, components.X.cuda(), components.H.cuda(), center=True)
+    found = preimage(there, a.cuda(), start=new.cuda())
+    torch.testing.assert_close(found.points.cpu(), preimage(components, a, start=new).points, atol=1e-7, rtol=0)
 
 
 def test_no_points_give_no_points():

@@ -1,4 +1,4 @@
-"""The residual of a pre-image and its gradient, for every family of kernels, in blocks of the cache."""
+"""The residual of a pre-image and its derivatives, for every family of kernels, in blocks of the cache."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
 if TYPE_CHECKING:
     from drkm.preimage import Components
 
+#: with at most so many columns more, sums with every component are formed instead of β
+FEW_SUMS = 16
 
-def residual_of(components: Components) -> Callable[[Tensor, Tensor], Evaluation]:
-    """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient."""
+
+def residual_of(components: Components, *, second_order: bool = False) -> Callable[[Tensor, Tensor], Evaluation]:
+    """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient.
+
+    With `second_order` (kernels of distances) also with its Hessian.
+    """
     kernel = components.kernel
     if isinstance(kernel, Isotropic | DotProduct):
-        return _PairwiseTarget(components, kernel)
+        return _PairwiseTarget(components, kernel, second_order)
     if isinstance(kernel, Explicit):
         return _explicit_target(components, kernel)
     raise TypeError(
@@ -29,57 +35,83 @@ def residual_of(components: Components) -> Callable[[Tensor, Tensor], Evaluation
 
 
 class _PairwiseTarget:
-    """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' and Σ β f' x_i for a block of points."""
+    """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ)."""
 
-    def __init__(self, components: Components, kernel: Pairwise):
+    def __init__(self, components: Components, kernel: Pairwise, second_order: bool):
         self.components, self.kernel = components, kernel
         isotropic = kernel.is_isotropic
         self.origin = components.X.mean(dim=0) if isotropic else torch.zeros_like(components.X[0])
         X = components.X - self.origin
         self.right = kernel.factors(X)[1].T.contiguous()
-        ones = torch.ones_like(X[:, :1])
-        self.augmented = torch.cat([X, ones], dim=1)
+        d = X.shape[1]
+        monomials = [torch.ones_like(X[:, :1]), X]
+        if second_order:
+            first, second = torch.triu_indices(d, d, device=X.device)
+            monomials.append(X[:, first] * X[:, second])
+            #: where the product of two coordinates is among those
+            self.pair = torch.empty(d, d, dtype=torch.long, device=X.device)
+            self.pair[first, second] = self.pair[second, first] = torch.arange(len(first), device=X.device)
+        self.monomials = torch.cat(monomials, dim=1)
+        #: how many of them each derivative of f is summed with
+        self.widths = (1, 1 + d, self.monomials.shape[1])[: 3 if second_order else 2]
         self.B = components.H
         if components.center:
             self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
         self.Bt = self.B.T.contiguous()
-        d, c = X.shape[1], self.B.shape[1]
-        # Σ_i β_i f'(e_i) x_i is linear in the coordinates: with few components, sums with B_ic x_i come
-        # cheaper than forming β for every point.
-        self.table = (self.B[:, :, None] * self.augmented[:, None, :]).flatten(1) if c * d <= d + 16 else None
+        # Sums with β are linear in the coordinates: with few components, sums with B_ic come cheaper than forming β
+        # for every point.
+        few = self.B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
+        self.table = (self.monomials[:, :, None] * self.B[:, None, :]).flatten(1) if few else None
 
     def __call__(self, points: Tensor, coordinates: Tensor) -> Evaluation:
-        kernel, isotropic = self.kernel, self.kernel.is_isotropic
+        kernel = self.kernel
         x = points - self.origin
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]
-        S, pull = x.new_empty(len(x)), x.new_empty(len(x), x.shape[1] + 1)
         # Blocks reuse the same memory: fresh pages would cost as much as the arithmetic.
         parts = blocks(len(x), self.components.n, x)
-        height = parts[0].stop if parts else 0
-        exponents, weights = (x.new_empty(height, self.components.n) for _ in range(2))
+        exponents, weights = (x.new_empty(parts[0].stop, self.components.n) for _ in range(2))
+        sums = [x.new_empty(len(x), width) for width in self.widths]
         for rows in parts:
-            a = coordinates[rows]
-            value, slope = kernel.jet(torch.mm(left[rows], self.right, out=exponents[: len(a)]), 1)
-            if self.table is not None:
-                sums = (slope @ self.table).view(len(a), a.shape[1], -1)
-                pull[rows] = torch.einsum("mc,mcd->md", a, sums)
-                S[rows] = pull[rows][:, -1] if value is slope else ((value @ self.B) * a).sum(dim=1)
-            else:
-                beta = torch.mm(a, self.Bt, out=weights[: len(a)])
-                if value is not slope:
-                    S[rows] = (beta * value).sum(dim=1)
-                torch.mm(beta.mul_(slope), self.augmented, out=pull[rows])
-                if value is slope:
-                    S[rows] = pull[rows, -1]
+            height = rows.stop - rows.start
+            jet = kernel.jet(torch.mm(left[rows], self.right, out=exponents[:height]), len(sums) - 1)
+            self._sum(jet, coordinates[rows], weights[:height], [out[rows] for out in sums])
+        if kernel.is_isotropic:
+            return self._isotropic(x, sums)
         scale = kernel.pull_scale
-        if isotropic:
-            gradient = -2 * scale * (pull[:, :-1] - pull[:, -1:] * x)
-            return Evaluation(kernel.diagonal(x) - 2 * S, gradient, 2 * scale * pull[:, -1])
         norm2 = (x * x).sum(dim=1, keepdim=True)
         value, slope = kernel.jet(scale * norm2 + kernel.offset, 1)  # type: ignore[attr-defined]
-        return Evaluation(value[:, 0] - 2 * S, 2 * scale * (slope * x - pull[:, :-1]), None)
+        return Evaluation(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
+
+    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
+        """Write Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
+        beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
+        for order, width in reversed(list(enumerate(self.widths))):
+            f = jet[order]
+            if order + 1 < len(jet) and f is jet[order + 1]:
+                out[order].copy_(out[order + 1][:, :width])
+            elif beta is not None:
+                last = all(lower is f for lower in jet[:order])
+                torch.mm(beta.mul_(f) if last else beta * f, self.monomials[:, :width], out=out[order])
+            else:
+                of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
+                out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
+
+    def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
+        scale = self.kernel.pull_scale
+        value = self.kernel.diagonal(x) - 2 * sums[0][:, 0]
+        curvature = 2 * scale * sums[1][:, 0]
+        gradient = curvature[:, None] * x - 2 * scale * sums[1][:, 1:]
+        if len(sums) == 2:
+            return Evaluation(value, gradient, curvature)
+        d = x.shape[1]
+        total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, self.pair]
+        # Σ β f'' (x_i - x)(x_i - x)ᵀ
+        cross = (mean - 0.5 * total[:, None] * x)[:, :, None] * x[:, None, :]
+        hessian = (-2 * scale**2) * (second - cross - cross.mT)
+        hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
+        return Evaluation(value, gradient, curvature, hessian)
 
 
 def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Evaluation]:
@@ -96,7 +128,7 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
         with torch.no_grad():
             image = kernel.features(points)
             gradient = kernel.pullback(points)(2 * (image - projection))
-        return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach(), None)
+        return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
 
     return evaluate
 

@@ -31,6 +31,8 @@ METHODS = ("fixed-point", "gradient", "ridge")
 BATCH_ROWS = 4096
 #: a start whose kernel sum is this small beside that of the best training point carries no information
 VANISHED = 1e-10
+#: up to so many dimensions sums for a Hessian cost less than the steps it saves
+NEWTON_DIMENSIONS = 8
 
 
 class Components:
@@ -274,7 +276,8 @@ def preimage(
         The projections, as `Components.coordinates` gives them.
     method : {"fixed-point", "gradient", "ridge"}
         "fixed-point" (kernels of distances): x ← Σ β_i f'(e_i) x_i / Σ β_i f'(e_i), the step of Mika et al.,
-        as the metric of a quasi-Newton method, which reaches the same points in fewer steps. "gradient"
+        as the metric of a quasi-Newton method, which reaches the same points in fewer steps; up to 8 dimensions and
+        with a twice differentiable kernel, Newton's method, which needs fewer still. "gradient"
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
         inputs, fitted on the training points.
     start : Tensor or Rows of shape (m, d), optional
@@ -286,7 +289,7 @@ def preimage(
     batch_size : int, optional
         Points handled together; the result does not depend on it.
     memory : int
-        Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control.
+        Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control, also in few dimensions.
     out : Tensor of shape (m, d), optional
         Where to write the points.
     """
@@ -341,7 +344,8 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
             f'got {name}; use method="gradient" or "ridge"'
         )
-    function = residual_of(components)
+    newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
+    function = residual_of(components, second_order=newton)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
     scale = float(kernel.sigma2) ** 0.5 if kernel.has_bandwidth else rms or 1.0  # type: ignore[attr-defined]
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
@@ -362,6 +366,13 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
         )
 
     return Search(search, iterative=True)
+
+
+def _has_cheap_hessian(components: Components) -> bool:
+    """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
+    kernel = components.kernel
+    smooth = isinstance(kernel, Isotropic) and kernel.spectral_degrees > 2
+    return smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
 
 
 def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:
