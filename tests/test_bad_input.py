@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from drkm import ConstrDRKM, load
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+from drkm.solvers import LBFGS, AugmentedLagrangian, Penalty
 
 X = np.random.RandomState(0).randn(30, 4)
 GRAM = X @ X.T
@@ -140,6 +141,11 @@ BAD_PARAMETERS = [
     ({"n_init": 0}, ValueError, ("at least 1", "got 0")),
     ({"solver": "newton"}, ValueError, ("'newton'", "auto", "lbfgs", "trust-region", "penalty")),
     ({"solver": 3}, TypeError, ("name", "got 3")),
+    ({"solver": LBFGS(memory="a")}, TypeError, ("memory of LBFGS", "at least 1", "'a'")),
+    ({"solver": LBFGS(memory=0)}, ValueError, ("memory of LBFGS", "at least 1", "got 0")),
+    ({"solver": LBFGS(warmup="no")}, TypeError, ("warmup of LBFGS", "True or False", "'no'")),
+    ({"solver": Penalty(mu=-1)}, ValueError, ("mu of Penalty", "positive", "got -1")),
+    ({"solver": AugmentedLagrangian(mu=NAN)}, ValueError, ("mu of AugmentedLagrangian", "positive", "got nan")),
     ({"axes": "pca"}, ValueError, ("'pca'", "ritz", "varimax", "ica", "None")),
     ({"axes": 3}, ValueError, ("got 3", "ritz")),
     ({"encoder": "vae"}, ValueError, ("'vae'", "stationary", "projection")),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as replace
 from typing import Any
 
@@ -99,12 +100,28 @@ def strategy(value: Any) -> Strategy:
 def solver(value: Any, layers: int, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
     """Return the solver behind a name."""
     if isinstance(value, Solver):
-        return value
+        return checked_solver(value)
     if not isinstance(value, str):
         raise TypeError(f"solver: expected a name or a solver object, got {value!r}")
     if value == "penalty":
         return Penalty(lam=lam, learn_bandwidth=learn_bandwidth)
     return solvers.by_name(value, layers)
+
+
+def checked_solver(value: Solver) -> Solver:
+    """Return a solver object after a look at its settings, by the kind each one is declared as."""
+    checks: dict[str, Callable[[str, Any], Any]] = {
+        "int": lambda name, setting: integer(name, setting, 1),
+        "float": number,
+        "bool": boolean,
+    }
+    declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    for setting in declared:
+        kind, _, optional = str(setting.type).partition(" | ")
+        given = getattr(value, setting.name)
+        if kind in checks and (optional == "" or (optional == "None" and given is not None)):
+            checks[kind](f"solver: {setting.name} of {type(value).__name__}", given)
+    return value
 
 
 def start(value: Any) -> str | Tensor:
