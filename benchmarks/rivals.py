@@ -6,6 +6,7 @@ time is over; the checks of those that do not measure stationarity themselves ar
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -133,5 +134,8 @@ def asked(words: Sequence[str], sizes: Sequence[int]) -> tuple[list[Cell], dict[
     """Read "n" and "n:row" as cells, other words as parts of rivals' names; without any, all cells and all rivals."""
     numbers = [word for word in words if word[0].isdigit()] or [str(n) for n in sizes]
     parts = [word for word in words if not word[0].isdigit()]
+    unknown = [part for part in parts if not any(part in name for name in RIVALS)]
+    if unknown:
+        sys.exit(f"unknown rival {', '.join(unknown)}, there are {', '.join(RIVALS)}")
     chosen = {name: rival for name, rival in RIVALS.items() if not parts or any(part in name for part in parts)}
     return [cell for word in numbers for cell in cells_of(word)], chosen

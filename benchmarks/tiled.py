@@ -2,7 +2,7 @@
 
 python -m benchmarks tiled                      both
 python -m benchmarks.tiled speed [n]            time: forming, start, one gradient, in turns
-python -m benchmarks.tiled memory [n [bytes]]   peak of the process after one gradient within a budget, float64
+python -m benchmarks.tiled memory [n [bytes]]   peak of the process after two gradients within a budget, float64
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def speed(rows: Rows) -> None:
 
 
 def memory(rows: Rows, budget: float) -> None:
-    """Print the peak of the process after the first gradient, samples read from a file of bytes."""
+    """Print the peak of the process after two gradients, samples read from a file of bytes."""
     imports = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     energy = energy_of(rows, Tiled(memory=budget))
     print(f"n = {len(rows)}, d = {rows.shape[1]}, budget {in_bytes(budget)}: {energy.strategy.describe()}", flush=True)

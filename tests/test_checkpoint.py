@@ -285,6 +285,19 @@ def test_a_trainable_feature_map_survives_a_kill(tmp_path):
     np.testing.assert_array_equal(fit(tmp_path / "checkpoint", kernel=kernel).codes_, whole.codes_)
 
 
+def test_a_kept_checkpoint_of_a_trainable_map_gives_its_trained_weights_back(tmp_path):
+    torch.manual_seed(0)
+    kernel = [FeatureMap(torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh()), trainable=True), "rbf"]
+    checkpoint = Checkpoint(tmp_path / "checkpoint", every=0, keep=True)
+    models = [ConstrDRKM((6, 3), kernel=kernel, max_iter=10, checkpoint=checkpoint) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        first, again = (model.fit(X) for model in models)
+    assert again.objective_ == pytest.approx(first.objective_, rel=1e-6)
+    for model in (first, again):
+        np.testing.assert_allclose(model._trained.energy.value(model._trained.result.H), model.objective_, rtol=1e-9)
+
+
 def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):
     make = lambda: {"gram": Dense(), "solver": LBFGS(), "random_state": np.random.RandomState(3), "init": "orthogonal"}  # noqa: E731
     with pytest.raises(Killed):

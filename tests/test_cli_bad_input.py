@@ -68,6 +68,8 @@ UNUSABLE = {
     "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b'"),
     "gaps.csv": (b"a,b\n1,2\n,3\n4,5\n6,NA\n", "2 entries that are no numbers, the first in row 2 of column 'a' ('')"),
     "commas.csv": (b"a;b\n1,5;2\n3,25;4\n", "has decimal commas (row 1: '1,5'): write numbers with decimal points"),
+    "mixed.csv": (b"kind;b\nx;1\ny;2,5\nz;3\n", "has decimal commas (row 2: '2,5')"),
+    "huge.csv": (b"a,b\n1," + 140_000 * b"1" + b"\n", "huge.csv cannot be read as a table: field larger than"),
     "bytes.csv": (b"\xff\xfe\x00", "bytes.csv is not UTF-8 text: save it with that encoding"),
     "broken.npy": (b"\x93NUMPY", "broken.npy cannot be read as .npy"),
     "broken.npz": (b"PK\x03\x04", "broken.npz cannot be read as .npz"),

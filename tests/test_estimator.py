@@ -523,3 +523,14 @@ def test_the_public_surface_is_there():
         assert name in dir(drkm)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         drkm.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+def test_pre_images_begin_at_a_given_start(make):
+    model = ConstrDRKM((6, 3), random_state=0).fit(X)
+    start = X[5:10] + 0.01
+    found = model.reconstruct(X[:5], start=make(start), max_iter=1)
+    default = model.reconstruct(X[:5], max_iter=1)
+    assert not torch.equal(found.points, default.points)
+    with pytest.raises(ValueError, match="start: expected \"point\" or an array of points, got 'pont'"):
+        model.reconstruct(X[:5], start="pont")

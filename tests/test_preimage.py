@@ -155,13 +155,14 @@ def test_gradient_fixed_point_and_plain_iteration_agree(kernel, center, normaliz
 @pytest.mark.parametrize(("c", "d"), [(2, 1), (2, 2), (12, 2), (5, 4)])
 def test_derivatives_of_the_residual_agree_with_finite_differences(kernel, center, c, d):
     components, new, a = make(kernel, c=c, center=center, d=d)
-    function = residual_of(components, second_order=True)
-    found = function(new, a)
+    target = residual_of(components, second_order=True)
+    x = new - target.origin
+    found = target.evaluate(x, a)
     torch.testing.assert_close(found.value + components.norm2(a), components.residual(new, a), rtol=1e-9, atol=1e-10)
     for i, step in enumerate(1e-5 * torch.eye(d).double()):
         rise = components.residual(new + step, a) - components.residual(new - step, a)
         torch.testing.assert_close(found.gradient[:, i], rise / 2e-5, rtol=1e-6, atol=1e-7)
-        turn = function(new + step, a).gradient - function(new - step, a).gradient
+        turn = target.evaluate(x + step, a).gradient - target.evaluate(x - step, a).gradient
         torch.testing.assert_close(found.hessian[:, i], turn / 2e-5, rtol=1e-6, atol=1e-7)
 
 
@@ -174,6 +175,19 @@ def test_newton_steps_are_taken_in_few_dimensions_and_change_no_result(monkeypat
     assert found.converged.all()
     torch.testing.assert_close(found.points, without.points, atol=1e-8, rtol=0)
     assert (found.iterations.sum() < 0.7 * without.iterations.sum()) == newton
+
+
+def test_points_far_from_the_origin_converge_in_single_precision():
+    X = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    found = []
+    for offset in (0.0, 1000.0):
+        H = torch.linalg.eigh(RBF(1.0)(X, X)).eigenvectors[:, -8:]
+        components = Components(RBF(1.0), X + offset, H)
+        a = components.coordinates(RBF(1.0)(X + 0.1, X))
+        found.append(preimage(components, a, tol=1e-5))
+    assert found[1].converged.all()
+    assert found[1].iterations.float().mean() < 2 * found[0].iterations.float().mean()
+    torch.testing.assert_close(found[1].points - 1000.0, found[0].points, atol=2e-3, rtol=0)
 
 
 def test_without_memory_a_step_is_that_of_the_published_iteration():

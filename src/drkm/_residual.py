@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,16 +19,25 @@ if TYPE_CHECKING:
 FEW_SUMS = 16
 
 
-def residual_of(components: Components, *, second_order: bool = False) -> Callable[[Tensor, Tensor], Evaluation]:
+class Target(NamedTuple):
+    """The residual as a function of x - origin: small numbers can move by small steps, large ones cannot."""
+
+    evaluate: Callable[[Tensor, Tensor], Evaluation]
+    origin: Tensor
+
+
+def residual_of(components: Components, *, second_order: bool = False) -> Target:
     """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient.
 
     With `second_order` (kernels of distances) also with its Hessian.
     """
     kernel = components.kernel
     if isinstance(kernel, Isotropic | DotProduct):
-        return _PairwiseTarget(components, kernel, second_order)
+        # Only differences matter to kernels of distances.
+        origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
+        return Target(_PairwiseTarget(components, kernel, origin, second_order), origin)
     if isinstance(kernel, Explicit):
-        return _explicit_target(components, kernel)
+        return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
     raise TypeError(
         f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; use method="ridge"'
     )
@@ -37,11 +46,9 @@ def residual_of(components: Components, *, second_order: bool = False) -> Callab
 class _PairwiseTarget:
     """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ)."""
 
-    def __init__(self, components: Components, kernel: Pairwise, second_order: bool):
+    def __init__(self, components: Components, kernel: Pairwise, origin: Tensor, second_order: bool):
         self.components, self.kernel = components, kernel
-        isotropic = kernel.is_isotropic
-        self.origin = components.X.mean(dim=0) if isotropic else torch.zeros_like(components.X[0])
-        X = components.X - self.origin
+        X = components.X - origin
         self.right = kernel.factors(X)[1].T.contiguous()
         d = X.shape[1]
         monomials = [torch.ones_like(X[:, :1]), X]
@@ -63,9 +70,8 @@ class _PairwiseTarget:
         few = self.B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
         self.table = (self.monomials[:, :, None] * self.B[:, None, :]).flatten(1) if few else None
 
-    def __call__(self, points: Tensor, coordinates: Tensor) -> Evaluation:
+    def __call__(self, x: Tensor, coordinates: Tensor) -> Evaluation:
         kernel = self.kernel
-        x = points - self.origin
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]

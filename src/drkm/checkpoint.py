@@ -45,8 +45,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Where to write. The file is removed when the fit ends. Processes that share the samples keep two files each,
-        with their number added to the name (`drkm.slots`).
+        Where to write. The file is removed when the fit ends, unless `keep`. Processes that share the samples keep two
+        files each, with their number added to the name (`drkm.slots`).
     every : float
         Least seconds between two writes.
     keep : bool

@@ -95,7 +95,8 @@ class Codec:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
         size = BATCH_ROWS
         if self.codes.is_cuda:
-            longest = max(self.energy.n, self.energy.X.shape[1])
+            # A row of samples, of kernel values, or of a Hessian.
+            longest = max(self.energy.n, self.energy.X.shape[1], self.codes.shape[1] ** 2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 

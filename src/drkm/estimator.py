@@ -54,7 +54,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
         Where training begins.
     n_init : int, default=1
-        Number of starts, of which the one of lowest energy is kept.
+        Number of starts, of which the one of lowest energy is kept; further ones are random points around `init`, by
+        turns near and far.
     solver : str or Solver, default="auto"
         "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
         "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.
@@ -326,13 +327,20 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
-        Options go to `drkm.preimage`: `normalized=False` is the paper's projection, `start="point"` its start.
+        Options go to `drkm.preimage`: `normalized=False` is the paper's projection, `start="point"` its start, the
+        point itself; any other start is an array of shape (m, d).
         """
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
-        if options.pop("start", None) == "point":
+        start = options.pop("start", None)
+        if isinstance(start, str):
+            if start != "point":
+                raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
             options["start"] = points
+        elif start is not None:
+            given = start.detach() if isinstance(start, Tensor) else parameters.array("start", start)
+            options["start"] = given.to(self._codec.codes)
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
         return self._codec.reconstruct(points, columns, method=method, **options)
 

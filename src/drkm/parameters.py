@@ -109,13 +109,13 @@ def solver(value: Any, layers: int, lam: Sequence[float], learn_bandwidth: bool)
 
 
 def checked_solver(value: Solver) -> Solver:
-    """Return a solver object after a look at its settings, by the kind each one is declared as."""
+    """Return a solver object after a look at its settings, by the kind each one is declared as, if it is ours."""
     checks: dict[str, Callable[[str, Any], Any]] = {
         "int": lambda name, setting: integer(name, setting, 1),
         "float": number,
         "bool": boolean,
     }
-    declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    declared: Any = dataclasses.fields(value) if type(value) in solvers.NAMES.values() else ()  # type: ignore[arg-type]
     for setting in declared:
         kind, _, optional = str(setting.type).partition(" | ")
         given = getattr(value, setting.name)

@@ -345,18 +345,20 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             f'got {name}; use method="gradient" or "ridge"'
         )
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
-    function = residual_of(components, second_order=newton)
+    target = residual_of(components, second_order=newton)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
     scale = float(kernel.sigma2) ** 0.5 if kernel.has_bandwidth else rms or 1.0  # type: ignore[attr-defined]
+    kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:
-        def evaluate(points: Tensor, index: Tensor) -> Evaluation:
-            return function(points, coordinates[index])
+        def evaluate(x: Tensor, index: Tensor) -> Evaluation:
+            return target.evaluate(x, coordinates[index])
 
-        return minimise(
+        begin = start - target.origin
+        found = minimise(
             evaluate,
-            start,
+            begin,
             scale=scale,
             unit=unit,
             tol=tol,
@@ -364,6 +366,13 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             memory=memory,
             use_curvature=method == "fixed-point",
         )
+        # A coordinate that has not moved is returned as it was, to the last digit.
+        points = torch.where(found.points == begin, start, found.points + target.origin)
+        if not kinked:
+            return found._replace(points=points)
+        # The last digit of a point next to a kink is half of those of its residual.
+        values = components.residual(points, coordinates) - components.norm2(coordinates)
+        return found._replace(points=points, values=values)
 
     return Search(search, iterative=True)
 

@@ -240,8 +240,8 @@ def _noise_level(noise: float | str, samples: np.ndarray) -> float:
 
 def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]]:
     """Return the fits of a grid, each with its variants of kept components and their place in the grid."""
-    grids = [grid] if isinstance(grid, Mapping) else grid
-    if not isinstance(grids, Sequence) or not all(isinstance(part, Mapping) for part in grids):
+    grids = [grid] if isinstance(grid, Mapping) or not isinstance(grid, Iterable) else list(grid)
+    if not all(isinstance(part, Mapping) for part in grids):
         raise TypeError(f"grid: expected lists of values by name of parameter, or several of those, got {grid!r}")
     known = (*ConstrDRKM().get_params(), *OWN_KEYS)
     fits: dict[str, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}

@@ -83,7 +83,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             energy.set_kernels(_own_maps(kernels))
             result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
-            if checkpoint and result.status is not Status.INTERRUPTED:
+            # The weights of a trained map are in the states of its training, not in a result.
+            if checkpoint and result.status is not Status.INTERRUPTED and not learning.trainable_layers(energy):
                 checkpoint.finish_start(number, result, found)
         objectives.append(result.objective)
         if best is None or result.objective < best.objective:

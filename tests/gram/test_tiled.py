@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -170,3 +172,19 @@ class TestTiledStrategy:
     def test_a_budget_that_is_no_number_of_bytes_gets_one_sentence(self, name, value, kind):
         with pytest.raises(kind, match=f"{name}: expected a number of bytes"):
             Tiled(**{name: value})
+
+
+def test_copies_travel_without_tiles():
+    gram = TiledGram(RBF(2.0), draw(N, 3), 1e9, rows=10)
+    A = draw(N, 2, seed=1)
+    product = gram.matmul(A)
+    assert gram.kept_bytes > 8 * N * N / 2
+    dumped = pickle.dumps(gram)
+    assert len(dumped) < 3 * 8 * N * 3 + 3000
+    assert torch.equal(pickle.loads(dumped).matmul(A), product)
+
+
+@pytest.mark.parametrize("name", ["memory", "keep"])
+def test_budgets_are_finite(name):
+    with pytest.raises(ValueError, match=f"{name}: expected a number of bytes of at least 0, got inf"):
+        Tiled(**{name: float("inf")})

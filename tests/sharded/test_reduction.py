@@ -12,7 +12,7 @@ from drkm.gram import Centered, FeatureGram, FourierGram
 from drkm.gram.landmarks import choose_landmarks
 from drkm.kernels import RBF, FourierFeatures, Linear, NystroemFeatures, Polynomial
 from drkm.kernels.fourier import draw_frequencies
-from drkm.solvers.lbfgs import two_loop
+from drkm.solvers.lbfgs import two_loop, with_pair
 from sharded.threads import in_shards
 
 COUNTS = (7, 1, 22)
@@ -143,8 +143,10 @@ class TestFactorisations:
         changes = [step * (0.5 + randn(N, 2, seed=9).abs()) for step in steps]
 
         def work(R: Tensor, scale: Tensor, *pairs: Tensor) -> Tensor:
-            S, Y = [s.flatten() for s in pairs[:5]], [y.flatten() for y in pairs[5:]]
-            return two_loop(R, S, Y, lambda Z: Z * scale)
+            kept: tuple[list[Tensor], list[Tensor]] = ([], [])
+            for s, y in zip(pairs[:5], pairs[5:], strict=True):
+                kept = with_pair(*kept, s, y, 1e-10, memory=5)
+            return two_loop(R, *kept, lambda Z: Z * scale)
 
         blocks = (R, scale, *steps, *changes)
         close(together(in_shards(COUNTS, work, *blocks)), work(*blocks), 1e-10)

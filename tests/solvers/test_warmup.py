@@ -11,7 +11,7 @@ from dense_oracle import draw, orthonormal, structured
 from drkm import starts, stiefel
 from drkm.solvers import LBFGS, solve
 from drkm.solvers.coarse import coarse_step
-from drkm.solvers.lbfgs import two_loop
+from drkm.solvers.lbfgs import two_loop, with_pair
 from drkm.solvers.line_search import SUFFICIENT, backtrack
 from drkm.solvers.preconditioner import row_preconditioner
 from drkm.solvers.trust_region import truncated_cg
@@ -136,8 +136,21 @@ class TestInnerSolvers:
             V = torch.eye(12).double() - rho * torch.outer(y, s)
             dense = V.T @ dense @ V + rho * torch.outer(s, s)
         R = draw(12, seed=9)
-        torch.testing.assert_close(two_loop(R, S, Y, lambda Z: Z), dense @ R)
-        torch.testing.assert_close(two_loop(Y[-1], S, Y, lambda Z: Z), S[-1])
+        kept: tuple[list, list] = ([], [])
+        for s, y in zip(S, Y, strict=True):
+            kept = with_pair(*kept, s, y, 1e-10, memory=4)
+        torch.testing.assert_close(two_loop(R, *kept, lambda Z: Z), dense @ R)
+        torch.testing.assert_close(two_loop(Y[-1], *kept, lambda Z: Z), S[-1])
+
+    def test_pairs_are_scaled_the_oldest_go_and_flat_ones_are_left_out(self):
+        kept: tuple[list, list] = ([], [])
+        for k in range(3):
+            s = draw(4, 3, seed=k)
+            kept = with_pair(*kept, s, (k + 1) * s, 1e-10, memory=2)
+        assert [len(pairs) for pairs in kept] == [2, 2]
+        torch.testing.assert_close(kept[0][-1] * 3, kept[1][-1])
+        assert [torch.dot(s, y).item() for s, y in zip(*kept, strict=True)] == pytest.approx([1, 1])
+        assert with_pair(*kept, s, -s, 1e-10, memory=2) == kept
 
     def test_truncated_cg_solves_a_convex_model_inside_the_region(self):
         M, R = self.matrix(), draw(12, 1, seed=3)

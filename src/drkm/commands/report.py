@@ -12,6 +12,7 @@ from drkm.commands._help import examples
 EXAMPLES = examples(
     "drkm report",
     "drkm report --scale medium -o medium.html",
+    "drkm report --scale medium -o claims.md     # the claims alone, as Markdown tables",
 )
 
 
@@ -20,7 +21,12 @@ def report(
     scale: Annotated[str, typer.Option(metavar="SCALE", help="quick, medium or paper.")] = "quick",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The page to write.", show_default="SCALE/report.html beside the runs"),
+        typer.Option(
+            "--out",
+            "-o",
+            help="The page to write, or a .md file for the claims alone.",
+            show_default="SCALE/report.html beside the runs",
+        ),
     ] = None,
 ) -> None:
     """Write one HTML page of all that the runs of a store show.

@@ -20,6 +20,8 @@ def read_csv(file: Path, columns: Columns) -> Table:
             lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
     except UnicodeDecodeError:
         raise Refused("is not UTF-8 text: save it with that encoding") from None
+    except csv.Error as error:
+        raise Refused(f"cannot be read as a table: {error}") from None
     if not lines:
         raise Refused("has no rows")
     named = _has_header(lines, columns)
@@ -82,11 +84,17 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     wrong = {
         index: [number for number, row in enumerate(rows) if not _is_number(row[index])] for index in range(len(header))
     }
+    first = [(numbers[0], index) for index, numbers in wrong.items() if numbers]
+    commas = [(number, index) for number, index in first if _has_decimal_comma(rows[number][index])]
+    if commas:
+        number, index = min(commas)
+        entry = rows[number][index].strip()
+        return f"has decimal commas (row {number + 1}: {entry!r}): write numbers with decimal points"
     text = [index for index, numbers in wrong.items() if 2 * len(numbers) > len(rows)]
     if text:
         return _complaint_about_text(rows, [header[index] for index in text], wrong[text[0]][0], text[0])
     count = sum(map(len, wrong.values()))
-    number, index = min((numbers[0], index) for index, numbers in wrong.items() if numbers)
+    number, index = min(first)
     entry, where = rows[number][index].strip(), f"row {number + 1} of column {header[index]!r}"
     if count > 1:
         return (
@@ -98,10 +106,12 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     return f"has an entry that is no number in {where}: {entry!r}"
 
 
+def _has_decimal_comma(entry: str) -> bool:
+    return "," in entry and _is_number(entry.replace(",", "."))
+
+
 def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], number: int, index: int) -> str:
     entry = rows[number][index].strip()
-    if "," in entry and _is_number(entry.replace(",", ".")):
-        return f"has decimal commas (row {number + 1}: {entry!r}): write numbers with decimal points"
     one = len(names) == 1
     return (
         f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r}): leave "

@@ -71,4 +71,6 @@ def _neighbour(target: Path) -> Path:
 def _refused(target: Path, error: OSError) -> OSError:
     """Return the error as a sentence with the name that the caller knows, not that of the temporary file."""
     # numpy counts what was written instead of naming the cause.
-    return type(error)(f"path: cannot write {target}: {error.strerror or f'is the disk full? ({error})'}")
+    cut_short = "requested and" in str(error)
+    reason = error.strerror or (f"is the disk full? ({error})" if cut_short else str(error))
+    return type(error)(f"path: cannot write {target}: {reason}")

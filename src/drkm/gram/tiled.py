@@ -7,6 +7,7 @@ what the second exponential would (at n = 3000, 10 inputs, 27 ms a sweep either 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -52,6 +53,10 @@ class TiledGram(Gram):
         self._kept: dict[tuple[int, int], Tensor] = {}
         self._pool: Tensor | None = None
         self._used = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        # Tiles are computed again where the copy is used; as parts of one block each would carry the whole.
+        return {**vars(self), "_kept": {}, "_pool": None, "_used": 0}
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -106,7 +111,7 @@ class TiledGram(Gram):
         process would grow far beyond what it holds.
         """
         if self._pool is None:
-            self._pool = tile.new_empty(min(int(self._keep / tile.element_size()), self._all_entries))
+            self._pool = tile.new_empty(int(min(self._keep / tile.element_size(), self._all_entries)))
         if self._used + tile.numel() > len(self._pool):
             return tile
         place = self._pool[self._used : self._used + tile.numel()].view_as(tile)
@@ -182,7 +187,7 @@ class Tiled(Dense):
         for name, value in (("memory", memory), ("keep", keep)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise TypeError(f"{name}: expected a number of bytes or None, got {value!r}")
-            if value is not None and not value >= 0:
+            if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"{name}: expected a number of bytes of at least 0, got {value}")
         self.memory = memory
         self.keep = keep

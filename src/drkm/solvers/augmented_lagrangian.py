@@ -9,7 +9,7 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.lbfgs import two_loop
+from drkm.solvers.lbfgs import two_loop, with_pair
 
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
 MAX_PENALTY = 100.0
@@ -71,11 +71,8 @@ class AugmentedLagrangian(Solver):
             length *= 0.5
         else:
             return self._next_round(energy, state)
-        s, y = (trial["H"] - H).flatten(), (trial["L"] - L).flatten()
-        if stiefel.inner(s, y) > 1e-12 * stiefel.norm(s) * stiefel.norm(y):
-            S, D = [*S, s][-self.memory :], [*D, y][-self.memory :]
-            trial |= {"pairs_s": S, "pairs_y": D}
-        return {**trial, "inner_steps": state["inner_steps"] + 1}
+        S, D = with_pair(S, D, trial["H"] - H, trial["L"] - L, 1e-12, self.memory)
+        return {**trial, "pairs_s": S, "pairs_y": D, "inner_steps": state["inner_steps"] + 1}
 
     def _next_round(self, energy: Energy, state: State) -> State:
         if state["rounds"] >= MAX_ROUNDS:

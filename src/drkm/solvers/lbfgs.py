@@ -79,10 +79,7 @@ class LBFGS(Solver):
         if found is None:
             return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
         new = point(energy, *found)
-        s, y = new["H"] - H, new["R"] - R
-        size_s, size_y = stiefel.norms(s, y)
-        if stiefel.inner(s, y) > 1e-10 * size_s * size_y:
-            S, Y = [*S, s.flatten()][-self.memory :], [*Y, y.flatten()][-self.memory :]
+        S, Y = with_pair(S, Y, new["H"] - H, new["R"] - R, 1e-10, self.memory)
         return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
 
 
@@ -111,40 +108,54 @@ def fresh_preconditioner(energy: Energy, state: State) -> State:
     return row_preconditioner(energy, state["multipliers"].clone(), curvature, state["H"].dtype)._asdict()
 
 
+def with_pair(
+    S: list[Tensor], Y: list[Tensor], s: Tensor, y: Tensor, least: float, memory: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the pairs with a step and its change of the gradient added, scaled to ⟨s, y⟩ = 1, and the oldest dropped.
+
+    A pair whose curvature ⟨s, y⟩/(‖s‖‖y‖) is below `least` says nothing reliable and is left out.
+    """
+    s, y = s.flatten(), y.flatten()
+    curvature, (size_s, size_y) = stiefel.inner(s, y), stiefel.norms(s, y)
+    if not curvature > least * size_s * size_y:
+        return S, Y
+    scale = curvature**-0.5
+    return [*S, scale * s][-memory:], [*Y, scale * y][-memory:]
+
+
 def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the inverse Hessian approximation applied to R: the two-loop recursion with a preconditioned middle."""
-    if S and (R.is_cuda or reduction.current() is not None):
+    """Return the inverse Hessian approximation applied to R: the two-loop recursion with a preconditioned middle.
+
+    The pairs are scaled to ⟨s, y⟩ = 1.
+    """
+    if not S:
+        return precondition(R)
+    if R.is_cuda or reduction.current() is not None:
         return _two_loop_of_sums(R, torch.stack(S), torch.stack(Y), precondition)
     q = R.flatten().clone()
-    steps = []
+    weights = []
     for s, y in zip(reversed(S), reversed(Y), strict=True):
-        rho = 1.0 / stiefel.inner(s, y)
-        alpha = rho * stiefel.inner(s, q)
-        q.add_(y, alpha=-alpha)
-        steps.append((rho, alpha))
-    z = precondition(q.view_as(R)).flatten()
-    if S:
-        last = precondition(Y[-1].view_as(R)).flatten()
-        z = z * (stiefel.inner(S[-1], Y[-1]) / stiefel.inner(Y[-1], last))
-    for (rho, alpha), s, y in zip(reversed(steps), S, Y, strict=True):
-        z.add_(s, alpha=alpha - rho * stiefel.inner(y, z))
+        weights.append(torch.dot(s, q).item())
+        q.add_(y, alpha=-weights[-1])
+    last = precondition(Y[-1].view_as(R)).flatten()
+    z = precondition(q.view_as(R)).flatten().div_(torch.dot(Y[-1], last).item())
+    for weight, s, y in zip(reversed(weights), S, Y, strict=True):
+        z.add_(s, alpha=weight - torch.dot(y, z).item())
     return z.view_as(R)
 
 
 def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not three a pair."""
+    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not two a pair."""
     r, count = R.flatten(), len(S)
     products = reduction.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
     alpha = [0.0] * count
     for i in reversed(range(count)):
-        newer = sum(alpha[j] * products[i][j] for j in range(i + 1, count))
-        alpha[i] = (products[i][count] - newer) / products[i][i]
+        alpha[i] = products[i][count] - sum(alpha[j] * products[i][j] for j in range(i + 1, count))
     z = precondition((r - Y.T @ Y.new_tensor(alpha)).view_as(R)).flatten()
     last = precondition(Y[-1].view_as(R)).flatten()
     *along, curvature = reduction.total(torch.cat([Y @ z, torch.dot(Y[-1], last)[None]]).double()).tolist()
-    scale = products[-1][count - 1] / curvature
     weights: list[float] = []
     for i in range(count):
         older = sum(weight * products[j][i] for j, weight in enumerate(weights))
-        weights.append(alpha[i] - (scale * along[i] + older) / products[i][i])
-    return (scale * z + S.T @ S.new_tensor(weights)).view_as(R)
+        weights.append(alpha[i] - along[i] / curvature - older)
+    return (z / curvature + S.T @ S.new_tensor(weights)).view_as(R)
