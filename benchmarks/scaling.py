@@ -39,13 +39,17 @@ def measure(operator: str, n: int, device: str, data: str, dtype: str, limit: fl
         python += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(PROCESSES)]
     command = [*python, "-m", "benchmarks.scaling_cell", operator, str(n), "--device", device]
     command += ["--data", data, "--limit", str(limit), "--dtype", dtype]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         # A fit stops itself; KernelPCA and starts do not know of limits.
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=2 * limit + 60, check=False)
-        text, reason = ended.stdout, f"ended with code {ended.returncode}" if ended.returncode else ""
-        sys.stderr.write(ended.stderr[-2000:])
-    except subprocess.TimeoutExpired as over:
-        text, reason = (over.stdout or b"").decode(), "time limit"
+        text, errors = process.communicate(timeout=2 * limit + 60)
+        reason = f"ended with code {process.returncode}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        # Not killed: torchrun ends its processes when it is asked to end.
+        process.terminate()
+        text, errors = process.communicate()
+        reason = "time limit"
+    sys.stderr.write(errors[-2000:])
     lines = [line for line in text.splitlines() if line.startswith("{")]
     cell = json.loads(lines[-1]) if lines else {"seconds": 2 * limit + 60, "peak": 0, "baseline": 0}
     cell |= {"operator": operator, "n": n, "device": device, "data": data, "dtype": dtype}
