@@ -534,3 +534,19 @@ def test_pre_images_begin_at_a_given_start(make):
     assert not torch.equal(found.points, default.points)
     with pytest.raises(ValueError, match="start: expected \"point\" or an array of points, got 'pont'"):
         model.reconstruct(X[:5], start="pont")
+
+
+@pytest.mark.parametrize(("rows", "inside"), [(len(X), 1), (2500, 2)])
+def test_small_fits_keep_to_one_thread(rows, inside):
+    seen = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        data = np.random.RandomState(0).randn(rows, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ConstrDRKM((4, 2), max_iter=1, callbacks=lambda _: seen.append(torch.get_num_threads())).fit(data)
+        assert set(seen) == {inside}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -19,9 +20,13 @@ from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
+from drkm.threads import one_thread
 
 #: rounds of learning kernels between solves, the change of log σ² that ends them, and how far each round is solved
 MAX_LEARNING_ROUNDS, LEARNING_TOL, LEARNING_SOLVE_TOL = 30, 1e-3, 1e-3
+#: operations of a gradient below which more than one thread gains nothing (n = 1,500 with two layers), and on a busy
+#: machine, where threads wait for each other, makes a fit up to a hundred times slower
+SMALL_GRADIENT = 2e8
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
             energy.set_kernels(_own_maps(kernels))
-            result = _run(energy, plan, number, checkpoint)
+            with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
+                result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
             # The weights of a trained map are in the states of its training, not in a result.
             if checkpoint and result.status is not Status.INTERRUPTED and not learning.trainable_layers(energy):

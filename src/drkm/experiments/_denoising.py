@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -145,17 +144,6 @@ def posterior_mean(problem: Problem, points: Array, n_nodes: int = 4000) -> Arra
         exponent = torch.cdist(block, nodes).square() / (-2 * problem.noise**2) + weights.log()
         parts.append(torch.softmax(exponent, dim=1) @ nodes)
     return torch.cat(parts).numpy()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep torch to one thread: the experiments run one process a processor."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from sklearn.decomposition import KernelPCA
 
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
-from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error, one_thread
+from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error
 from drkm.experiments._table1_cell import rounded
 from drkm.selection import denoising_losses, select
+from drkm.threads import one_thread
 
 Array = np.ndarray
 

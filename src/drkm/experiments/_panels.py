@@ -22,7 +22,6 @@ from drkm.experiments._denoising import (
     make_problem,
     mean_squared_error,
     noise_of,
-    one_thread,
     posterior_mean,
     select_deep,
 )
@@ -30,6 +29,7 @@ from drkm.experiments._protocol import reconstruct
 from drkm.experiments._table1_cell import errors, rounded
 from drkm.kernels import RBF
 from drkm.runs.configuration import Configuration
+from drkm.threads import one_thread
 
 NOISE = 0.1
 #: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths

@@ -15,9 +15,9 @@ from drkm.experiments._denoising import (
     make_problem,
     mean_squared_error,
     noise_of,
-    one_thread,
 )
 from drkm.experiments._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
+from drkm.threads import one_thread
 
 PAPER_KPCA = "paper's kernel PCA (3)"
 PAPER_DEEP = "paper's deep model (2, 1)"

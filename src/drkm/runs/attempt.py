@@ -121,13 +121,9 @@ def _processor() -> str:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep the numerical libraries of this process to one thread for a while."""
-    import torch
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    from drkm import threads
+
+    with threads.one_thread(), threadpool_limits(1):
+        yield
