@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from drkm import ConstrDRKM
+
+DIGITS = load_digits().data / 16
+X, NEW = DIGITS[:100], DIGITS[100:120]
+
+
+def relative(a, b) -> float:
+    return float(np.linalg.norm(np.asarray(a) - np.asarray(b)) / np.linalg.norm(np.asarray(b)))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ConstrDRKM((6, 3)).fit(X)
+
+
+# Kinds of arrays
+
+
+def test_arrays_are_answered_with_arrays(model):
+    Z = model.transform(NEW)
+    for out, width in ((Z, 9), (model.denoise(NEW), 64), (model.inverse_transform(Z), 64)):
+        assert type(out) is np.ndarray
+        assert out.shape == (20, width)
+        assert out.dtype == np.float64
+
+
+def test_frames_are_answered_with_frames(model):
+    frame = pd.DataFrame(X, index=range(1000, 1100), columns=[f"p{i}" for i in range(64)])
+    fitted = ConstrDRKM((6, 3)).fit(frame)
+    assert fitted.feature_names_in_.tolist() == frame.columns.tolist()
+    np.testing.assert_array_equal(fitted.codes_, model.codes_)
+    Z = fitted.transform(frame[:5])
+    points = fitted.denoise(frame[:5])
+    back = fitted.inverse_transform(Z)
+    for out, columns in ((Z, fitted.get_feature_names_out()), (points, frame.columns), (back, frame.columns)):
+        assert isinstance(out, pd.DataFrame)
+        assert out.index.tolist() == frame.index[:5].tolist()
+        assert out.columns.tolist() == list(columns)
+    assert isinstance(fitted.fit_transform(frame), pd.DataFrame)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_tensors_are_answered_with_tensors(model, dtype):
+    tensor = torch.tensor(X, dtype=dtype)
+    fitted = ConstrDRKM((6, 3)).fit(tensor)
+    Z = fitted.transform(tensor[:5])
+    outs = (fitted.codes_, fitted.multipliers_, *fitted.eigenvalues_, Z, fitted.denoise(tensor[:5]))
+    for out in (
+        *outs,
+        fitted.inverse_transform(Z),
+        fitted.fit_transform(tensor),
+        fitted.traverse(1, 0, [0], tensor[0]),
+    ):
+        assert isinstance(out, torch.Tensor)
+        assert out.device == tensor.device
+        assert not out.requires_grad
+    assert relative(fitted.codes_, model.codes_) < 1e-4
+
+
+def test_a_model_answers_in_the_kind_it_is_asked_in(model):
+    assert isinstance(model.transform(torch.tensor(NEW)), torch.Tensor)
+    np.testing.assert_array_equal(model.transform(torch.tensor(NEW)).numpy(), model.transform(NEW))
+    assert isinstance(model.encode(torch.tensor(NEW)).residual, torch.Tensor)
+
+
+def test_tensors_that_require_gradients_and_integers_are_taken(model):
+    assert isinstance(model.transform(torch.tensor(NEW, requires_grad=True)), torch.Tensor)
+    whole = (16 * X).astype(int)
+    assert ConstrDRKM((6, 3)).fit(torch.tensor(whole)).codes_.dtype == torch.float64
+    np.testing.assert_array_equal(ConstrDRKM((6, 3)).fit(whole).codes_, ConstrDRKM((6, 3)).fit(16 * X).codes_)
+
+
+def test_inputs_are_left_as_they_were(model):
+    mine = X.copy()
+    mine.setflags(write=False)
+    fitted = ConstrDRKM((6, 3)).fit(mine)
+    fitted.denoise(mine[:3])
+    fitted.transform(mine)
+    np.testing.assert_array_equal(mine, X)
+    strided = np.asfortranarray(X)
+    np.testing.assert_array_equal(ConstrDRKM((6, 3)).fit(strided).codes_, model.codes_)
+
+
+# From codes to points
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("axes", ["ritz", "varimax"])
+def test_inverse_transform_of_codes_is_denoising_by_the_first_layer(center, axes):
+    fitted = ConstrDRKM((6, 3), center=center, axes=axes).fit(X)
+    expected = fitted.denoise(NEW, components="layer 1")
+    assert relative(fitted.inverse_transform(fitted.transform(NEW)), expected) < 1e-5
+
+
+def test_denoise_takes_components_by_layer_or_by_pair(model):
+    pairs = [(2, i) for i in range(3)]
+    np.testing.assert_allclose(model.denoise(NEW, pairs), model.denoise(NEW, "layer 2"), atol=1e-9)
+    every = [(1, i) for i in range(6)] + pairs
+    np.testing.assert_allclose(model.denoise(NEW, every), model.denoise(NEW), atol=1e-6)
+    assert model.denoise(NEW, [(1, 0)]).shape == NEW.shape
+    for method in ("fixed-point", "gradient", "ridge"):
+        assert np.isfinite(model.denoise(NEW, method=method)).all()
+
+
+def test_score_is_minus_the_mean_squared_error_of_denoise(model):
+    expected = -((model.denoise(NEW) - NEW) ** 2).sum(1).mean()
+    np.testing.assert_allclose(model.score(NEW), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.score(torch.tensor(NEW)), expected, rtol=1e-12)
+    assert isinstance(model.score(NEW), float)
+    few, many = ConstrDRKM(1).fit(X), ConstrDRKM(40).fit(X)
+    assert few.score(X) < many.score(X) <= 0
+
+
+def test_traverse_moves_one_code_of_a_base_point(model):
+    values = [-0.2, 0.0, 0.2]
+    for base in (None, 3, NEW[0]):
+        out = model.traverse(2, 1, values, base)
+        assert out.shape == (3, 64)
+        assert isinstance(out, np.ndarray)
+        assert np.ptp(out, axis=0).max() > 1e-6
+    codes = np.repeat(model.codes_[3:4], 3, axis=0)
+    codes[:, 7] = values
+    np.testing.assert_allclose(model.traverse(2, 1, values, 3), model.inverse_transform(codes), atol=1e-9)
+    own = model.codes_[3, 7]
+    expected = model.denoise(X[3:4], components="layer 1")
+    np.testing.assert_allclose(model.traverse(2, 1, [own], 3), expected, atol=1e-4)
+
+
+def test_samples_are_reproducible_and_near_the_data(model):
+    drawn = model.sample(8, random_state=0)
+    assert drawn.shape == (8, 64)
+    np.testing.assert_array_equal(drawn, model.sample(8, random_state=0))
+    assert relative(model.sample(8, random_state=1), drawn) > 1e-3
+    distance = np.sqrt(((drawn[:, None] - X[None]) ** 2).sum(2).min(1))
+    spread = np.sqrt(((X[:, None] - X[None]) ** 2).sum(2)).max()
+    assert (distance < spread).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+def test_pre_images_begin_at_a_given_start(make):
+    model = ConstrDRKM((6, 3), random_state=0).fit(X)
+    start = X[5:10] + 0.01
+    found = model.reconstruct(X[:5], start=make(start), max_iter=1)
+    default = model.reconstruct(X[:5], max_iter=1)
+    assert not torch.equal(found.points, default.points)
+    with pytest.raises(ValueError, match="start: expected \"point\" or an array of points, got 'pont'"):
+        model.reconstruct(X[:5], start="pont")
