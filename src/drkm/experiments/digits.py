@@ -96,7 +96,7 @@ def draw(found: list[Row]) -> Any:
         figure = plt.figure(figsize=(7.2, 0.62 * lines + 0.6), layout="constrained")
         blocks = np.atleast_1d(figure.subfigures(len(found), 1))
         for block, result in zip(blocks, found, strict=True):
-            block.suptitle(LABELS[result["noise"]])
+            block.suptitle(LABELS[result["noise"]].replace("σ_n", r"$\sigma_n$"))
             for axes, entry in zip(block.subplots(len(result["methods"]), 1), result["methods"], strict=True):
                 _strip(axes, entry)
     return figure
