@@ -1,6 +1,6 @@
 """One thread for every library: the tests are many and small, and threads of their own would only wait.
 
-Ctrl-C is what Python makes of it, also where a shell has started the tests in the background and told them to ignore it.
+Ctrl-C is what Python makes of it, also where a shell has started them in the background and made them ignore it.
 """
 
 import os
