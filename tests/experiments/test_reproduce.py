@@ -143,10 +143,11 @@ def test_every_experiment_runs_at_quick(tmp_path):
     with Store(tmp_path / "runs.sqlite", readonly=True) as store:
         assert not store.failures()
         assert sum(counts.done for counts in store.counts()) > 100
-    with open(tmp_path / "table1" / "claims.csv", newline="") as file:
+    written = tmp_path / "quick" / "table1"
+    with open(written / "claims.csv", newline="") as file:
         claims = list(csv.DictReader(file))
     assert [claim["verdict"] for claim in claims[:12]] == ["held"] * 12
-    with open(tmp_path / "table1" / "errors.csv", newline="") as file:
+    with open(written / "errors.csv", newline="") as file:
         errors = list(csv.DictReader(file))
     # Both selected models denoise in every cell but one: with 300 points the noise of the hardest is overestimated.
     for model in ("one layer, selected", "two layers, selected"):
