@@ -6,19 +6,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Polynomial, Precomputed
-
-DIGITS = load_digits().data / 16
-X, NEW = DIGITS[:100], DIGITS[100:120]
-
-
-def relative(a, b) -> float:
-    return float(np.linalg.norm(np.asarray(a) - np.asarray(b)) / np.linalg.norm(np.asarray(b)))
+from few_digits import NEW, X, relative
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM
-
-DIGITS = load_digits().data / 16
-X, NEW = DIGITS[:100], DIGITS[100:120]
-
-
-def relative(a, b) -> float:
-    return float(np.linalg.norm(np.asarray(a) - np.asarray(b)) / np.linalg.norm(np.asarray(b)))
+from few_digits import NEW, X, relative
 
 
 @pytest.fixture(scope="module")

@@ -52,11 +52,10 @@ class TiledGram(Gram):
         self._keep = keep
         self._kept: dict[tuple[int, int], Tensor] = {}
         self._pool: Tensor | None = None
-        self._used = 0
 
     def __getstate__(self) -> dict[str, object]:
         # Tiles are computed again where the copy is used; as parts of one block each would carry the whole.
-        return {**vars(self), "_kept": {}, "_pool": None, "_used": 0}
+        return {**vars(self), "_kept": {}, "_pool": None}
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -112,12 +111,12 @@ class TiledGram(Gram):
         """
         if self._pool is None:
             self._pool = tile.new_empty(int(min(self._keep / tile.element_size(), self._all_entries)))
-        if self._used + tile.numel() > len(self._pool):
+        used = self.kept_bytes // tile.element_size()
+        place = self._pool[used : used + tile.numel()]
+        if len(place) < tile.numel():
             return tile
-        place = self._pool[self._used : self._used + tile.numel()].view_as(tile)
-        self._used += tile.numel()
-        self._kept[i, j] = place.copy_(tile)
-        return place
+        self._kept[i, j] = place.view_as(tile).copy_(tile)
+        return self._kept[i, j]
 
     @property
     def _all_entries(self) -> int:
