@@ -29,6 +29,7 @@ def main() -> None:
         sharded,
         sharded_model,
         solvers,
+        stability,
         tiled,
         warmup,
     )
@@ -41,6 +42,7 @@ def main() -> None:
         "algorithm_1": algorithm_1.main,
         "warmup": warmup.main,
         "refit": refit.main,
+        "stability": stability.main,
         "preimage": preimage.main,
         "metrics": metrics.main,
         "datasets": datasets.main,

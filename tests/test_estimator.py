@@ -113,6 +113,20 @@ def test_summary_names_layers_kernels_shares_certificate_and_time():
     assert "cannot be determined" not in text
 
 
+def test_summary_says_on_how_many_samples_a_layer_rests():
+    few, many = ConstrDRKM((6, 3)).fit(X), ConstrDRKM((6, 3), eta=(1.0, 10.0)).fit(X)
+    advice = "a larger eta or sigma2 of layer 2 spreads it"
+    assert advice in few.summary()
+    assert advice not in many.summary()
+    for model in (few, many):
+        shares = (model.codes_[:, :6] ** 2).sum(axis=1) / 6
+        row = model.summary().splitlines()[2].split()
+        assert row[:3] == ["1", "6", f"{1 / (shares**2).sum():.0f}"]
+    # Four samples hold a layer with as many components: the identity in the Gram matrix, nothing elsewhere.
+    gram = np.diag([1.0] * 4 + [1e-3] * 16)
+    assert ConstrDRKM(4, kernel="precomputed").fit(gram).summary().splitlines()[2].split()[:3] == ["1", "4", "4"]
+
+
 def test_summary_of_several_starts_shows_their_energies():
     text = ConstrDRKM((6, 3), n_init=3, random_state=0).fit(X).summary()
     assert len(re.search(r"best of 3 starts: (.*)", text)[1].split(", ")) == 3

@@ -21,7 +21,7 @@ from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
 from drkm.solvers import Result, Status
-from drkm.training import Trained, layer_traces
+from drkm.training import Trained, layer_supports, layer_traces
 
 if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
@@ -170,6 +170,7 @@ def _rebuild(
         header["objectives"],
         header.get("errors", [None] * count),
         layer_traces(energy, H),
+        layer_supports(energy, H),
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from drkm.kernels import Approximation
 from drkm.training import Trained
 
+#: a layer below another one that rests on fewer than this share of the samples is pointed at
+FEW_SAMPLES = 0.25
+
 
 def summary(trained: Trained, n_features: int, axes: str | None, undetermined: int) -> str:
-    """Return a few lines: layers, kernels with their parameters, eigenvalue shares, certificate and time."""
+    """Return a few lines: layers, the samples they rest on, kernels, eigenvalue shares, certificate and time."""
     energy, result = trained.energy, trained.result
     head = f"ConstrDRKM: {energy.n} samples, {n_features} features, {energy.n_components} components in "
     head += f"{len(energy.sizes)} layer{'s' if len(energy.sizes) > 1 else ''}"
-    rows = [("layer", "components", "kernel", "energy", "eigenvalues, each with its share of the trace")]
+    rows = [("layer", "components", "samples", "kernel", "energy", "eigenvalues, each with its share of the trace")]
     for layer, (size, kernel, eta) in enumerate(zip(energy.sizes, energy.kernels, energy.eta, strict=True)):
         values = trained.eigenvalues[layer].tolist()
         trace = trained.traces[layer]
         share = sum(values) / trace if trace > 0 else 0.0
         shown = ", ".join(f"{value:.4g} ({value / trace:.1%})" if trace > 0 else "0" for value in values[:3])
         shown += f", … together {share:.1%}" if len(values) > 3 else f", together {share:.1%}"
-        rows.append((str(layer + 1), str(size), kernel.describe(), f"{-0.5 / eta * sum(values):.6g}", shown))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        support, part = f"{trained.supports[layer]:.0f}", f"{-0.5 / eta * sum(values):.6g}"
+        rows.append((str(layer + 1), str(size), support, kernel.describe(), part, shown))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip()
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
         for row in rows
     ]
     foot = [
@@ -37,6 +41,12 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
     if len(trained.objectives) > 1:
         spread = ", ".join(f"{value:.6g}" for value in trained.objectives)
         foot.append(f"best of {len(trained.objectives)} starts: {spread}")
+    foot += [
+        f"layer {layer} rests on {support:.0f} of {energy.n} samples, another draw would give other components; "
+        f"a larger eta or sigma2 of layer {layer + 1} spreads it"
+        for layer, support in enumerate(trained.supports[:-1], start=1)
+        if support < FEW_SAMPLES * energy.n
+    ]
     if undetermined:
         foot.append(
             f"{undetermined} direction{'s' if undetermined > 1 else ''} of the codes cannot be determined "

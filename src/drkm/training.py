@@ -67,6 +67,8 @@ class Trained:
     errors: list[float | None]
     #: trace of the Gram matrix of each layer
     traces: list[float]
+    #: on how many samples the components of each layer rest
+    supports: list[float]
 
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
@@ -119,14 +121,23 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
-    multipliers, traces = stiefel.multipliers(H, G), layer_traces(energy, H)
-    return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces)
+    multipliers, traces, supports = stiefel.multipliers(H, G), layer_traces(energy, H), layer_supports(energy, H)
+    return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces, supports)
 
 
 def layer_traces(energy: Energy, H: Tensor) -> list[float]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
     return reduction.total(torch.stack(own)).tolist()
+
+
+def layer_supports(energy: Energy, H: Tensor) -> list[float]:
+    """Return on how many samples the components of each layer rest: s²/Σ_i ‖h_i‖⁴, whatever the axes.
+
+    It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
+    """
+    own = torch.stack([block.double().square().sum(dim=1).square().sum() for block in energy.split(H)])
+    return [size**2 / total for size, total in zip(energy.sizes, reduction.total(own).tolist(), strict=True)]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
