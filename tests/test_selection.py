@@ -7,7 +7,7 @@ from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
-from drkm.selection import denoising_losses, select
+from drkm.selection import denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
 
@@ -27,7 +27,7 @@ def test_noise_in_many_dimensions_comes_from_the_smallest_variances():
 def test_estimated_risk_is_the_error_against_the_clean_points():
     noise = 0.1
     X, clean = make_square(4000, noise, random_state=5)
-    omega = noise * np.random.default_rng(0).standard_normal((4, *X.shape))
+    omega = perturbations(X.shape, noise, 2, np.random.default_rng(0))
     nodes, weights = CURVES["square"]().quadrature(400)
 
     def posterior_mean(points: np.ndarray) -> np.ndarray:
@@ -40,6 +40,26 @@ def test_estimated_risk_is_the_error_against_the_clean_points():
         truth = ((denoise(X) - clean) ** 2).sum(axis=1).mean()
         assert risk.mean() == pytest.approx(truth, rel=0.1)
         assert reconstruction.mean() == pytest.approx(((denoise(X) - X) ** 2).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("d", "draws"), [(1, 1), (2, 2), (3, 7), (5, 2)])
+def test_perturbations_have_one_length_and_orthogonal_directions(d, draws):
+    omega = perturbations((20, d), 0.3, draws, np.random.default_rng(0))
+    assert omega.shape == (draws, 20, d)
+    products = np.einsum("amd,bmd->mab", omega, omega) / (d * 0.3**2)
+    for first in range(0, draws, d):
+        block = products[:, first : first + d, first : first + d]
+        np.testing.assert_allclose(block, np.broadcast_to(np.eye(block.shape[1]), block.shape), atol=1e-12)
+
+
+def test_as_many_perturbations_as_dimensions_leave_nothing_to_chance():
+    A = np.array([[0.9, -0.4], [0.2, 0.3]])
+    held, noise = np.random.default_rng(1).standard_normal((6, 2)), 0.2
+    for seed in (0, 1):
+        omega = perturbations(held.shape, noise, 2, np.random.default_rng(seed))
+        risk, reconstruction = denoising_losses(lambda x: x @ A.T, held, omega)
+        moved = 0.05 * noise**2 * (A**2).sum()
+        np.testing.assert_allclose(risk, reconstruction + moved + 2 * noise**2 * np.trace(A) - 2 * noise**2)
 
 
 def test_risk_chooses_a_model_that_denoises_and_reconstruction_one_that_does_not():

@@ -9,8 +9,10 @@ deviation σ it can still be estimated: of every held-out point make y ± √α�
 
 is the risk at noise variance (1 + α)σ². The first term is the reconstruction error, the second its optimism: how much
 f follows the noise it is given (Stein's identity; no derivative of f is taken, so that jumps between pre-images are
-counted). σ is given by the caller or estimated from the sample. Limits: the noise must be close to Gaussian and
-equal in all coordinates; an error of 10 % in σ moves the choice a little, one of a factor of two spoils it.
+counted). The ω of a point all have the length √d·σ and, up to d of them, orthogonal directions: that changes the
+right side by terms of order α and takes most of the chance out of it, in the plane with two of them all. σ is given
+by the caller or estimated from the sample. Limits: the noise must be close to Gaussian and equal in all coordinates;
+an error of 10 % in σ moves the choice a little, one of a factor of two spoils it.
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ def select(
     noise : float or "auto"
         Standard deviation of the noise in each coordinate; "auto" estimates it from X.
     draws : int
-        Pairs of copies of each held-out point.
+        Pairs of moved copies of each held-out point.
     method : str, optional
         How pre-images are found, as in `denoise`.
     refit : bool
@@ -185,7 +187,7 @@ def select(
         if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
     sigma = _noise_level(noise, samples)
-    omega = sigma * rng.standard_normal((draws, *held.shape))
+    omega = perturbations(held.shape, sigma, draws, rng)
     jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
     outcomes = _run(jobs, len(groups), n_jobs, verbose)
     rows = _in_grid_order(groups, outcomes, criterion)
@@ -203,6 +205,13 @@ def select(
     return result
 
 
+def perturbations(shape: tuple[int, int], noise: float, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the ω of the module's text, an array of shape (draws, m, d) for m points in d dimensions."""
+    m, d = shape
+    blocks = [np.linalg.qr(rng.standard_normal((m, d, min(d, draws - first))))[0] for first in range(0, draws, d)]
+    return noise * math.sqrt(d) * np.moveaxis(np.concatenate(blocks, axis=2), 2, 0)
+
+
 def denoising_losses(
     denoise: Callable[[np.ndarray], np.ndarray], held: np.ndarray, omega: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +224,7 @@ def denoising_losses(
     held : array of shape (m, d)
         Noisy points.
     omega : array of shape (draws, m, d)
-        Draws of the noise that the points are presumed to have.
+        What `perturbations` returns.
     """
     step = math.sqrt(EXTRA_NOISE)
     copies = np.concatenate([held + step * omega, held - step * omega]).reshape(-1, held.shape[1])

@@ -15,7 +15,7 @@ from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF
 from drkm.preimage import Components, preimage
-from drkm.selection import Selection, denoising_losses, select
+from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS
 
 Array = np.ndarray
@@ -38,6 +38,8 @@ DEEP_ETA = (1.0, 30.0)
 DEEP_WIDTH = 0.2
 #: iterations of a deep fit: more changed the error by no more than another draw would
 DEEP_STEPS = 10
+#: pairs of moved copies by which all methods are selected: as many as the plane has dimensions
+DRAWS = 2
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ def rival_kernel_pca(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
 
 def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[Array], Array]]) -> tuple[Any, Any]:
     held = problem.validation
-    omega = noise * np.random.default_rng(0).standard_normal((1, *held.shape))
+    omega = perturbations(held.shape, noise, DRAWS, np.random.default_rng(0))
     risks = {key: denoising_losses(f, held, omega)[0].mean() for key, f in denoisers.items()}
     best = min(risks, key=lambda key: risks[key])
     return denoisers[best], best
@@ -234,7 +236,7 @@ def select_one_layer(problem: Problem, sizes: Sizes, noise: float) -> Selection:
         "keep": list(sizes.keep),
     }
     base = ConstrDRKM(tol=1e-5, encoder="projection")
-    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=1)
+    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
 
 
 def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
@@ -248,7 +250,7 @@ def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
         }
         for s in sizes.layers
     ]
-    return select(problem.train, grid, estimator=deep_base(), validation=problem.validation, noise=noise, draws=1)
+    return select(problem.train, grid, estimator=deep_base(), validation=problem.validation, noise=noise, draws=DRAWS)
 
 
 def deep_base() -> ConstrDRKM:

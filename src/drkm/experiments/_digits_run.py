@@ -13,7 +13,7 @@ from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error
 from drkm.experiments._table1_cell import rounded
-from drkm.selection import denoising_losses, select
+from drkm.selection import denoising_losses, perturbations, select
 from drkm.threads import one_thread
 
 Array = np.ndarray
@@ -140,7 +140,7 @@ def choose(
 def _choose_rival(
     train: Array, validation: Array, noise: float, widths: list[float], sizes: Sizes
 ) -> tuple[Callable[[Array], Array], str]:
-    omega = noise * np.random.default_rng(0).standard_normal((1, *validation.shape))
+    omega = perturbations(validation.shape, noise, 1, np.random.default_rng(0))
     best: tuple[float, Callable[[Array], Array], str] | None = None
     for width in widths:
         for count in sizes.keep:
