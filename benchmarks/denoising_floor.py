@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from tqdm import tqdm
 
 from drkm import ConstrDRKM
 from drkm.experiments._denoising import (
@@ -33,6 +34,7 @@ from drkm.experiments._denoising import (
     posterior_mean,
 )
 from drkm.kernels import RBF
+from drkm.selection import PREIMAGE_TOL
 
 #: σ² of layer 1 relative to the noise variance
 WIDTHS = (2.5, 3.5, 5.0, 8.0, 12.0)
@@ -84,7 +86,7 @@ def floors(cell: Cell) -> tuple[Cell, dict[int, float]]:
         model = base.fit(problem.train)
         for keep in kept:
             components = [(layer, i) for layer, count in enumerate(keep, 1) for i in range(count)]
-            found = model.denoise(problem.train, components=components)
+            found = model.reconstruct(problem.train, components, tol=PREIMAGE_TOL).points.cpu().numpy()
             least[layers] = min(least[layers], mean_squared_error(found, problem.clean) / bayes)
     return cell, least
 
@@ -102,7 +104,7 @@ def main() -> None:
         for dataset, noise, seed in itertools.product(reversed(DATASETS), NOISES, asked.seeds)
     ]
     with get_context("spawn").Pool(asked.jobs) as pool:
-        found = dict(pool.imap_unordered(floors, cells))
+        found = dict(tqdm(pool.imap_unordered(floors, cells), total=len(cells), disable=None, leave=False))
     seeds = " | ".join(f"seed {seed}: one | two" for seed in asked.seeds)
     print(f"| curve | σ_n | {seeds} |\n|---|---|{'---:|---:|' * len(asked.seeds)}")
     for noise, dataset in itertools.product(NOISES, DATASETS):
