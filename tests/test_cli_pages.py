@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from command_line import drkm
+from command_line import drkm, refused
 from drkm import __version__, metrics
 from drkm.commands import app
 from drkm.files import write_table
@@ -120,6 +120,14 @@ def test_evaluate_gives_some_metrics_as_json_and_knows_the_names_of_rows(scored)
     assert {row["metric"] for row in scores} == {"mig", "irs"}
     expected = float(metrics.mig(codes, np.load(scored / "factors.npy")))
     assert [row["score"] for row in scores if row["metric"] == "mig"] == [pytest.approx(expected)]
+
+
+def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
+    write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
+    words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")
+    assert "evaluate without 'continuous' needs integer labels, shape (column 0) holds 0.2" in refused(*words)
+    done = drkm(*words, "--continuous")
+    assert [line.split()[0] for line in done.out.splitlines()[-3:-1]] == ["shape", "size"]
 
 
 def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
