@@ -61,6 +61,28 @@ def test_help_has_80_columns_and_no_colour_in_a_pipe():
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
+BY_PRINT = "from drkm.cli import main; from drkm.commands import app; app.command('say')(lambda: print('x')); main()"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "drkm", "--help"),
+        ("-m", "drkm", "datasets", "list"),
+        # What print keeps back until the end, and a sentence on stderr.
+        ("-c", BY_PRINT, "say"),
+        ("-m", "drkm", "fit"),
+    ],
+)
+def test_where_nobody_reads_what_is_printed_the_command_ends_quietly(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with_errors = writing if words[-1] == "fit" else subprocess.PIPE
+    done = subprocess.run([sys.executable, *words], stdout=writing, stderr=with_errors)
+    os.close(writing)
+    assert (done.returncode, done.stderr or b"") == (141, b"")
+
+
 def test_ctrl_c_says_how_to_go_on_and_the_same_command_then_ends(tmp_path):
     np.save(tmp_path / "X.npy", np.random.RandomState(0).randn(300, 20))
     words = ["fit", "X.npy", "-o", "X.safetensors", "-c", "20,10", "--sigma2", "5,0.001", "--checkpoint", "X.part"]

@@ -56,6 +56,11 @@ def test_the_usage_names_arguments_as_the_page_below_does(words, arguments):
     assert drkm(*words, "--help").out.splitlines()[0] == f"Usage: drkm {' '.join(words)} [OPTIONS] {arguments}"
 
 
+def test_without_typer_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert refused("--version") == "drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'\n"
+
+
 def test_ctrl_c_before_the_command_begins_is_one_word(monkeypatch):
     class Interrupting:
         def find_spec(self, name, path, target=None):
