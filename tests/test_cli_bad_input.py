@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 import sys
 
 import numpy as np
@@ -21,6 +22,7 @@ def models(tmp_path_factory):
     X = np.random.RandomState(0).randn(30, 5)
     np.save(folder / "X.npy", X)
     ConstrDRKM((3, 2)).fit(X).save(folder / "model")
+    (folder / "folder").mkdir()
     whole = (folder / "model").read_bytes()
     (folder / "cut").write_bytes(whole[: len(whole) // 2])
     (folder / "foreign").write_text("{}")
@@ -48,6 +50,7 @@ def here(models, tmp_path, monkeypatch):
         ("X.npy", "X.npy is truncated or not a drkm model"),
         ("checkpoint", "checkpoint is not a drkm model"),
         ("newer", "was written by a newer drkm (format 99, this one reads up to 1): upgrade drkm"),
+        ("folder", "folder is a folder, not a drkm model"),
         ("damaged", "damaged is damaged, how its data were prepared cannot be read"),
     ],
 )
@@ -233,9 +236,53 @@ def test_a_full_disk_leaves_nothing_behind(name, code, sentence, models, tmp_pat
     command = ["encode", models / "model"] if name != "out" else ["fit"]
     monkeypatch.setattr(os, "fsync", full)
     said = refused(*command, models / "X.npy", "-o", tmp_path / name, *(["-c", "3,2"] if name == "out" else []))
-    assert f"cannot write {tmp_path / name}: " in said
+    assert said.startswith(f"drkm: out: cannot write {tmp_path / name}: ")
     assert sentence in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".png", ".npy"])
+def test_a_strip_that_cannot_be_written_is_called_out(suffix, models, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    out = tmp_path / f"strip{suffix}"
+    said = refused("traverse", models / "model", "-o", out, "--shape", "5x1", "--steps", "2")
+    assert said == f"drkm: out: cannot write {out}: No space left on device\n"
+
+
+def test_where_no_file_can_be_made_the_option_is_named_before_the_work_begins(here, tmp_path, monkeypatch):
+    def read_only(path, *more, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(pathlib.Path, "touch", read_only)
+    for words in (["fit", "none.npy", "-o", "out"], ["encode", "none", "none.npy", "-o", "out.npy"]):
+        assert refused(*words) == f"drkm: out: cannot write {words[-1]}: Read-only file system\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["demo", "digits", "-o", "X.npy"], "out: {} is a file, not a folder"),
+        (["reproduce", "figure2", "-o", "X.npy"], "out: {}/runs.sqlite cannot be opened or made: "),
+        (["reproduce", "figure2", "--store", "X.npy"], "store: {} is not a drkm store"),
+        (["report", "--store", "X.npy", "--scale", "huge"], "scale: unknown name 'huge', allowed are quick"),
+        (["report", "--store", "nowhere"], "store: there is no file nowhere; 'drkm reproduce' makes one"),
+    ],
+)
+def test_places_for_results_that_are_none_are_called_as_they_were_typed(words, sentence, here):
+    words = [here / word if word == "X.npy" else word for word in words]
+    assert refused(*words).startswith(f"drkm: {sentence.format(here / 'X.npy')}")
+
+
+def test_a_page_that_cannot_be_written_is_called_out(tmp_path):
+    from drkm.runs.store import Store
+
+    Store(tmp_path / "runs.sqlite").close()
+    (tmp_path / "page.html").mkdir()
+    said = refused("report", "--store", tmp_path / "runs.sqlite", "-o", tmp_path / "page.html")
+    assert said.startswith(f"drkm: out: cannot write {tmp_path / 'page.html'}: ")
 
 
 def test_a_full_disk_leaves_no_half_of_a_folder(models, tmp_path, monkeypatch):
@@ -249,7 +296,7 @@ def test_a_full_disk_leaves_no_half_of_a_folder(models, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Image.Image, "save", full)
     words = ["denoise", models / "model", models / "X.npy", "-o", tmp_path / "out", "--shape", "5x1"]
-    assert "No space left on device" in refused(*words)
+    assert refused(*words) == f"drkm: out: cannot write {tmp_path / 'out'}: No space left on device\n"
     assert saved
     assert list(tmp_path.iterdir()) == []
 
@@ -314,6 +361,21 @@ def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_p
     monkeypatch.setattr("drkm.solvers.LBFGS.step", None)
     assert drkm(*words).code == 0
     assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_checkpoint_that_cannot_be_read_or_written_is_called_one(models, tmp_path, monkeypatch):
+    words = ["fit", models / "X.npy", "-o", tmp_path / "out", "-c", "3,2", "--checkpoint"]
+    assert refused(*words, models / "X.npy").startswith(f"drkm: checkpoint: {models / 'X.npy'} is truncated or not")
+    assert refused(*words, models / "folder").startswith(f"drkm: checkpoint: {models / 'folder'} is a folder, not")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert refused(*words, tmp_path / "part").startswith(
+        f"drkm: checkpoint: cannot write {tmp_path / 'part'}: No space"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_checkpoint_is_not_the_file_of_the_model(here, tmp_path):

@@ -214,7 +214,8 @@ def fit(
         verbose=int(sys.stderr.isatty() if progress is None else progress),
     )
     _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
-    io.save(model, out, preparation)
+    with files.called("out"):
+        io.save(model, out, preparation)
     if kept is not None:
         kept.remove()
     if json:

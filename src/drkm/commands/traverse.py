@@ -85,11 +85,12 @@ def traverse(
     start = _base(fitted, base)
     moved = [fitted.numpy(fitted.model.traverse(path.layer, path.index, path.values, start)) for path in paths]
     points = fitted.preparation.undo(np.concatenate(moved))
-    if drawn:
-        heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
-        _draw(out, fitted.pixels(points).reshape(len(paths), len(heads), *(image_shape or ())), paths, heads)
-    else:
-        files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(paths))
+    with files.called("out"):
+        if drawn:
+            heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
+            _draw(out, fitted.pixels(points).reshape(len(paths), len(heads), *(image_shape or ())), paths, heads)
+        else:
+            files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(paths))
     if json:
         rows = [vars(path) for path in paths]
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})

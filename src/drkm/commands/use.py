@@ -64,7 +64,8 @@ def encode(
     if quality:
         more = {"residual": residual, "ambiguous": np.asarray(encoding.ambiguous).astype(int)}
     names = list(fitted.model.get_feature_names_out())
-    files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
+    with files.called("out"):
+        files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     ambiguous = int(more["ambiguous"].sum()) if quality else None
     if json:
         facts = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
@@ -124,10 +125,11 @@ def denoise(
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(found.points.cpu().numpy())
-    if image_shape is not None:
-        files.write_images(out, fitted.pixels(values), image_shape, table.names)
-    else:
-        files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
+    with files.called("out"):
+        if image_shape is not None:
+            files.write_images(out, fitted.pixels(values), image_shape, table.names)
+        else:
+            files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
     change = float(np.mean((values - table.values) ** 2))
     unfinished = int((~found.converged).sum())
     if json:
