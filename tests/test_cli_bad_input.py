@@ -116,7 +116,7 @@ def test_options_that_mean_nothing_for_a_file_are_not_passed_over(options, sente
         (np.array(1.0), "got a single number"),
         (np.array([[1j]]), "holds complex128, not real numbers"),
         (np.array([[1.0, np.inf]]), "has inf in row 1 of column 1"),
-        (np.ones((1, 5)), "1 sample(s)"),
+        (np.ones((1, 5)), "drkm: data: Found array with 1 sample(s)"),
     ],
 )
 def test_arrays_that_cannot_be_used(values, sentence, here, tmp_path_factory):
@@ -141,7 +141,8 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
     ("words", "sentence"),
     [
         (["-c", "3,x"], "components: expected integers with commas between them, got '3,x'"),
-        (["-c", "40"], "n_components: 40 components need at least 40 samples, got 30 samples"),
+        (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
+        (["-c", "0"], "drkm: components: expected integers of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
         (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
@@ -178,6 +179,12 @@ def test_options_of_fit(words, sentence, here):
         (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
         (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
         (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "there is no file x.npy"),
+        (
+            ["traverse", "model", "-o", "o.npy", "--component", "1:3"],
+            "drkm: component: layer 1 has indices 0 to 2, got 3",
+        ),
+        (["traverse", "model", "-o", "o.npy", "--span", "nan"], "drkm: span: expected a finite number, got nan"),
+        (["fit", "X.npy", "-o", "X.npy", "--force"], "X.npy is the file of the data, choose another"),
         (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),
         (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
         (["evaluate", "absent.npy", "X.npy"], "codes: there is no file absent.npy"),
@@ -306,6 +313,11 @@ def test_without_pillow_the_extra_is_named(models, here, tmp_path_factory, monke
     Image.new("L", (2, 2)).save(folder / "a.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert "images need the extra 'plot': pip install 'drkm[plot]'" in refused("fit", folder, "-o", "out")
+
+
+def test_without_matplotlib_the_demo_does_not_begin(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert "plots need matplotlib: pip install 'drkm[plot]'" in refused("demo", "digits", "-o", "out")
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(here):

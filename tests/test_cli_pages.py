@@ -141,4 +141,6 @@ def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, mo
     assert done.code == 0, done.err
     for word in ("cars3d", "Apache-2.0", str(tmp_path)):
         assert word in done.out
-    assert drkm("datasets", "verify", "cars3d").code == 0
+    done = drkm("datasets", "verify", "cars3d")
+    assert done.code == 0
+    assert f"data folder: {tmp_path}" in done.out

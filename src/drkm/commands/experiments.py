@@ -36,11 +36,14 @@ def demo(
     Example: drkm demo digits --out results/demo
     """
     from drkm.files import called
+    from drkm.plotting import pyplot
 
     if data not in DEMOS:
         raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(DEMOS)}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out: {out} is a file, not a folder")
+    # Now, not after the work.
+    pyplot()
     with called("out"):
         importlib.import_module(DEMOS[data]).run(out, n)
 

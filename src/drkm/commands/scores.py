@@ -23,9 +23,7 @@ def evaluate(
     ],
     factors: Annotated[
         Path,
-        typer.Argument(
-            metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order; names are shown."
-        ),
+        typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order."),
     ],
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")

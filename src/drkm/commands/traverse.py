@@ -74,6 +74,8 @@ def traverse(
     from drkm.commands._data import FittedModel
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
+    if not np.isfinite(span):
+        raise ValueError(f"span: expected a finite number, got {span}")
     fitted = FittedModel(model, device)
     drawn = out.suffix.lower() in FIGURES
     image_shape = fitted.preparation.shape
@@ -102,9 +104,11 @@ def traverse(
 def _path(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
     import numpy as np
 
+    from drkm.files import called
     from drkm.parameters import component_columns
 
-    column = component_columns([pair], fitted.model.layer_slices_)[0]
+    with called("component", "components"):
+        column = component_columns([pair], fitted.model.layer_slices_)[0]
     if values is not None:
         return Line(*pair, np.array(options.numbers("values", values, float)))
     codes = fitted.numpy(fitted.model.codes_)[:, column]
