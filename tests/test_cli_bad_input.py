@@ -315,6 +315,19 @@ def test_without_pillow_the_extra_is_named(models, here, tmp_path_factory, monke
     assert "images need the extra 'plot': pip install 'drkm[plot]'" in refused("fit", folder, "-o", "out")
 
 
+@pytest.mark.parametrize("module", ["pandas", "pyarrow"])
+def test_without_what_reads_parquet_one_sentence_says_what_to_install(module, here, tmp_path_factory, monkeypatch):
+    if module == "pyarrow":
+        pytest.importorskip("pandas")
+        monkeypatch.setitem(sys.modules, "fastparquet", None)
+    monkeypatch.setitem(sys.modules, module, None)
+    file = tmp_path_factory.mktemp("data") / "x.parquet"
+    file.touch()
+    for words in (["fit", file, "-o", "out"], ["evaluate", here / "X.npy", file]):
+        told = f"drkm: {'data' if words[0] == 'fit' else 'factors'}: {file} needs pandas and pyarrow to be read: "
+        assert refused(*words) == f"{told}pip install pandas pyarrow\n"
+
+
 def test_without_matplotlib_the_demo_does_not_begin(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     assert "plots need matplotlib: pip install 'drkm[plot]'" in refused("demo", "digits", "-o", "out")

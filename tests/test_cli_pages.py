@@ -127,6 +127,16 @@ def test_evaluate_gives_some_metrics_as_json_and_knows_the_names_of_rows(scored)
     assert [row["score"] for row in scores if row["metric"] == "mig"] == [pytest.approx(expected)]
 
 
+def test_evaluate_can_be_told_whether_names_come_first(scored):
+    rows = [f"{row}.png,{shape},{size}" for row, (shape, size) in enumerate(np.load(scored / "factors.npy"))]
+    (scored / "factors.csv").write_text("\n".join(rows))
+    words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig", "--id", "0")
+    assert "say which with --header or --no-header" in refused(*words)
+    told = json.loads(drkm(*words, "--no-header", "--json").out)
+    plain = drkm("evaluate", scored / "codes.npy", scored / "factors.npy", "--metrics", "mig", "--json")
+    assert told["scores"] == json.loads(plain.out)["scores"]
+
+
 def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
     write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
     words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")

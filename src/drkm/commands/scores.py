@@ -9,7 +9,7 @@ import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
-from drkm.commands._options import Json
+from drkm.commands._options import READING, Header, Json
 
 EXAMPLES = examples(
     "drkm evaluate codes.npy factors.npy --standardize",
@@ -35,11 +35,16 @@ def evaluate(
         str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows, where a table has it.")
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column that names the rows, where a table has it.", rich_help_panel=READING
+        ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.")
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.", rich_help_panel=READING),
     ] = None,
+    header: Header = None,
     json: Json = False,
 ) -> None:
     """Score codes against factors, each score beside chance.
@@ -58,6 +63,7 @@ def evaluate(
             continuous=continuous,
             id=id,
             drop=options.words_of(drop),
+            header=header,
             format="json" if json else "table",
         )
     )

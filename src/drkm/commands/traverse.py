@@ -72,6 +72,7 @@ def traverse(
 
     from drkm import files
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
     if not np.isfinite(span):
@@ -97,8 +98,8 @@ def traverse(
         rows = [vars(path) for path in paths]
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
     else:
-        count = "1 component" if len(paths) == 1 else f"{len(paths)} components"
-        typer.echo(f"{count}, {len(paths[0].values)} values each, written to {out}")
+        each = counted(len(paths[0].values), "value")
+        typer.echo(f"{counted(len(paths), 'component')}, {each} each, written to {out}")
 
 
 def _path(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:

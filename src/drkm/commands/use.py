@@ -55,6 +55,7 @@ def encode(
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
@@ -71,7 +72,7 @@ def encode(
         facts = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
         options.print_json({**facts, "largest_residual": float(residual.max()), "ambiguous": ambiguous})
         return
-    told = f"codes of {len(codes)} samples, {codes.shape[1]} components, written to {out}\n"
+    told = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
     told += f"largest residual {residual.max():.1g}"
     typer.echo(told if ambiguous is None else f"{told}, {ambiguous} of {len(codes)} codes ambiguous")
 
@@ -119,6 +120,7 @@ def denoise(
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header)
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
@@ -136,5 +138,5 @@ def denoise(
         facts: dict[str, Any] = {"out": out, "samples": len(values), "features": values.shape[1]}
         options.print_json({**facts, "mean_squared_change": change, "not_converged": unfinished})
         return
-    told = f"{len(values)} samples denoised, mean squared change {change:.4g}, written to {out}"
-    typer.echo(f"{told}\n{unfinished} pre-images did not converge" if unfinished else told)
+    told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
+    typer.echo(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)

@@ -22,6 +22,7 @@ def evaluate_files(
     format: str = "table",
     id: str | None = None,
     drop: Sequence[str] = (),
+    header: bool | None = None,
     metrics: Sequence[str] | None = None,
     standardize: bool = False,
     continuous: bool = False,
@@ -38,6 +39,8 @@ def evaluate_files(
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
         The column that names the rows, and more columns to leave out, where a file has them.
+    header : bool, optional
+        Whether ``.csv`` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
         As in `evaluate`.
 
@@ -54,7 +57,7 @@ def evaluate_files(
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
-    columns = Columns(id, drop, strict=False)
+    columns = Columns(id, drop, strict=False, header=header)
     codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
     try:
         found = evaluate(
