@@ -36,12 +36,22 @@ def test_fit_and_encode_give_what_python_gives_and_nothing_but_json_on_stdout(tm
     np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), model.transform(X))
 
 
-def test_an_error_is_one_sentence_on_stderr_and_comes_before_torch(tmp_path):
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("fit", "none.csv", "-o", "model"), "data: there is no file none.csv"),
+        (("demo", "cats"), "data: unknown name 'cats', allowed are sprites, digits"),
+        (("reproduce", "table1", "--only", "cats"), "only: unknown name 'cats', allowed are denoise-cell, "),
+        (("reproduce", "table1", "--skip", "drkm,cats"), "skip: unknown name 'cats', allowed are denoise-cell, "),
+        (("reproduce", "table1", "table9"), "experiment: unknown name 'table9', allowed are table1, "),
+    ],
+)
+def test_an_error_is_one_sentence_on_stderr_and_comes_before_torch(words, sentence, tmp_path):
     probe = "import sys; from drkm.cli import main\ntry: main()\nfinally: print('torch' in sys.modules)"
-    words = [sys.executable, "-c", probe, "fit", "none.csv", "-o", "model"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([sys.executable, "-c", probe, *words], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "False\n")
-    assert done.stderr == "drkm: data: there is no file none.csv\n"
+    assert done.stderr.startswith(f"drkm: {sentence}")
+    assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -49,6 +59,28 @@ def test_help_has_80_columns_and_no_colour_in_a_pipe():
     shown = drkm("fit", "--help", FORCE_COLOR="1", COLUMNS="80")
     assert "\x1b" not in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+BY_PRINT = "from drkm.cli import main; from drkm.commands import app; app.command('say')(lambda: print('x')); main()"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "drkm", "--help"),
+        ("-m", "drkm", "datasets", "list"),
+        # What print keeps back until the end, and a sentence on stderr.
+        ("-c", BY_PRINT, "say"),
+        ("-m", "drkm", "fit"),
+    ],
+)
+def test_where_nobody_reads_what_is_printed_the_command_ends_quietly(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with_errors = writing if words[-1] == "fit" else subprocess.PIPE
+    done = subprocess.run([sys.executable, *words], stdout=writing, stderr=with_errors)
+    os.close(writing)
+    assert (done.returncode, done.stderr or b"") == (141, b"")
 
 
 def test_ctrl_c_says_how_to_go_on_and_the_same_command_then_ends(tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 import sys
 
 import numpy as np
@@ -21,6 +22,7 @@ def models(tmp_path_factory):
     X = np.random.RandomState(0).randn(30, 5)
     np.save(folder / "X.npy", X)
     ConstrDRKM((3, 2)).fit(X).save(folder / "model")
+    (folder / "folder").mkdir()
     whole = (folder / "model").read_bytes()
     (folder / "cut").write_bytes(whole[: len(whole) // 2])
     (folder / "foreign").write_text("{}")
@@ -48,6 +50,7 @@ def here(models, tmp_path, monkeypatch):
         ("X.npy", "X.npy is truncated or not a drkm model"),
         ("checkpoint", "checkpoint is not a drkm model"),
         ("newer", "was written by a newer drkm (format 99, this one reads up to 1): upgrade drkm"),
+        ("folder", "folder is a folder, not a drkm model"),
         ("damaged", "damaged is damaged, how its data were prepared cannot be read"),
     ],
 )
@@ -113,7 +116,7 @@ def test_options_that_mean_nothing_for_a_file_are_not_passed_over(options, sente
         (np.array(1.0), "got a single number"),
         (np.array([[1j]]), "holds complex128, not real numbers"),
         (np.array([[1.0, np.inf]]), "has inf in row 1 of column 1"),
-        (np.ones((1, 5)), "1 sample(s)"),
+        (np.ones((1, 5)), "drkm: data: Found array with 1 sample(s)"),
     ],
 )
 def test_arrays_that_cannot_be_used(values, sentence, here, tmp_path_factory):
@@ -138,7 +141,8 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
     ("words", "sentence"),
     [
         (["-c", "3,x"], "components: expected integers with commas between them, got '3,x'"),
-        (["-c", "40"], "n_components: 40 components need at least 40 samples, got 30 samples"),
+        (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
+        (["-c", "0"], "drkm: components: expected integers of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
         (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
@@ -175,6 +179,12 @@ def test_options_of_fit(words, sentence, here):
         (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
         (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
         (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "there is no file x.npy"),
+        (
+            ["traverse", "model", "-o", "o.npy", "--component", "1:3"],
+            "drkm: component: layer 1 has indices 0 to 2, got 3",
+        ),
+        (["traverse", "model", "-o", "o.npy", "--span", "nan"], "drkm: span: expected a finite number, got nan"),
+        (["fit", "X.npy", "-o", "X.npy", "--force"], "X.npy is the file of the data, choose another"),
         (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),
         (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
         (["evaluate", "absent.npy", "X.npy"], "codes: there is no file absent.npy"),
@@ -233,9 +243,53 @@ def test_a_full_disk_leaves_nothing_behind(name, code, sentence, models, tmp_pat
     command = ["encode", models / "model"] if name != "out" else ["fit"]
     monkeypatch.setattr(os, "fsync", full)
     said = refused(*command, models / "X.npy", "-o", tmp_path / name, *(["-c", "3,2"] if name == "out" else []))
-    assert f"cannot write {tmp_path / name}: " in said
+    assert said.startswith(f"drkm: out: cannot write {tmp_path / name}: ")
     assert sentence in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".png", ".npy"])
+def test_a_strip_that_cannot_be_written_is_called_out(suffix, models, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    out = tmp_path / f"strip{suffix}"
+    said = refused("traverse", models / "model", "-o", out, "--shape", "5x1", "--steps", "2")
+    assert said == f"drkm: out: cannot write {out}: No space left on device\n"
+
+
+def test_where_no_file_can_be_made_the_option_is_named_before_the_work_begins(here, tmp_path, monkeypatch):
+    def read_only(path, *more, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(pathlib.Path, "touch", read_only)
+    for words in (["fit", "none.npy", "-o", "out"], ["encode", "none", "none.npy", "-o", "out.npy"]):
+        assert refused(*words) == f"drkm: out: cannot write {words[-1]}: Read-only file system\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["demo", "digits", "-o", "X.npy"], "out: {} is a file, not a folder"),
+        (["reproduce", "figure2", "-o", "X.npy"], "out: {}/runs.sqlite cannot be opened or made: "),
+        (["reproduce", "figure2", "--store", "X.npy"], "store: {} is not a drkm store"),
+        (["report", "--store", "X.npy", "--scale", "huge"], "scale: unknown name 'huge', allowed are quick"),
+        (["report", "--store", "nowhere"], "store: there is no file nowhere; 'drkm reproduce' makes one"),
+    ],
+)
+def test_places_for_results_that_are_none_are_called_as_they_were_typed(words, sentence, here):
+    words = [here / word if word == "X.npy" else word for word in words]
+    assert refused(*words).startswith(f"drkm: {sentence.format(here / 'X.npy')}")
+
+
+def test_a_page_that_cannot_be_written_is_called_out(tmp_path):
+    from drkm.runs.store import Store
+
+    Store(tmp_path / "runs.sqlite").close()
+    (tmp_path / "page.html").mkdir()
+    said = refused("report", "--store", tmp_path / "runs.sqlite", "-o", tmp_path / "page.html")
+    assert said.startswith(f"drkm: out: cannot write {tmp_path / 'page.html'}: ")
 
 
 def test_a_full_disk_leaves_no_half_of_a_folder(models, tmp_path, monkeypatch):
@@ -249,7 +303,7 @@ def test_a_full_disk_leaves_no_half_of_a_folder(models, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Image.Image, "save", full)
     words = ["denoise", models / "model", models / "X.npy", "-o", tmp_path / "out", "--shape", "5x1"]
-    assert "No space left on device" in refused(*words)
+    assert refused(*words) == f"drkm: out: cannot write {tmp_path / 'out'}: No space left on device\n"
     assert saved
     assert list(tmp_path.iterdir()) == []
 
@@ -259,6 +313,24 @@ def test_without_pillow_the_extra_is_named(models, here, tmp_path_factory, monke
     Image.new("L", (2, 2)).save(folder / "a.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert "images need the extra 'plot': pip install 'drkm[plot]'" in refused("fit", folder, "-o", "out")
+
+
+@pytest.mark.parametrize("module", ["pandas", "pyarrow"])
+def test_without_what_reads_parquet_one_sentence_says_what_to_install(module, here, tmp_path_factory, monkeypatch):
+    if module == "pyarrow":
+        pytest.importorskip("pandas")
+        monkeypatch.setitem(sys.modules, "fastparquet", None)
+    monkeypatch.setitem(sys.modules, module, None)
+    file = tmp_path_factory.mktemp("data") / "x.parquet"
+    file.touch()
+    for words in (["fit", file, "-o", "out"], ["evaluate", here / "X.npy", file]):
+        told = f"drkm: {'data' if words[0] == 'fit' else 'factors'}: {file} needs pandas and pyarrow to be read: "
+        assert refused(*words) == f"{told}pip install pandas pyarrow\n"
+
+
+def test_without_matplotlib_the_demo_does_not_begin(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert "plots need matplotlib: pip install 'drkm[plot]'" in refused("demo", "digits", "-o", "out")
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(here):
@@ -314,6 +386,21 @@ def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_p
     monkeypatch.setattr("drkm.solvers.LBFGS.step", None)
     assert drkm(*words).code == 0
     assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_checkpoint_that_cannot_be_read_or_written_is_called_one(models, tmp_path, monkeypatch):
+    words = ["fit", models / "X.npy", "-o", tmp_path / "out", "-c", "3,2", "--checkpoint"]
+    assert refused(*words, models / "X.npy").startswith(f"drkm: checkpoint: {models / 'X.npy'} is truncated or not")
+    assert refused(*words, models / "folder").startswith(f"drkm: checkpoint: {models / 'folder'} is a folder, not")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert refused(*words, tmp_path / "part").startswith(
+        f"drkm: checkpoint: cannot write {tmp_path / 'part'}: No space"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_checkpoint_is_not_the_file_of_the_model(here, tmp_path):

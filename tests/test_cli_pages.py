@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from command_line import drkm
+from command_line import drkm, refused
 from drkm import __version__, metrics
 from drkm.commands import app
 from drkm.files import write_table
@@ -54,6 +54,11 @@ def test_the_first_sentence_of_every_help_fits_on_its_line(name):
 )
 def test_the_usage_names_arguments_as_the_page_below_does(words, arguments):
     assert drkm(*words, "--help").out.splitlines()[0] == f"Usage: drkm {' '.join(words)} [OPTIONS] {arguments}"
+
+
+def test_without_typer_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert refused("--version") == "drkm: the command line needs the extra 'cli': pip install 'drkm[cli]'\n"
 
 
 def test_ctrl_c_before_the_command_begins_is_one_word(monkeypatch):
@@ -122,10 +127,30 @@ def test_evaluate_gives_some_metrics_as_json_and_knows_the_names_of_rows(scored)
     assert [row["score"] for row in scores if row["metric"] == "mig"] == [pytest.approx(expected)]
 
 
+def test_evaluate_can_be_told_whether_names_come_first(scored):
+    rows = [f"{row}.png,{shape},{size}" for row, (shape, size) in enumerate(np.load(scored / "factors.npy"))]
+    (scored / "factors.csv").write_text("\n".join(rows))
+    words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig", "--id", "0")
+    assert "say which with --header or --no-header" in refused(*words)
+    told = json.loads(drkm(*words, "--no-header", "--json").out)
+    plain = drkm("evaluate", scored / "codes.npy", scored / "factors.npy", "--metrics", "mig", "--json")
+    assert told["scores"] == json.loads(plain.out)["scores"]
+
+
+def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
+    write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
+    words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")
+    assert "evaluate without 'continuous' needs integer labels, shape (column 0) holds 0.2" in refused(*words)
+    done = drkm(*words, "--continuous")
+    assert [line.split()[0] for line in done.out.splitlines()[-3:-1]] == ["shape", "size"]
+
+
 def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
     done = drkm("datasets", "list")
     assert done.code == 0, done.err
     for word in ("cars3d", "Apache-2.0", str(tmp_path)):
         assert word in done.out
-    assert drkm("datasets", "verify", "cars3d").code == 0
+    done = drkm("datasets", "verify", "cars3d")
+    assert done.code == 0
+    assert f"data folder: {tmp_path}" in done.out

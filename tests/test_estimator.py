@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Polynomial, Precomputed
+from drkm.progress import ProgressBar
 from few_digits import NEW, X, relative
 
 
@@ -132,6 +133,10 @@ def test_summary_of_several_starts_shows_their_energies():
     assert len(re.search(r"best of 3 starts: (.*)", text)[1].split(", ")) == 3
 
 
+def test_summary_counts_one_thing_as_one():
+    assert "100 samples, 1 feature, 1 component in 1 layer\n" in ConstrDRKM(1).fit(X[:, 2:3]).summary()
+
+
 def test_too_few_iterations_warn_with_advice():
     model = ConstrDRKM((6, 3), init="orthogonal", random_state=0, max_iter=1)
     with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter.*: raise max_iter, loosen tol"):
@@ -139,7 +144,7 @@ def test_too_few_iterations_warn_with_advice():
     assert model.converged_ is False
     assert model.n_iter_ == 1
     assert model.feasibility_ < 1e-12
-    assert "did not converge" in model.summary()
+    assert re.search(r"did not converge \(.*\), \d+ evaluations, .* s: raise max_iter, loosen tol", model.summary())
     assert np.isfinite(model.transform(NEW)).all()
 
 
@@ -157,6 +162,15 @@ def test_verbose_shows_a_progress_bar_and_silence_is_the_default(capsys):
     assert loud.out == ""
     assert "fit 100%" in loud.err
     assert "stationarity" in loud.err
+
+
+def test_a_progress_bar_fits_into_80_columns(capsys):
+    bar = ProgressBar(1e-6)
+    bar({"iteration": 12345, "objective": -123456.789, "stationarity": 1.5e-5})
+    bar.close()
+    shown = capsys.readouterr().err.rstrip("\n").split("\r")[-1]
+    assert shown.endswith("iteration 12345, stationarity 1.5e-05, J -123457")
+    assert len(shown) <= 80
 
 
 def test_callbacks_see_every_entry_of_the_history():

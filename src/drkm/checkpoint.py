@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from drkm import reduction, slots
+from drkm.files import called
 from drkm.gram import Sharded
 from drkm.kernels import Kernel
 from drkm.rows import Rows
@@ -73,7 +74,8 @@ class Checkpoint:
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
         self._place = slots.place(self.path)
-        content = self._place.read(device)
+        with called("checkpoint"):
+            content = self._place.read(device)
         if content is None:
             return
         tensors, header = content
@@ -149,7 +151,8 @@ class Checkpoint:
             "lists": lists,
             "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
         }
-        self._place.write(tensors, header)
+        with called("checkpoint"):
+            self._place.write(tensors, header)
 
 
 @dataclass

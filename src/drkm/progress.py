@@ -39,7 +39,7 @@ class ProgressBar:
     def __init__(self, tol: float):
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
-        self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:20}| {elapsed} {desc}")
+        self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:10}| {elapsed} {desc}")
 
     def __call__(self, entry: dict[str, float]) -> None:
         """Move the bar to an entry of the history."""
@@ -47,8 +47,9 @@ class ProgressBar:
         if self.begin is None or entry["iteration"] == 0:
             self.begin = max(stationarity, 10 * self.tol)
         share = math.log(self.begin / stationarity) / math.log(self.begin / self.tol)
+        # A narrow terminal cuts the end off: a number without its exponent would be another one.
         self.bar.set_description_str(
-            f"iteration {entry['iteration']}, J {entry['objective']:.6g}, stationarity {entry['stationarity']:.1e}",
+            f"iteration {entry['iteration']}, stationarity {entry['stationarity']:.1e}, J {entry['objective']:.6g}",
             refresh=False,
         )
         self.bar.update(round(100 * min(max(share, self.bar.n / 100), 1.0)) - self.bar.n)

@@ -38,6 +38,8 @@ def read(
     from safetensors import SafetensorError, safe_open
 
     target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"path: {target} is a folder, not a drkm {kind}")
     if not target.is_file():
         raise FileNotFoundError(f"path: there is no file {target}")
     try:

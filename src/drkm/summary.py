@@ -12,8 +12,8 @@ FEW_SAMPLES = 0.25
 def summary(trained: Trained, n_features: int, axes: str | None, undetermined: int) -> str:
     """Return a few lines: layers, the samples they rest on, kernels, eigenvalue shares, certificate and time."""
     energy, result = trained.energy, trained.result
-    head = f"ConstrDRKM: {energy.n} samples, {n_features} features, {energy.n_components} components in "
-    head += f"{len(energy.sizes)} layer{'s' if len(energy.sizes) > 1 else ''}"
+    head = f"ConstrDRKM: {counted(energy.n, 'sample')}, {counted(n_features, 'feature')}, "
+    head += f"{counted(energy.n_components, 'component')} in {counted(len(energy.sizes), 'layer')}"
     rows = [("layer", "components", "samples", "kernel", "energy", "eigenvalues, each with its share of the trace")]
     for layer, (size, kernel, eta) in enumerate(zip(energy.sizes, energy.kernels, energy.eta, strict=True)):
         values = trained.eigenvalues[layer].tolist()
@@ -28,9 +28,10 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
         for row in rows
     ]
+    outcome, colon, advice = result.message.partition(": ")
     foot = [
         f"energy J = {result.objective:.8g}, axes: {axes}",
-        f"{result.message}, {result.n_evaluations} evaluations, {result.seconds:.2f} s",
+        f"{outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{colon}{advice}",
         f"gram: {energy.strategy.describe()}, {energy.cost.describe()}",
     ]
     foot += [
@@ -49,7 +50,12 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
     ]
     if undetermined:
         foot.append(
-            f"{undetermined} direction{'s' if undetermined > 1 else ''} of the codes cannot be determined "
-            "for new points: the energy does not depend on them"
+            f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "
+            "the energy does not depend on them"
         )
     return "\n".join([head, *lines, *foot])
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

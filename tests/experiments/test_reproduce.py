@@ -5,10 +5,10 @@ import types
 import pytest
 
 from drkm.datasets import DatasetError
-from drkm.experiments import NAMES
-from drkm.experiments.reproduce import expand, reproduce
+from drkm.experiments import CHOICES, NAMES
+from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
 from drkm.experiments.section import Figure, Section, Table, Verdict
-from drkm.runs.configuration import Configuration
+from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.store import Store
 
 
@@ -42,6 +42,7 @@ def experiments(monkeypatch):
     vae = [Configuration("probe", {"family": "vae"}, 0)]
     monkeypatch.setattr("drkm.experiments.NAMES", names := {})
     monkeypatch.setattr("drkm.experiments.reproduce.NAMES", names)
+    monkeypatch.setattr("drkm.experiments.reproduce.CHOICES", ("probe", "ours", "vae"))
     for name, runs in (("one", ours), ("two", [*ours[:1], *vae])):
         monkeypatch.setitem(sys.modules, f"fake_{name}", _experiment(name, runs))
         names[name] = f"fake_{name}"
@@ -87,6 +88,7 @@ def test_runs_can_be_chosen_by_their_task(experiments, tmp_path):
     ("names", "options", "sentence"),
     [
         (["table9"], {}, "unknown name 'table9', allowed are one, two and all"),
+        (["one", "table9"], {}, "unknown name 'table9', allowed are one, two and all"),
         ([], {}, "takes 'all' or names of experiments"),
         (["one"], {"scale": "huge"}, "scale: unknown name 'huge', allowed are quick, medium, paper"),
         (["one"], {"only": ["ours", "vea"]}, "only: unknown name 'vea', allowed are probe, ours, vae"),
@@ -126,6 +128,11 @@ def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experim
 
 def test_all_stands_for_every_experiment_once():
     assert expand(["all", "table1"]) == list(NAMES)
+
+
+def test_runs_are_chosen_by_the_names_that_those_of_all_experiments_have():
+    groups = [group for scale in SCALES for group in configurations_of(["all"], scale).values()]
+    assert set(CHOICES) == {name for group in groups for run in group for name in names_of(run)}
 
 
 def test_a_figure_of_the_paper_is_made_at_quick(tmp_path):

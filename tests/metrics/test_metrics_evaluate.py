@@ -98,8 +98,36 @@ def test_evaluate_takes_continuous_factors():
 def test_evaluate_says_when_codes_are_too_small_for_factor_vae():
     z, y = noise()
     table = metrics.evaluate(z / 1000, y, metrics=["factor_vae"], repeats=1)
-    assert "pass standardize=True" in str(table)
+    assert "standardize the codes" in str(table)
     assert "standardize" not in str(metrics.evaluate(z / 1000, y, metrics=["factor_vae"], repeats=1, standardize=True))
+
+
+def test_what_metrics_say_of_each_factor_stands_beside_its_name_and_chance():
+    z, y = noise()
+    table = metrics.evaluate(z, y, metrics=["irs", "mig", "explicitness"], repeats=2, factor_names=["shape", "size"])
+    assert [(row.factor, row.metric) for row in table.by_factor] == [
+        *(("shape", "mig"), ("size", "mig")),
+        *(("shape", "explicitness"), ("size", "explicitness")),
+    ]
+    assert [row.score for row in table.by_factor[:2]] == metrics.mig(z, y).per_factor.tolist()
+    assert np.mean([row.chance for row in table.by_factor[:2]]) == pytest.approx(table["mig"].chance)
+    shown = str(table).split("\n\n")[1].splitlines()
+    assert [line.split()[0] for line in shown] == ["factor", len(shown[0]) * "-", "shape", "size", "in"]
+    assert shown[0].split() == ["factor", "MIG", "explicitness"]
+    assert len({len(line) for line in shown[:-1]}) == 1
+
+
+def test_factors_are_called_by_the_columns_of_a_frame_or_by_their_number():
+    pandas = pytest.importorskip("pandas")
+    z, y = noise()
+    for factors, names in ((y, ["factor 0", "factor 1"]), (pandas.DataFrame(y, columns=["a", "b"]), ["a", "b"])):
+        for continuous in (False, True):
+            table = metrics.evaluate(z, factors, metrics=["mig"], repeats=1, continuous=continuous)
+            assert [row.factor for row in table.by_factor] == names
+    with pytest.raises(ValueError, match="factor_names: one name a factor is needed, 2, got 1"):
+        metrics.evaluate(z, y, factor_names=["a"])
+    with pytest.raises(ValueError, match=r"needs integer labels, b \(column 1\) holds 0.5"):
+        metrics.evaluate(z, y / [1, 2], factor_names=["a", "b"])
 
 
 def test_evaluate_leaves_out_what_one_factor_cannot_give():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from drkm import metrics
+from drkm.datasets._factors import ArrayDataset
 
 
 @pytest.fixture
@@ -24,8 +25,31 @@ def test_npy_npz_and_csv_give_the_table_of_the_arrays(arrays, tmp_path):
     np.savetxt(tmp_path / "factors.csv", factors, delimiter=",", fmt="%d", header="shape,size", comments="")
     chosen = {"metrics": ["irs", "mig", "sap"]}
     expected = str(metrics.evaluate(codes, factors, **chosen))
-    for pair in (("codes.npy", "factors.npy"), ("both.npz", "both.npz"), ("codes.csv", "factors.csv")):
+    for pair in (("codes.npy", "factors.npy"), ("both.npz", "both.npz")):
         assert metrics.evaluate_files(*(tmp_path / name for name in pair), **chosen) == expected
+    named = str(metrics.evaluate(codes, factors, factor_names=["shape", "size"], **chosen))
+    assert metrics.evaluate_files(tmp_path / "codes.csv", tmp_path / "factors.csv", **chosen) == named
+
+
+def test_factors_keep_the_names_that_an_archive_gives_them(arrays, tmp_path):
+    codes, factors = arrays
+    np.save(tmp_path / "codes.npy", codes)
+    np.savez(tmp_path / "named.npz", images=codes, factors=factors, factor_names=["shape", "size"])
+    np.savez(tmp_path / "columns.npz", who=np.arange(200).astype(str), shape=factors[:, 0], size=factors[:, 1])
+    expected = str(metrics.evaluate(codes, factors, metrics=["mig"], factor_names=["shape", "size"]))
+    for name in ("named.npz", "columns.npz"):
+        found = metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / name, metrics=["mig"], id="who")
+        assert found == expected
+
+
+def test_a_saved_dataset_names_its_factors(tmp_path):
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.unravel_index(np.arange(60), (3, 20)), axis=1)
+    images = np.zeros((60, 64, 64), np.uint8)
+    ArrayDataset("toy", ["hue", "angle"], [3, 20], images, grid).save_compact(tmp_path / "toy.npz")
+    np.save(tmp_path / "codes.npy", rng.normal(size=(60, 3)))
+    text = metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / "toy.npz", metrics=["mig"], format="json")
+    assert [row["factor"] for row in json.loads(text)["factors"]] == ["hue", "angle"]
 
 
 def test_json_holds_every_row_and_no_nan(arrays, tmp_path):
@@ -65,11 +89,13 @@ def test_missing_files_different_lengths_and_strange_archives_are_named(arrays, 
     np.save(tmp_path / "factors.npy", factors)
     np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
     np.savez(tmp_path / "two.npz", a=codes, b=codes)
+    (tmp_path / "folder").mkdir()
     for first, sentence in (
         ("none.npy", "there is no file"),
         ("codes.npy", "as many rows as codes"),
         ("words.npy", "not real numbers"),
         ("two.npz", "holds a, b"),
+        ("folder", "codes: .*folder should end in .npy, .npz, .csv, .tsv or .parquet$"),
     ):
         with pytest.raises(ValueError, match=sentence):
             metrics.evaluate_files(tmp_path / first, tmp_path / "factors.npy")

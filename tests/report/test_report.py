@@ -229,7 +229,7 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path):
 
 
 def test_a_store_that_is_not_there_gets_one_sentence_and_is_not_made(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"store: there is no file .*none\.sqlite, drkm reproduce NAME"):
+    with pytest.raises(FileNotFoundError, match=r"store: there is no file .*none\.sqlite; 'drkm reproduce' makes one"):
         write_report(tmp_path / "none.sqlite", tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
 

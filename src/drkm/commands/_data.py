@@ -91,12 +91,9 @@ class FittedModel:
     def __init__(self, path: Path, device: str = "cpu"):
         from drkm import io
 
-        try:
+        with files.called("model"):
             self.preparation = io.load_preparation(path)
             self.model: ConstrDRKM = io.load(path, device=device)
-        except (OSError, ValueError) as error:
-            # A library speaks of its parameter; whoever types a command does not know it.
-            raise type(error)(str(error).replace("path: ", "model: ", 1)) from error
         # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
         self.columns = self.preparation.columns
         if hasattr(self.model, "feature_names_in_"):

@@ -26,6 +26,16 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = app(words or ["--help"], prog_name="drkm", standalone_mode=False)
+        if sys.stdout is not None:
+            # What print has kept back can fail too.
+            sys.stdout.flush()
+    except SystemExit as end:
+        # How typer ends where nobody reads what is printed.
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
+    except BrokenPipeError:
+        raise
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as interruption:

@@ -14,11 +14,11 @@ app = application("List, download and verify the image datasets.")
 @app.command("list", cls=SectionedCommand)
 def list_() -> None:
     """Say what each dataset is, and its licence."""
-    from drkm.datasets import data_dir, list_datasets
+    from drkm.datasets import list_datasets
 
     for info in list_datasets():
         typer.echo(f"{info.name}: {info.about}; {info.licence}{'; drawn, needs no file' if info.drawn else ''}")
-    typer.echo(f"data folder: {data_dir()} (environment variable DRKM_DATA)")
+    _print_folder()
 
 
 @app.command(cls=SectionedCommand)
@@ -48,5 +48,12 @@ def verify(
     checks = check(name)
     for found in checks:
         typer.echo(f"{found.dataset}: {found.path.name}: {found.state}{f', {found.message}' if found.message else ''}")
+    _print_folder()
     if any(found.state not in ("ok", "missing") for found in checks):
         raise typer.Exit(2)
+
+
+def _print_folder() -> None:
+    from drkm.datasets import data_dir
+
+    typer.echo(f"data folder: {data_dir()} (environment variable DRKM_DATA)")

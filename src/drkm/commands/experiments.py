@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -18,25 +18,34 @@ EXAMPLES = examples(
     "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )
+#: data of the demo → the module that runs it
+DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments.digits_demo"}
 
 
 def demo(
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="sprites (drawn dSprites, with scores) or digits (with denoising).")
     ] = "sprites",
-    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("results/demo"),
-    n: Annotated[int, typer.Option(min=50, max=1500, help="Number of training images.")] = 400,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the figure and the model.")
+    ] = Path("results/demo"),
+    n: Annotated[int, typer.Option(metavar="N", min=50, max=1500, help="Number of training images.")] = 400,
 ) -> None:
     """Train on embedded data, print what was fitted, and draw it.
 
     Example: drkm demo digits --out results/demo
     """
-    from drkm.experiments import digits_demo, sprites_demo
+    from drkm.files import called
+    from drkm.plotting import pyplot
 
-    demos: dict[str, Callable[[Path, int], object]] = {"sprites": sprites_demo.run, "digits": digits_demo.run}
-    if data not in demos:
-        raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(demos)}")
-    demos[data](out, n)
+    if data not in DEMOS:
+        raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(DEMOS)}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out: {out} is a file, not a folder")
+    # Now, not after the work.
+    pyplot()
+    with called("out"):
+        importlib.import_module(DEMOS[data]).run(out, n)
 
 
 def reproduce(
@@ -44,11 +53,15 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
     ] = "quick",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")] = Path("results"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the results.")] = Path(
+        "results"
+    ),
     store: Annotated[
-        Path | None, typer.Option(help="File of the runs.", show_default="runs.sqlite in the folder")
+        Path | None, typer.Option(metavar="FILE", help="File of the runs.", show_default="runs.sqlite in the folder")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes with one thread each, -1 for one a processor.")] = -1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Processes with one thread each, -1 for one a processor.")
+    ] = -1,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster: tcp://host:port, or local.")
     ] = None,
@@ -67,26 +80,28 @@ def reproduce(
     """
     from drkm.experiments.reproduce import configurations_of, expand, store_path
     from drkm.experiments.reproduce import reproduce as make
+    from drkm.files import called
     from drkm.report import write_report
     from drkm.runs.store import Store
 
     runs, written = store_path(out, store), out / scale
     try:
-        paths = make(
-            names,
-            scale=scale,
-            out=out,
-            store=runs,
-            jobs=jobs,
-            dask=dask,
-            retry_failed=retry_failed,
-            only=words_of(only),
-            skip=words_of(skip),
-        )
+        with called("out"), called("out" if store is None else "store", "store"):
+            paths = make(
+                names,
+                scale=scale,
+                out=out,
+                store=runs,
+                jobs=jobs,
+                dask=dask,
+                retry_failed=retry_failed,
+                only=words_of(only),
+                skip=words_of(skip),
+            )
+            if not no_report:
+                paths.append(write_report(runs, written / "report.html", scale=scale))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
-    if not no_report:
-        paths.append(write_report(runs, written / "report.html", scale=scale))
     for path in paths:
         typer.echo(path)
     waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]

@@ -173,6 +173,8 @@ def fit(
     from drkm import files
 
     # What can be refused at once is, before the second that torch needs to be imported.
+    if out.exists() and data.exists() and out.samefile(data):
+        raise ValueError(f"out: {out} is the file of the data, choose another")
     files.check_target(out, force=force)
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header, resize=resize, grey=grey or None)
@@ -213,8 +215,10 @@ def fit(
         checkpoint=kept,
         verbose=int(sys.stderr.isatty() if progress is None else progress),
     )
-    _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
-    io.save(model, out, preparation)
+    with files.called("data", "X"), files.called("components", "n_components"):
+        _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
+    with files.called("out"):
+        io.save(model, out, preparation)
     if kept is not None:
         kept.remove()
     if json:

@@ -17,13 +17,14 @@ EXAMPLES = examples(
 
 
 def report(
-    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
+    store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
     scale: Annotated[str, typer.Option(metavar="SCALE", help="quick, medium or paper.")] = "quick",
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
+            metavar="FILE",
             help="The page to write, or a .md file for the claims alone.",
             show_default="SCALE/report.html beside the runs",
         ),
@@ -34,6 +35,8 @@ def report(
     Claims with their verdicts, figures, tables, configuration, versions, hardware and run time. The page needs neither
     a network nor another file, reads on a phone and prints. Runs that are missing are said to be.
     """
+    from drkm.files import called
     from drkm.report import write_report
 
-    typer.echo(write_report(store, out or store.parent / scale / "report.html", scale=scale))
+    with called("out"):
+        typer.echo(write_report(store, out or store.parent / scale / "report.html", scale=scale))

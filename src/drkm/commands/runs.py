@@ -23,7 +23,7 @@ _WIDTH = 100
 
 
 def status(
-    store: Annotated[Path, typer.Option(help="File of the runs.")] = Path("results/runs.sqlite"),
+    store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
     json: Json = False,
 ) -> None:
     """Say how far the runs are, and why some failed.

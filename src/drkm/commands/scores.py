@@ -9,7 +9,7 @@ import typer
 
 from drkm.commands import _options as options
 from drkm.commands._help import examples
-from drkm.commands._options import Json
+from drkm.commands._options import READING, Header, Json
 
 EXAMPLES = examples(
     "drkm evaluate codes.npy factors.npy --standardize",
@@ -18,27 +18,39 @@ EXAMPLES = examples(
 
 
 def evaluate(
-    codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv or parquet.")],
+    codes: Annotated[
+        Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv, tsv or parquet.")
+    ],
     factors: Annotated[
-        Path, typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order.")
+        Path,
+        typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order."),
     ],
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
+    ] = False,
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="Factors are numbers, which most metrics take in 20 bins.")
     ] = False,
     metrics: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows, where a table has it.")
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column that names the rows, where a table has it.", rich_help_panel=READING
+        ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.")
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.", rich_help_panel=READING),
     ] = None,
+    header: Header = None,
     json: Json = False,
 ) -> None:
     """Score codes against factors, each score beside chance.
 
-    All disentanglement metrics; chance is the score of the same codes with their rows shuffled.
+    All disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table has what
+    some of them say of each factor, by the names of the columns (csv, parquet, arrays of an npz) or factor_names in it.
     """
     from drkm.metrics import evaluate_files
 
@@ -48,8 +60,10 @@ def evaluate(
             factors,
             metrics=options.words_of(metrics) or None,
             standardize=standardize,
+            continuous=continuous,
             id=id,
             drop=options.words_of(drop),
+            header=header,
             format="json" if json else "table",
         )
     )

@@ -72,8 +72,11 @@ def traverse(
 
     from drkm import files
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
+    if not np.isfinite(span):
+        raise ValueError(f"span: expected a finite number, got {span}")
     fitted = FittedModel(model, device)
     drawn = out.suffix.lower() in FIGURES
     image_shape = fitted.preparation.shape
@@ -85,25 +88,28 @@ def traverse(
     start = _base(fitted, base)
     moved = [fitted.numpy(fitted.model.traverse(path.layer, path.index, path.values, start)) for path in paths]
     points = fitted.preparation.undo(np.concatenate(moved))
-    if drawn:
-        heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
-        _draw(out, fitted.pixels(points).reshape(len(paths), len(heads), *(image_shape or ())), paths, heads)
-    else:
-        files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(paths))
+    with files.called("out"):
+        if drawn:
+            heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
+            _draw(out, fitted.pixels(points).reshape(len(paths), len(heads), *(image_shape or ())), paths, heads)
+        else:
+            files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(paths))
     if json:
         rows = [vars(path) for path in paths]
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
     else:
-        count = "1 component" if len(paths) == 1 else f"{len(paths)} components"
-        typer.echo(f"{count}, {len(paths[0].values)} values each, written to {out}")
+        each = counted(len(paths[0].values), "value")
+        typer.echo(f"{counted(len(paths), 'component')}, {each} each, written to {out}")
 
 
 def _path(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
     import numpy as np
 
+    from drkm.files import called
     from drkm.parameters import component_columns
 
-    column = component_columns([pair], fitted.model.layer_slices_)[0]
+    with called("component", "components"):
+        column = component_columns([pair], fitted.model.layer_slices_)[0]
     if values is not None:
         return Line(*pair, np.array(options.numbers("values", values, float)))
     codes = fitted.numpy(fitted.model.codes_)[:, column]

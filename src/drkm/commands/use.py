@@ -55,6 +55,7 @@ def encode(
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
@@ -64,13 +65,14 @@ def encode(
     if quality:
         more = {"residual": residual, "ambiguous": np.asarray(encoding.ambiguous).astype(int)}
     names = list(fitted.model.get_feature_names_out())
-    files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
+    with files.called("out"):
+        files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     ambiguous = int(more["ambiguous"].sum()) if quality else None
     if json:
         facts = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
         options.print_json({**facts, "largest_residual": float(residual.max()), "ambiguous": ambiguous})
         return
-    told = f"codes of {len(codes)} samples, {codes.shape[1]} components, written to {out}\n"
+    told = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
     told += f"largest residual {residual.max():.1g}"
     typer.echo(told if ambiguous is None else f"{told}, {ambiguous} of {len(codes)} codes ambiguous")
 
@@ -118,21 +120,23 @@ def denoise(
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header)
     from drkm.commands._data import FittedModel
+    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(found.points.cpu().numpy())
-    if image_shape is not None:
-        files.write_images(out, fitted.pixels(values), image_shape, table.names)
-    else:
-        files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
+    with files.called("out"):
+        if image_shape is not None:
+            files.write_images(out, fitted.pixels(values), image_shape, table.names)
+        else:
+            files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
     change = float(np.mean((values - table.values) ** 2))
     unfinished = int((~found.converged).sum())
     if json:
         facts: dict[str, Any] = {"out": out, "samples": len(values), "features": values.shape[1]}
         options.print_json({**facts, "mean_squared_change": change, "not_converged": unfinished})
         return
-    told = f"{len(values)} samples denoised, mean squared change {change:.4g}, written to {out}"
-    typer.echo(f"{told}\n{unfinished} pre-images did not converge" if unfinished else told)
+    told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
+    typer.echo(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)

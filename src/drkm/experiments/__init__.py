@@ -28,9 +28,21 @@ NAMES: dict[str, str] = {
     "stability": "drkm.experiments.stability",
 }
 
+#: names by which runs can be chosen: tasks, and families of models; written down here, because asking all experiments
+#: for their runs takes seconds
+CHOICES = (
+    *("denoise-cell", "denoise-panels", "digits", "disentangle", "equal_time", "stability"),
+    *("paper", "drkm", "beta-vae"),
+)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no experiment has."""
+    if name not in NAMES:
+        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)} and all")
+
 
 def module_of(name: str) -> ModuleType:
     """Return the module of an experiment."""
-    if name not in NAMES:
-        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(NAMES)} and all")
+    check_name(name)
     return importlib.import_module(NAMES[name])

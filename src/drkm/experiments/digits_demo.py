@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drkm.plotting import pyplot
+
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
 
@@ -25,7 +27,7 @@ def run(out: Path, n: int = 400) -> None:
     order = np.random.RandomState(0).permutation(len(digits.data))
     X, labels = digits.data[order] / 16, digits.target[order]
     train, new = X[:n], X[n : n + 200]
-    print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components\n")
+    print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components")
     model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     print(f"\n{model.summary()}\n")
 
@@ -50,12 +52,8 @@ def run(out: Path, n: int = 400) -> None:
 
 def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:
     """Draw the first codes of both layers, what the first components mean, and the denoised digits."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise SystemExit("drkm: figures need the extra 'plot': pip install 'drkm[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    plt = pyplot()
+    plt.switch_backend("Agg")
 
     figure: Any = plt.figure(figsize=(11, 7.2), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from drkm.datasets import DatasetError
-from drkm.experiments import NAMES, module_of
+from drkm.experiments import CHOICES, NAMES, check_name, module_of
 from drkm.experiments._output import save_figure, save_table
 from drkm.experiments.section import Section
 from drkm.runs.configuration import SCALES, Configuration, Results
@@ -57,8 +57,8 @@ def reproduce(
         Files written.
     """
     jobs = check_jobs(jobs)
+    check_choice(only=only, skip=skip)
     runs = configurations_of(names, scale)
-    check_choice(scale, only=only, skip=skip)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
     chosen = computable(chosen, path)
@@ -86,6 +86,9 @@ def expand(names: Iterable[str]) -> list[str]:
         found.update(dict.fromkeys(NAMES if name == "all" else [name]))
     if not found:
         raise ValueError(f"names: takes 'all' or names of experiments ({', '.join(NAMES)}), got none")
+    for name in found:
+        # All of them, before the first is imported.
+        check_name(name)
     return list(found)
 
 
@@ -101,25 +104,23 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
-def check_choice(scale: str, **choices: Collection[str]) -> None:
+def check_choice(**choices: Collection[str]) -> None:
     """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
-    if any(choices.values()):
-        runs = [run for group in configurations_of(["all"], scale).values() for run in group]
-        known = dict.fromkeys(name for run in runs for name in _names_of(run))
-        for option, chosen in choices.items():
-            for name in chosen:
-                if name not in known:
-                    raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(known)}")
+    for option, chosen in choices.items():
+        for name in chosen:
+            if name not in CHOICES:
+                raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(CHOICES)}")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
     """Whether a run is to be computed, by the name of its task or of its family of models."""
-    names = set(_names_of(run))
+    names = names_of(run)
     return (not only or bool(names & set(only))) and not names & set(skip)
 
 
-def _names_of(run: Configuration) -> list[str]:
-    return [run.task, *([run.parameters["family"]] if "family" in run.parameters else [])]
+def names_of(run: Configuration) -> set[str]:
+    """Return the names by which a run can be chosen."""
+    return {run.task, *([run.parameters["family"]] if "family" in run.parameters else [])}
 
 
 def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration]:

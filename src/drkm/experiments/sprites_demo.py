@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from drkm import metrics
 from drkm.estimator import ConstrDRKM
+from drkm.plotting import pyplot
 
 #: unseen images that are scored
 N_EVALUATION = 1500
@@ -46,7 +47,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     images, factors = data.sample(n + N_EVALUATION, random_state=0)
     rows = images.reshape(len(images), -1) / 255.0
     train, new, known = rows[:n], rows[n:], factors[n:]
-    print(f"{n} drawn sprites of 64×64 pixels, two layers of 10 and 5 components, no labels\n")
+    print(f"{n} drawn sprites of 64×64 pixels, two layers of 10 and 5 components, no labels")
     start = time.perf_counter()
     model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     seconds = time.perf_counter() - start
@@ -90,12 +91,8 @@ def draw(
     path: Path,
 ) -> Path:
     """Draw what the components do to one sprite, and how the codes of unseen sprites depend on the factors."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise SystemExit("drkm: figures need the extra 'plot': pip install 'drkm[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    plt = pyplot()
+    plt.switch_backend("Agg")
 
     chosen = informative(codes, factors)
     figure = plt.figure(figsize=(11.5, 4.4), layout="constrained")

@@ -4,7 +4,7 @@ from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
 from drkm.files._table import Columns, Table
-from drkm.files._whole import write_whole, write_whole_folder
+from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
 from drkm.files._write import check_folder, check_target, write_table
 
@@ -15,6 +15,7 @@ __all__ = [
     "Columns",
     "Pictures",
     "Table",
+    "called",
     "check_folder",
     "check_options",
     "check_source",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +21,11 @@ def read_npy(file: Path) -> Table:
     return table_of(values)
 
 
-def read_npz(file: Path, array: str | None, hint: str) -> Table:
-    """Return one array of a .npz file: the one asked for, else the one called `hint`, else the only one."""
+def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Table:
+    """Return one array of a .npz file: the one asked for, else the one called `hint`, else the only one.
+
+    Codes and factors, among whose arrays nobody chooses, may also be arrays of one dimension, a column each.
+    """
     with file.open("rb") as stream:
         archive = np.load(stream, allow_pickle=False)
         if isinstance(archive, np.ndarray):
@@ -34,10 +39,30 @@ def read_npz(file: Path, array: str | None, hint: str) -> Table:
             chosen = hint
         elif len(held) == 1:
             chosen = held[0]
+        elif hint != "data" and _are_columns(archive):
+            return _side_by_side(archive, columns)
         else:
             told = f"should hold one array or one called {hint!r}, holds {listed(held) or 'none'}"
             raise Refused(told if hint != "data" else f"{told}: choose one with --array")
-        return table_of(archive[chosen])
+        table = table_of(archive[chosen])
+        # Datasets are saved with factor_names beside factors.
+        titles = f"{chosen.removesuffix('s')}_names"
+        if titles in held and archive[titles].shape == table.values.shape[1:]:
+            table = replace(table, columns=tuple(map(str, archive[titles])))
+        return table
+
+
+def _are_columns(archive: Mapping[str, np.ndarray]) -> bool:
+    shapes = {array.shape for array in archive.values()}
+    return len(shapes) == 1 and len(shapes.pop()) == 1
+
+
+def _side_by_side(archive: Mapping[str, np.ndarray], columns: Columns) -> Table:
+    header = list(archive)
+    used, names = columns.choose(header)
+    table = table_of(np.column_stack([archive[header[index]] for index in used]))
+    rows = None if names is None else tuple(map(str, archive[header[names]]))
+    return replace(table, columns=tuple(header[index] for index in used), names=rows)
 
 
 def table_of(values: np.ndarray) -> Table:

@@ -13,6 +13,7 @@ from drkm.files._images import Pictures, read_images
 from drkm.files._table import Columns, Refused, Table
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
+AS_THEY_ARE = Pictures()
 
 
 def read_table(
@@ -21,7 +22,7 @@ def read_table(
     *,
     array: str | None = None,
     columns: Columns | None = None,
-    pictures: Pictures | None = None,
+    pictures: Pictures | None = AS_THEY_ARE,
 ) -> Table:
     """Return the numbers of a data file, or of a folder of pictures, one row a sample.
 
@@ -36,17 +37,17 @@ def read_table(
     columns : Columns, optional
         Which columns of a table with names to use.
     pictures : Pictures, optional
-        How images become rows.
+        How images become rows; None refuses them.
 
     Raises
     ------
     ValueError
         One sentence, for a file that is missing, unreadable or of the wrong kind.
     """
-    file = check_source(path, name)
+    file = check_source(path, name, pictures=pictures is not None)
     kind = file.suffix.lower()
     try:
-        return _read(file, kind, name, array, columns or Columns(), pictures or Pictures())
+        return _read(file, kind, name, array, columns or Columns(), pictures or AS_THEY_ARE)
     except Refused as refusal:
         raise ValueError(f"{name}: {file} {refusal}") from None
     except PermissionError:
@@ -55,15 +56,17 @@ def read_table(
         raise ValueError(f"{name}: {file} cannot be read as {kind or 'a folder'}") from None
 
 
-def check_source(path: str | PathLike[str], name: str = "data") -> Path:
+def check_source(path: str | PathLike[str], name: str = "data", *, pictures: bool = True) -> Path:
     """Return the path of a data file, or raise one sentence if it is absent or of a kind that is not read."""
     file = Path(path)
     kind = file.suffix.lower()
-    if not file.is_dir() and kind not in SUFFIXES + IMAGE_SUFFIXES:
+    if kind not in SUFFIXES + (IMAGE_SUFFIXES if pictures else ()) and not (pictures and file.is_dir()):
         if not kind and not file.exists():
-            raise ValueError(f"{name}: there is no file or folder {file}")
-        allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or be an image or a folder of images"
-        raise ValueError(f"{name}: {file} should end in {allowed}")
+            raise ValueError(f"{name}: there is no file {'or folder ' if pictures else ''}{file}")
+        allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise ValueError(
+            f"{name}: {file} should end in {allowed}{', or be an image or a folder of images' if pictures else ''}"
+        )
     if not file.exists():
         raise ValueError(f"{name}: there is no file {file}")
     return file
@@ -95,4 +98,4 @@ def _read(file: Path, kind: str, name: str, array: str | None, columns: Columns,
         return read_csv(file, columns)
     if kind == ".parquet":
         return read_parquet(file, columns)
-    return read_npy(file) if kind == ".npy" else read_npz(file, array, name)
+    return read_npy(file) if kind == ".npy" else read_npz(file, array, name, columns)

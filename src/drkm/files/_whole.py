@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Files and folders that are written whole or not at all, and by which name errors call them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -62,6 +63,18 @@ def write_whole_folder(path: str | os.PathLike[str], fill: Callable[[Path], obje
     except OSError as error:
         raise _refused(target, error) from error
     return target
+
+
+@contextmanager
+def called(name: str, parameter: str = "path") -> Iterator[None]:
+    """Let sentences about a parameter of what is called here begin with the name that the user knows it by."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        said = str(error)
+        if not said.startswith(f"{parameter}: "):
+            raise
+        raise type(error)(name + said.removeprefix(parameter)) from error
 
 
 def _neighbour(target: Path) -> Path:

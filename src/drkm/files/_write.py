@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.files._whole import check_writable, write_whole
+from drkm.files._whole import called, check_writable, write_whole
 
 SUFFIXES = (".npy", ".npz", ".csv")
 
@@ -39,7 +39,8 @@ def _check_place(path: Path, force: bool, name: str) -> Path:
         raise ValueError(f"{name}: there is no folder {path.parent}")
     if path.exists() and not force:
         raise ValueError(f"{name}: {path} is there, replace it with --force")
-    check_writable(path)
+    with called(name):
+        check_writable(path)
     return path
 
 

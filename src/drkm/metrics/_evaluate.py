@@ -11,6 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from drkm.metrics._chance import METRICS, shuffled_results, summarize
 from drkm.metrics._information import discretize
 from drkm.metrics._result import Result
@@ -35,6 +37,13 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("wasserstein_correlation_norm", "Wasserstein corr. (norm.)", "low"),
         ("mutual_information", "pairwise mutual information", "low"),
     ),
+}
+# What some metrics say of each factor: attribute of the result, and how the table calls it.
+_OF_EACH_FACTOR = {
+    "mig": ("per_factor", "MIG"),
+    "sap": ("per_factor", "SAP"),
+    "dci": ("completeness_per_factor", "DCI completeness"),
+    "explicitness": ("per_factor", "explicitness"),
 }
 # Shuffles for the chance level: as many as keep the whole table within seconds.
 _REPEATS = {"dci": 3, "explicitness": 5, "beta_vae": 5, "factor_vae": 10}
@@ -75,6 +84,27 @@ class Row:
 
 
 @dataclass(frozen=True)
+class FactorRow:
+    """What a metric says of one factor.
+
+    Attributes
+    ----------
+    factor : str
+        Name of the factor.
+    metric, name : str
+        As in `Row`.
+    score, chance : float
+        Of the codes as given, and the mean of shuffled codes.
+    """
+
+    factor: str
+    metric: str
+    name: str
+    score: float
+    chance: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """All metrics beside their chance levels; ``str()`` prints them as a table.
 
@@ -85,11 +115,14 @@ class Evaluation:
         The full result of each metric on the codes as given.
     notes : tuple of str
         How to read the table.
+    by_factor : tuple of FactorRow
+        Of the metrics that say something of single factors.
     """
 
     rows: tuple[Row, ...]
     results: Mapping[str, Result]
     notes: tuple[str, ...]
+    by_factor: tuple[FactorRow, ...]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -126,15 +159,10 @@ class Evaluation:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-        lines = [
-            line[0].ljust(widths[0])
-            + "".join("  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
-            for line in cells
-        ]
-        lines.insert(1, "-" * len(lines[0]))
-        return "\n".join([*lines, *self.notes])
+        lines = [*_aligned(self._cells()), *self.notes]
+        if self.by_factor:
+            lines += ["", *_aligned(self._factor_cells()), "in brackets: chance"]
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -145,6 +173,23 @@ class Evaluation:
             numbers = [_number(value) for value in (row.score, row.chance, row.chance_sd, row.above_chance)]
             table.append([f"{row.name} {arrow}", *numbers, str(row.repeats)])
         return table
+
+    def _factor_cells(self) -> list[list[str]]:
+        heads = list(dict.fromkeys(row.name for row in self.by_factor))
+        count = len(self.by_factor) // len(heads)
+        lines = [self.by_factor[j::count] for j in range(count)]
+        cells = [[f"{_number(row.score)} ({_number(row.chance)})" for row in line] for line in lines]
+        return [["factor", *heads], *([line[0].factor, *cell] for line, cell in zip(lines, cells, strict=True))]
+
+
+def _aligned(cells: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        line[0].ljust(widths[0])
+        + "".join("  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+        for line in cells
+    ]
+    return [lines[0], "-" * len(lines[0]), *lines[1:]]
 
 
 def _number(value: float) -> str:
@@ -159,6 +204,7 @@ def evaluate(
     repeats: int | None = None,
     standardize: bool = False,
     continuous: bool = False,
+    factor_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> Evaluation:
     """All metrics, each beside the score of row-shuffled codes.
@@ -178,6 +224,9 @@ def evaluate(
         Codes of a kernel model, with entries about n^-1/2, need it; the table says so if they do.
     continuous : bool, default=False
         Factors are numbers: SAP takes them as they are, the others in 20 equal-width bins.
+    factor_names : sequence of str, optional
+        What the table and errors call the factors, such as ``factor_names`` of a dataset; by default the columns of a
+        data frame, or ``factor 0``, ``factor 1``, ...
     random_state : int, default=0
         Seed of shuffles, splits and samples.
 
@@ -188,19 +237,20 @@ def evaluate(
         fast learner.
     """
     z = check_codes(codes, at_least=2)
-    y = check_factors(factors, z.shape[0])
+    y = check_factors(factors, z.shape[0], names=factor_names)
     require_varied(y, "evaluate")
     if not continuous:
-        require_integer(y, "evaluate with continuous=False")
+        require_integer(y, "evaluate without 'continuous'")
     chosen = list(METRICS) if metrics is None else list(metrics)
     for name in chosen:
         if name not in METRICS:
             raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
     if repeats is not None:
         check_number(repeats, "repeats", 1)
-    labels = discretize(y.values) if continuous else factors
+    labels = check_factors(discretize(y.values), names=y.names) if continuous else y
 
     rows: list[Row] = []
+    by_factor: list[FactorRow] = []
     results: dict[str, Result] = {}
     notes = ["chance: the same metric on codes whose rows were shuffled"]
     if "unsupervised" in chosen:
@@ -212,7 +262,7 @@ def evaluate(
         options: dict[str, Any] = {"standardize": True} if standardize and name in _SCALED else {}
         if name == "sap" and continuous:
             options["continuous"] = True
-        given = factors if options.get("continuous") else labels
+        given = y if options.get("continuous") else labels
         results[name] = METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
         count = repeats or _REPEATS.get(name, 20)
         shuffled = list(shuffled_results(METRICS[name], z, given, count, random_state, options))
@@ -220,7 +270,12 @@ def evaluate(
             level = summarize([float(getattr(result, attribute)) for result in shuffled])
             score = float(getattr(results[name], attribute))
             rows.append(Row(name, label, score, level.score, level.sd, count, better))
+        if name in _OF_EACH_FACTOR:
+            attribute, label = _OF_EACH_FACTOR[name]
+            levels = np.mean([getattr(result, attribute) for result in shuffled], axis=0).tolist()
+            for factor, score, chance in zip(y.names, getattr(results[name], attribute).tolist(), levels, strict=True):
+                by_factor.append(FactorRow(factor, name, label, score, chance))
     pruned = results.get("factor_vae")
     if pruned is not None and pruned.active.size == 0:  # type: ignore[attr-defined]
-        notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned; pass standardize=True")
-    return Evaluation(tuple(rows), results, tuple(notes))
+        notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned: standardize the codes")
+    return Evaluation(tuple(rows), results, tuple(notes), tuple(by_factor))

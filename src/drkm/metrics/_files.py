@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from drkm.files import Columns, read_table
+from drkm.files import Columns, Table, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -23,6 +22,7 @@ def evaluate_files(
     format: str = "table",
     id: str | None = None,
     drop: Sequence[str] = (),
+    header: bool | None = None,
     metrics: Sequence[str] | None = None,
     standardize: bool = False,
     continuous: bool = False,
@@ -33,19 +33,22 @@ def evaluate_files(
     Parameters
     ----------
     codes_path, factors_path : path
-        ``.npy``, ``.npz`` (one array, or one called ``codes`` or ``factors``), ``.parquet``, or ``.csv`` with or
-        without a line of names; one row a sample.
+        ``.npy``, ``.npz`` (one array, one called ``codes`` or ``factors``, or one a column), ``.parquet``, or
+        ``.csv`` with or without a line of names; one row a sample. Factors are called by the names of their columns,
+        or by those in an array ``factor_names`` beside ``factors``.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
         The column that names the rows, and more columns to leave out, where a file has them.
+    header : bool, optional
+        Whether ``.csv`` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
         As in `evaluate`.
 
     Returns
     -------
     str
-        The table, or JSON with the rows under ``scores`` and how to read them under ``notes``; a score that is not
-        defined is null there.
+        The table, or JSON with the rows under ``scores``, what is known of each factor under ``factors`` and how to
+        read them under ``notes``; a score that is not defined is null there.
 
     Raises
     ------
@@ -54,15 +57,16 @@ def evaluate_files(
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
-    columns = Columns(id, drop, strict=False)
+    columns = Columns(id, drop, strict=False, header=header)
     codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
     try:
         found = evaluate(
-            codes,
-            factors,
+            codes.values,
+            factors.values,
             metrics=metrics,
             standardize=standardize,
             continuous=continuous,
+            factor_names=factors.columns,
             random_state=random_state,
         )
     except TypeError as error:
@@ -70,11 +74,11 @@ def evaluate_files(
     return _written(found, format)
 
 
-def _read(path: str | PathLike[str], name: str, columns: Columns) -> np.ndarray:
-    table = read_table(path, name, columns=columns)
+def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
+    table = read_table(path, name, columns=columns, pictures=None)
     if table.shape is not None:
         raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
-    return table.values
+    return table
 
 
 def _written(found: Evaluation, format: str) -> str:
@@ -83,10 +87,16 @@ def _written(found: Evaluation, format: str) -> str:
     if format == "markdown":
         return found.to_markdown()
     if format == "json":
-        rows = [{key: _json_number(value) for key, value in row.items()} for row in found.to_dicts()]
-        return json.dumps({"scores": rows, "notes": list(found.notes)}, ensure_ascii=False, indent=2)
+        scores, factors = _plain(found.to_dicts()), _plain(map(asdict, found.by_factor))
+        held = {"scores": scores, "factors": factors, "notes": list(found.notes)}
+        return json.dumps(held, ensure_ascii=False, indent=2)
     return str(found)
 
 
-def _json_number(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _plain(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows for JSON, which has no nan."""
+
+    def number(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return [{key: number(value) for key, value in row.items()} for row in rows]

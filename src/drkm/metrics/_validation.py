@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +101,13 @@ def _encode(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return levels, labels.reshape(-1)
 
 
-def check_factors(factors: Any, rows: int | None = None, name: str = "factors", codes: str = "codes") -> Factors:
+def check_factors(
+    factors: Any,
+    rows: int | None = None,
+    name: str = "factors",
+    codes: str = "codes",
+    names: Sequence[str] | None = None,
+) -> Factors:
     """Factors with their labels.
 
     Parameters
@@ -110,6 +117,8 @@ def check_factors(factors: Any, rows: int | None = None, name: str = "factors", 
         How many rows the codes have.
     name, codes : str
         How errors call factors and codes.
+    names : sequence of str, optional
+        One name a factor; by default those of a data frame, or ``factor 0``, ``factor 1``, ...
 
     Returns
     -------
@@ -117,23 +126,25 @@ def check_factors(factors: Any, rows: int | None = None, name: str = "factors", 
     """
     if isinstance(factors, Factors):
         return factors
-    columns = getattr(factors, "columns", None)
+    columns = getattr(factors, "columns", None) if names is None else names
     array = _as_array(factors, name)
     if rows is not None and array.shape[0] != rows:
         raise ValueError(f"{name}: as many rows as {codes} are needed, {rows}, got {array.shape[0]}")
+    if names is not None and len(names) != array.shape[1]:
+        raise ValueError(f"factor_names: one name a factor is needed, {array.shape[1]}, got {len(names)}")
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)) and np.abs(array).max() < 2**53:
         array = array.astype(np.int64)
     if columns is not None and len(columns) == array.shape[1]:
-        names = tuple(str(column) for column in columns)
+        titles = tuple(str(column) for column in columns)
     else:
-        names = tuple(f"factor {j}" for j in range(array.shape[1]))
+        titles = tuple(f"factor {j}" for j in range(array.shape[1]))
     encoded = [_encode(array[:, j]) for j in range(array.shape[1])]
     labels = np.stack([labels for _, labels in encoded], axis=1).astype(np.intp, copy=False)
     return Factors(
         values=array,
-        names=names,
+        names=titles,
         labels=labels,
         sizes=tuple(len(levels) for levels, _ in encoded),
         levels=tuple(levels for levels, _ in encoded),

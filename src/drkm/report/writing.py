@@ -44,8 +44,6 @@ def write_report(
     Path
         The file.
     """
-    if not Path(store).is_file():
-        raise FileNotFoundError(f"store: there is no file {store}, drkm reproduce NAME --scale {scale} makes one")
     path = Path(path)
     write = FORMATS.get(path.suffix.lower())
     if write is None:

@@ -55,7 +55,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
         if path.is_dir():
             raise OSError(f"store: {path} is a folder, a store is a file")
         if not write and not path.is_file():
-            raise OSError(f"store: there is no file {path}; 'drkm reproduce' makes one")
+            raise FileNotFoundError(f"store: there is no file {path}; 'drkm reproduce' makes one")
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc", write=True) if write else _open_to_read(path)
