@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import inputs, io, parameters, reduction
+from drkm import checks, inputs, io, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
@@ -68,7 +68,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     tol : float, default=1e-6
         Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖.
     max_iter : int, default=1000
-        Largest number of iterations a start.
+        Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
         Largest time a start.
     gram : str or Strategy, default="auto"
@@ -382,7 +382,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         from drkm.sampling import draw_codes
 
         check_is_fitted(self)
-        parameters.integer("n", n, 1)
+        checks.integer("n", n, 1)
         drawn = draw_codes(self._codec.codes, n, parameters.random(random_state))
         return inputs.write(self._codec.decode(drawn).points, self.codes_)
 

@@ -182,16 +182,16 @@ def _rebuild(
 
 def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Make sure that the parts of a file fit together."""
-    from drkm import axes, parameters
+    from drkm import axes, checks, parameters
 
     n = len(tensors["H"])
     sizes = parameters.layer_sizes(header["sizes"], n)
     parameters.one_of("axes", header["axes"], axes.NAMES)
-    parameters.integer("n_features", header["n_features"], 1)
+    checks.integer("n_features", header["n_features"], 1)
     for name in ("eta", "lam"):
         if not isinstance(header[name], list):
             raise TypeError(f"{name}: expected a list")
-        parameters.per_layer(name, header[name], len(sizes))
+        checks.per_layer(name, header[name], len(sizes))
     if len(header["kernels"]) != len(sizes):
         raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
     total = sum(sizes)
