@@ -402,8 +402,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
 
-        Where processes share the samples all of them must call this: the first one gathers the samples and their codes
-        and writes the file, as if it had held them all.
+        The file holds the samples, from which pre-images begin; a model trained with `gram=drkm.gram.Nystroem(...)`
+        needs its landmarks alone and is written without them.
+
+        Where processes share the samples all of them must call this: the first one gathers what the file holds and
+        writes it, as if it had held all samples.
         """
         check_is_fitted(self)
         energy = self._trained.energy
