@@ -15,6 +15,7 @@ from drkm.datasets import make_square_spiral
 from drkm.eigen import leading_eigenpairs
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.kernels.base import Room
 from drkm.preimage import Components, preimage
 
 N = 3000
@@ -99,10 +100,10 @@ def peak_bytes() -> int:
     largest = 0
 
     class Counting(RBF):
-        def jet(self, exponent: torch.Tensor, order: int) -> tuple[torch.Tensor, ...]:
+        def jet(self, exponent: torch.Tensor, order: int, room: Room = None) -> tuple[torch.Tensor, ...]:
             nonlocal largest
             largest = max(largest, exponent.nbytes)
-            return super().jet(exponent, order)
+            return super().jet(exponent, order, room)
 
     X = torch.from_numpy(make_square_spiral(N, noise=0.1, random_state=0)[0])
     components = Components(Counting(0.05), X, torch.ones(N, 1).double() / N**0.5)

@@ -106,6 +106,20 @@ def dense_energy(
     return J
 
 
+class FreshMemory(TorchDispatchMode):
+    """Sees the result of every operation and counts those that are not in the memory of the tensors given."""
+
+    def __init__(self, *given: torch.Tensor):
+        super().__init__()
+        self.count = 0
+        self._given = {tensor.untyped_storage().data_ptr() for tensor in given}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.count += out.untyped_storage().data_ptr() not in self._given
+        return out
+
+
 class LargestTensor(TorchDispatchMode):
     """Sees the result of every operation and remembers the number of entries of the largest."""
 

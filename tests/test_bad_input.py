@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from drkm import ConstrDRKM, load
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
-from drkm.solvers import LBFGS, AugmentedLagrangian, Penalty
+from drkm.solvers import LBFGS, AugmentedLagrangian, Eigensolver, Penalty, ProjectedGradient, TrustRegion
 
 X = np.random.RandomState(0).randn(30, 4)
 GRAM = X @ X.T
@@ -141,11 +141,11 @@ BAD_PARAMETERS = [
     ({"n_init": 0}, ValueError, ("at least 1", "got 0")),
     ({"solver": "newton"}, ValueError, ("'newton'", "auto", "lbfgs", "trust-region", "penalty")),
     ({"solver": 3}, TypeError, ("name", "got 3")),
-    ({"solver": LBFGS(memory="a")}, TypeError, ("memory of LBFGS", "at least 1", "'a'")),
-    ({"solver": LBFGS(memory=0)}, ValueError, ("memory of LBFGS", "at least 1", "got 0")),
-    ({"solver": LBFGS(warmup="no")}, TypeError, ("warmup of LBFGS", "True or False", "'no'")),
-    ({"solver": Penalty(mu=-1)}, ValueError, ("mu of Penalty", "positive", "got -1")),
-    ({"solver": AugmentedLagrangian(mu=NAN)}, ValueError, ("mu of AugmentedLagrangian", "positive", "got nan")),
+    ({"solver": Penalty(lam=2.0)}, ValueError, ("Penalty has lam=(2.0, 2.0)", "lam=(1.0, 1.0)", "model alone")),
+    ({"solver": Penalty(lam=(1, 2, 3))}, ValueError, ("lam of Penalty", LAYERS, "got 3")),
+    ({"solver": Penalty(lam="a")}, TypeError, ("lam of Penalty", "positive", "'a'")),
+    ({"solver": Penalty(learn_bandwidth=True)}, ValueError, ("learn_bandwidth=True", "learn_bandwidth=False", "model")),
+    ({"solver": Eigensolver()}, ValueError, ("Eigensolver", "one layer", LAYERS)),
     ({"axes": "pca"}, ValueError, ("'pca'", "ritz", "varimax", "ica", "None")),
     ({"axes": 3}, ValueError, ("got 3", "ritz")),
     ({"encoder": "vae"}, ValueError, ("'vae'", "stationary", "projection")),
@@ -195,6 +195,16 @@ def test_a_wrong_parameter_is_not_an_error_before_fit():
         (lambda: RBF(True), TypeError, ("sigma2", "True", "positive")),
         (lambda: Matern(2.0), ValueError, ("nu", "2.0", "1.5", "2.5")),
         (lambda: Polynomial(0), ValueError, ("degree", "got 0", "at least 1")),
+        (lambda: LBFGS(memory="a"), TypeError, ("memory", "at least 1", "'a'")),
+        (lambda: LBFGS(memory=0), ValueError, ("memory", "at least 1", "got 0")),
+        (lambda: LBFGS(warmup="no"), TypeError, ("warmup", "True or False", "'no'")),
+        (lambda: TrustRegion(max_inner=0), ValueError, ("max_inner", "at least 1", "got 0")),
+        (lambda: ProjectedGradient(length=0.0), ValueError, ("length", "positive", "got 0.0")),
+        (lambda: Penalty(mu=-1), ValueError, ("mu", "positive", "got -1")),
+        (lambda: Penalty(outer=0), ValueError, ("outer", "at least 1", "got 0")),
+        (lambda: Penalty(learn_bandwidth=1), TypeError, ("learn_bandwidth", "True or False", "got 1")),
+        (lambda: AugmentedLagrangian(mu=NAN), ValueError, ("mu", "positive", "got nan")),
+        (lambda: AugmentedLagrangian(inner=2.5), TypeError, ("inner", "integer", "got 2.5")),
         (lambda: Polynomial(2.5), ValueError, ("degree", "2.5", "integer")),
         (lambda: Polynomial(2, -1.0), ValueError, ("gamma", "-1.0", "positive", "scale")),
         (lambda: Polynomial(2, "x"), ValueError, ("gamma", "'x'", "positive", "scale")),

@@ -154,7 +154,7 @@ def fit(path=None, callbacks=(), data=X, **options) -> ConstrDRKM:
         {"solver": "projected-gradient", "max_iter": 60},
         {"solver": "augmented-lagrangian", "max_iter": 60},
         {"solver": Penalty(inner=30), "init": "random", "n_components": (3, 2)},
-        {"solver": Penalty(inner=30, learn_bandwidth=True), "init": "random", "n_components": (3, 2)},
+        {"solver": Penalty(inner=30), "learn_bandwidth": True, "init": "random", "n_components": (3, 2)},
         {"dtype": "float32"},
         {"center": True, "kernel": [RBF(3.0), Matern(1.5, 0.2)]},
         {"n_components": (4, 2, 2)},

@@ -11,7 +11,7 @@ from drkm import ConstrDRKM, load
 from drkm.energy import Energy
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
 from drkm.kernels import RBF, Cosine, Polynomial
-from drkm.rows import Rows, open_rows
+from drkm.rows import AbsentRows, Rows, largest_values, open_rows
 
 SETTINGS = {"n_components": (3, 2), "tol": 1e-5}
 
@@ -225,3 +225,16 @@ class TestOut:
         monkeypatch.setattr("drkm.codec.BATCH_ROWS", 7)
         np.testing.assert_allclose(model.transform(npy), codes, atol=1e-9)
         np.testing.assert_allclose(model.denoise(npy), points, atol=1e-6)
+
+
+def test_largest_values_are_those_of_all_samples_wherever_they_are(tmp_path, monkeypatch):
+    X = np.random.RandomState(0).randn(50, 3)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 3 * 7)
+    for samples in (torch.from_numpy(X), open_rows(tmp_path / "X.npy")):
+        np.testing.assert_array_equal(largest_values(samples), X.max(axis=0, keepdims=True))
+    absent = AbsentRows((50, 3), torch.from_numpy(X.max(axis=0, keepdims=True)))
+    assert len(absent) == 50
+    np.testing.assert_array_equal(largest_values(absent), X.max(axis=0, keepdims=True))
+    with pytest.raises(ValueError, match="X: the model was saved without its samples"):
+        absent.tensor()

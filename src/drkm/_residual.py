@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm._descent import Evaluation
-from drkm.gram.sweep import BLOCK_ENTRIES
+from drkm.gram.sweep import jets
 from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
 
 if TYPE_CHECKING:
@@ -75,14 +75,9 @@ class _PairwiseTarget:
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]
-        # Blocks reuse the same memory: fresh pages would cost as much as the arithmetic.
-        parts = blocks(len(x), self.components.n, x)
-        exponents, weights = (x.new_empty(parts[0].stop, self.components.n) for _ in range(2))
         sums = [x.new_empty(len(x), width) for width in self.widths]
-        for rows in parts:
-            height = rows.stop - rows.start
-            jet = kernel.jet(torch.mm(left[rows], self.right, out=exponents[:height]), len(sums) - 1)
-            self._sum(jet, coordinates[rows], weights[:height], [out[rows] for out in sums])
+        for rows, jet, (weights,) in jets(kernel, left, self.right, len(sums) - 1, spare=1):
+            self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
         if kernel.is_isotropic:
             return self._isotropic(x, sums)
         scale = kernel.pull_scale
@@ -98,8 +93,7 @@ class _PairwiseTarget:
             if order + 1 < len(jet) and f is jet[order + 1]:
                 out[order].copy_(out[order + 1][:, :width])
             elif beta is not None:
-                last = all(lower is f for lower in jet[:order])
-                torch.mm(beta.mul_(f) if last else beta * f, self.monomials[:, :width], out=out[order])
+                torch.mm(f.mul_(beta), self.monomials[:, :width], out=out[order])
             else:
                 of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
                 out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
@@ -137,9 +131,3 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
         return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
 
     return evaluate
-
-
-def blocks(m: int, n: int, like: Tensor) -> list[slice]:
-    """Return slices of m rows such that a block of kernel values stays in the processor's cache."""
-    rows = max(16, BLOCK_ENTRIES["cuda" if like.is_cuda else "cpu"] // max(n, 1))
-    return [slice(i, min(i + rows, m)) for i in range(0, m, rows)]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm._residual import blocks
 from drkm.energy import Energy
+from drkm.gram.sweep import jets
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
 #: samples whose features are held at once
@@ -92,25 +92,24 @@ class PairwiseCoupling(Coupling):
         if center:
             self.mean = self.gradient_own(self.U).mean(dim=0)
 
-    def _jets(self, u: Tensor, order: int) -> Iterator[tuple[slice, tuple[Tensor, ...]]]:
-        left = self.kernel.factors(u)[0]
-        for rows in blocks(len(u), len(self.U), u):
-            yield rows, self.kernel.jet(left[rows] @ self.right, order)
+    def _jets(self, u: Tensor, order: int) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
+        """Yield blocks of rows with their jets, and one block of memory for weights."""
+        return jets(self.kernel, self.kernel.factors(u)[0], self.right, order, spare=1)
 
     def gradient_own(self, u: Tensor) -> Tensor:
         """Return Σ_j k(u, u_j) a_j."""
         own = u.new_empty(len(u), self.A.shape[1])
-        for rows, (value,) in self._jets(u, 0):
-            own[rows] = value @ self.A
+        for rows, (value,), _ in self._jets(u, 0):
+            torch.mm(value, self.A, out=own[rows])
         return own - self.mean
 
     def gradient(self, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Return ∂c/∂u and ∂c/∂h."""
         g = h - self.shift
         own, sums = torch.empty_like(g), u.new_empty(len(u), self.augmented.shape[1])
-        for rows, (value, slope) in self._jets(u, 1):
-            own[rows] = value @ self.A
-            sums[rows] = (g[rows] @ self.At).mul_(slope) @ self.augmented
+        for rows, (value, slope), (weights,) in self._jets(u, 1):
+            torch.mm(value, self.A, out=own[rows])
+            torch.mm(torch.mm(g[rows], self.At, out=weights).mul_(slope), self.augmented, out=sums[rows])
         return self._below(u, sums), own - self.mean
 
     def expand(self, u: Tensor, h: Tensor) -> Expansion:
@@ -118,16 +117,16 @@ class PairwiseCoupling(Coupling):
         g, (m, s), t = h - self.shift, u.shape, self.A.shape[1]
         own, sums = torch.empty_like(g), u.new_empty(m, s + 1)
         sloped, bent = u.new_empty(m, self.sloped.shape[1]), u.new_empty(m, self.bent.shape[1])
-        for rows, (value, slope, bend) in self._jets(u, 2):
-            inner = g[rows] @ self.At
-            sloped[rows] = slope @ self.sloped
+        for rows, (value, slope, bend), (weights,) in self._jets(u, 2):
+            inner = torch.mm(g[rows], self.At, out=weights)
+            torch.mm(slope, self.sloped, out=sloped[rows])
             own[rows] = sloped[rows, :t] if slope is value else value @ self.A
             if bend is slope:
-                bent[rows] = inner.mul_(slope) @ self.bent
+                torch.mm(inner.mul_(slope), self.bent, out=bent[rows])
                 sums[rows] = bent[rows, : s + 1]
             else:
-                sums[rows] = (slope * inner) @ self.augmented
-                bent[rows] = inner.mul_(bend) @ self.bent
+                torch.mm(slope.mul_(inner), self.augmented, out=sums[rows])
+                torch.mm(inner.mul_(bend), self.bent, out=bent[rows])
         mixed = sloped[:, t:].view(m, s, t) - self.isotropic * u[:, :, None] * sloped[:, None, :t]
         second = self.scale**2 * self._second(u, bent)
         second.diagonal(dim1=1, dim2=2).sub_(self.scale * self.isotropic * sums[:, -1:])

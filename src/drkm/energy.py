@@ -21,7 +21,7 @@ from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptG
 from drkm.gram.base import center as centered
 from drkm.gram.memory import in_memory
 from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
-from drkm.rows import Rows
+from drkm.rows import AbsentRows, Rows
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -62,6 +62,8 @@ class Energy:
         How Gram matrices are formed.
     center : bool
         Centre every layer in its feature space.
+    first : Gram, optional
+        The operator of the first layer, uncentred, where it is not to be formed from the samples.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Energy:
         eta: Sequence[float],
         strategy: Strategy,
         center: bool = False,
+        first: Gram | None = None,
     ):
         self.sizes = tuple(sizes)
         self.eta = tuple(eta)
@@ -81,15 +84,20 @@ class Energy:
         self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
         #: what was chosen, and what it costs
-        self.strategy, self.cost = grams.settle(strategy, self._workload(X))
-        self.X = X if self._streams() else in_memory(X)
+        if first is None:
+            self.strategy, self.cost = grams.settle(strategy, self._workload(X))
+        else:
+            # Nothing is formed, so that nothing need fit into memory.
+            self.strategy = strategy.settle(self._workload(X))
+            self.cost = self.strategy.cost(self._workload(X))
+        self.X = X if self._streams() or first is not None else in_memory(X)
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
         self.count = Count()
-        self.form_first()
+        self.form_first(first)
 
     def _workload(self, X: Tensor | Rows) -> Workload:
-        on_disk = isinstance(X, Rows) and self._can_stream()
+        on_disk = isinstance(X, Rows) and not isinstance(X, AbsentRows) and self._can_stream()
         resident = 0 if isinstance(X, Rows) else X.nbytes
         return Workload(self.rows, X.shape[1], self.sizes, self.kernels, self.dtype, self.device, resident, on_disk)
 
@@ -101,13 +109,13 @@ class Energy:
     def _streams(self) -> bool:
         return self.strategy.reads_tiles and self._can_stream()
 
-    def form_first(self) -> None:
-        """Form the Gram operator of the first layer anew, after its kernel changed."""
+    def form_first(self, given: Gram | None = None) -> None:
+        """Form the Gram operator of the first layer anew, after its kernel changed, or take the one given."""
         # The old one goes first: there may be room for one alone.
         vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
         # Samples in a file get here only with a strategy that reads tiles.
-        self.first_uncentered: Gram = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
+        self.first_uncentered: Gram = given or self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import inputs, io, parameters, reduction
+from drkm import checks, inputs, io, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
@@ -68,7 +68,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     tol : float, default=1e-6
         Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖.
     max_iter : int, default=1000
-        Largest number of iterations a start.
+        Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
         Largest time a start.
     gram : str or Strategy, default="auto"
@@ -382,7 +382,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         from drkm.sampling import draw_codes
 
         check_is_fitted(self)
-        parameters.integer("n", n, 1)
+        checks.integer("n", n, 1)
         drawn = draw_codes(self._codec.codes, n, parameters.random(random_state))
         return inputs.write(self._codec.decode(drawn).points, self.codes_)
 
@@ -402,8 +402,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
 
-        Where processes share the samples all of them must call this: the first one gathers the samples and their codes
-        and writes the file, as if it had held them all.
+        The file holds the samples, from which pre-images begin; a model trained with `gram=drkm.gram.Nystroem(...)`
+        needs its landmarks alone and is written without them.
+
+        Where processes share the samples all of them must call this: the first one gathers what the file holds and
+        writes it, as if it had held all samples.
         """
         check_is_fitted(self)
         energy = self._trained.energy

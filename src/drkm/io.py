@@ -1,6 +1,8 @@
 """Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
 
-A file never holds code. Feature maps are stored as the numbers of their module; `load` needs the module itself.
+A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
+the landmarks and a few numbers a sample. It never holds code: feature maps are stored as the numbers of their module,
+and `load` needs the module itself.
 """
 
 from __future__ import annotations
@@ -16,17 +18,20 @@ from torch import Tensor
 from drkm import gram as grams
 from drkm import kernels, reduction, storage
 from drkm.energy import Energy
-from drkm.gram import Sharded, Strategy
+from drkm.gram import FeatureGram, Sharded, Strategy
+from drkm.gram.features import CodedFeatures, coded_features
 from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
+from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Result, Status
 from drkm.training import Trained, layer_supports, layer_traces
 
 if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM
 
-KIND, VERSION = "model", 1
+#: version 2 has models without their samples; all others are written as version 1
+KIND, VERSION = "model", 2
 PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
@@ -51,7 +56,15 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
-    samples = {"X": reduction.gather(in_memory(energy.X)), "H": reduction.gather(result.H)}
+    without_samples = _first_without_samples(energy, result.H)
+    samples = {"H": reduction.gather(result.H)}
+    if without_samples is None:
+        samples["X"] = reduction.gather(in_memory(energy.X))
+    else:
+        samples["first.phi"] = reduction.gather(without_samples.phi)
+        samples["first.lengths"] = reduction.gather(without_samples.lengths)
+        samples["first.basis"] = without_samples.basis
+        samples["largest"] = reduction.gather(largest_values(energy.X), 1)
     if not reduction.is_first():
         return
     tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
@@ -72,7 +85,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         simple["random_state"] = chosen["random_state"]
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": VERSION,
+        "version": 1 if without_samples is None else 2,
         "parameters": simple,
         "kernels": [_describe(kernel) for kernel in energy.kernels],
         "sizes": energy.sizes,
@@ -153,11 +166,18 @@ def _rebuild(
     }
     if isinstance(chosen.get("gram"), dict):
         chosen["gram"] = _strategy(chosen["gram"])
-    X, H = tensors["X"], tensors["H"]
+    H = tensors["H"]
     _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
     model = kind(**chosen, kernel=list(layers))
-    energy = Energy(X, layers, header["sizes"], header["eta"], parameters.strategy(model.gram), bool(model.center))
+    X: Tensor | Rows
+    if header["version"] == 1:
+        X, first = tensors["X"], None
+    else:
+        X = AbsentRows((len(H), header["n_features"]), tensors["largest"])
+        first = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+    strategy = parameters.strategy(model.gram)
+    energy = Energy(X, layers, header["sizes"], header["eta"], strategy, bool(model.center), first)
     facts = header["result"]
     result = Result(H=H, **{**facts, "status": Status(facts["status"])})
     count = len(layers)
@@ -177,32 +197,48 @@ def _rebuild(
         import numpy as np
 
         model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
-    model._set_fitted(trained, header["lam"], header["axes"], X if header["kind_of_array"] == "torch" else None)
+    model._set_fitted(trained, header["lam"], header["axes"], H if header["kind_of_array"] == "torch" else None)
     return model
 
 
 def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Make sure that the parts of a file fit together."""
-    from drkm import axes, parameters
+    from drkm import axes, checks, parameters
 
     n = len(tensors["H"])
     sizes = parameters.layer_sizes(header["sizes"], n)
     parameters.one_of("axes", header["axes"], axes.NAMES)
-    parameters.integer("n_features", header["n_features"], 1)
+    checks.integer("n_features", header["n_features"], 1)
     for name in ("eta", "lam"):
         if not isinstance(header[name], list):
             raise TypeError(f"{name}: expected a list")
-        parameters.per_layer(name, header[name], len(sizes))
+        checks.per_layer(name, header[name], len(sizes))
     if len(header["kernels"]) != len(sizes):
         raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
     total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"X": (n, header["n_features"]), "H": (n, total)}
-    shapes["multipliers"] = (total, total)
+    shapes: dict[str, tuple[int, ...]] = {"H": (n, total), "multipliers": (total, total)}
+    if header["version"] == 1:
+        shapes["X"] = (n, header["n_features"])
+    else:
+        count, width = tensors["first.basis"].shape
+        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
+        shapes["kernel0.factor"] = (len(tensors["kernel0.landmarks"]), count)
+        shapes["largest"] = (len(tensors["largest"]), header["n_features"])
     shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
     shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
     for name, shape in shapes.items():
         if tuple(tensors[name].shape) != shape:
             raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+
+
+def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
+    """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
+    gram = energy.first_uncentered
+    if not isinstance(energy.kernels[0], NystroemFeatures):
+        return None
+    if isinstance(gram, FeatureGram):
+        return coded_features(gram, H)
+    return gram if isinstance(gram, CodedFeatures) else None
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import numbers
 import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace as replace
 from typing import Any
 
@@ -18,9 +16,10 @@ from torch import Tensor
 
 from drkm import axes, gram, kernels, solvers, starts
 from drkm.checkpoint import Checkpoint
+from drkm.checks import boolean, integer, number, per_layer
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
-from drkm.solvers import Penalty, Solver
+from drkm.solvers import Solver
 from drkm.training import Plan
 
 ENCODERS = ("stationary", "projection")
@@ -45,7 +44,7 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
         eta=per_layer("eta", parameters["eta"], layers),
         lam=lam,
         strategy=strategy(parameters["gram"]),
-        solver=solver(parameters["solver"], layers, lam, learn_bandwidth),
+        solver=solver(parameters["solver"], lam, learn_bandwidth),
         center=boolean("center", parameters["center"]),
         init=start(parameters["init"]),
         n_init=integer("n_init", parameters["n_init"], 1),
@@ -97,31 +96,12 @@ def strategy(value: Any) -> Strategy:
     return gram.by_name(value)
 
 
-def solver(value: Any, layers: int, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
-    """Return the solver behind a name."""
-    if isinstance(value, Solver):
-        return checked_solver(value)
-    if not isinstance(value, str):
+def solver(value: Any, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
+    """Return the solver behind a name, or a given one, with what it needs to know of the model."""
+    if not isinstance(value, str | Solver):
         raise TypeError(f"solver: expected a name or a solver object, got {value!r}")
-    if value == "penalty":
-        return Penalty(lam=lam, learn_bandwidth=learn_bandwidth)
-    return solvers.by_name(value, layers)
-
-
-def checked_solver(value: Solver) -> Solver:
-    """Return a solver object after a look at its settings, by the kind each one is declared as, if it is ours."""
-    checks: dict[str, Callable[[str, Any], Any]] = {
-        "int": lambda name, setting: integer(name, setting, 1),
-        "float": number,
-        "bool": boolean,
-    }
-    declared: Any = dataclasses.fields(value) if type(value) in solvers.NAMES.values() else ()  # type: ignore[arg-type]
-    for setting in declared:
-        kind, _, optional = str(setting.type).partition(" | ")
-        given = getattr(value, setting.name)
-        if kind in checks and (optional == "" or (optional == "None" and given is not None)):
-            checks[kind](f"solver: {setting.name} of {type(value).__name__}", given)
-    return value
+    chosen = solvers.by_name(value, len(lam)) if isinstance(value, str) else value
+    return chosen.of_model(lam, learn_bandwidth)
 
 
 def start(value: Any) -> str | Tensor:
@@ -198,42 +178,6 @@ def dtype(value: Any, where: torch.device) -> torch.dtype:
     if name not in DTYPES:
         raise ValueError(f"dtype: got {value!r}, allowed are auto, {', '.join(DTYPES)}")
     return DTYPES[name]
-
-
-def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
-    """Return one positive number a layer."""
-    given = [value] * layers if isinstance(value, numbers.Real) else value
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
-        raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
-    if len(given) != layers:
-        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
-    return tuple(number(name, entry) for entry in given)
-
-
-def number(name: str, value: Any, *, positive: bool = True) -> float:
-    """Return a positive (or non-negative) finite number."""
-    kind = "a positive number" if positive else "a number of at least 0"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}: expected {kind}, got {value!r}")
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        raise ValueError(f"{name}: expected {kind}, got {value}")
-    return float(value)
-
-
-def integer(name: str, value: Any, least: int) -> int:
-    """Return an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name}: expected integers of at least {least}, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name}: expected integers of at least {least}, got {value}")
-    return int(value)
-
-
-def boolean(name: str, value: Any) -> bool:
-    """Return a truth value."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}: expected True or False, got {value!r}")
-    return bool(value)
 
 
 def functions(name: str, value: Any) -> tuple[Any, ...]:

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm._descent import Evaluation, Minima, minimise
-from drkm._residual import blocks, residual_of
+from drkm._residual import residual_of
 from drkm.energy import Energy
 from drkm.gram import Centered, FeatureGram, Gram, StoredGram, Strategy, SweptGram
 from drkm.gram.features import feature_sums
 from drkm.gram.memory import in_memory
+from drkm.gram.sweep import blocks
 from drkm.kernels import Explicit, Isotropic, Kernel, NystroemFeatures, Pairwise, Precomputed
 from drkm.rows import Rows
 

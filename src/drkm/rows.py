@@ -86,6 +86,34 @@ class Rows:
         return torch.from_numpy(np.array(rows, dtype=kind, order="C")).to(self.device)
 
 
+class AbsentRows(Rows):
+    """The shape of samples that a model was saved without.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    largest : Tensor of shape (k, d)
+        The largest value of each column, of all samples or of k parts of them.
+    """
+
+    def __init__(self, shape: tuple[int, int], largest: Tensor):
+        self.shape, self.largest = shape, largest
+        self.dtype, self.device = largest.dtype, largest.device
+
+    def __getitem__(self, index: slice | Tensor) -> Tensor:
+        """Refuse."""
+        raise ValueError("X: the model was saved without its samples, for which its landmarks stand")
+
+
+def largest_values(points: Tensor | Rows) -> Tensor:
+    """Return the largest value of each column, as one row."""
+    if isinstance(points, AbsentRows):
+        return points.largest
+    if isinstance(points, Rows):
+        points = torch.stack([points[rows].amax(dim=0) for rows in points.tiles()])
+    return points.amax(dim=0, keepdim=True)
+
+
 def mean_row(points: Tensor | Rows) -> Tensor:
     """Return the mean of samples that are in memory or in a file."""
     return points.mean() if isinstance(points, Rows) else points.mean(dim=0)

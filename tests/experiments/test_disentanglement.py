@@ -65,7 +65,7 @@ def test_start_seeds_change_nothing(problem):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_remembered_distances_change_nothing(problem):
     rows = rows_of(problem.train)
-    short = Penalty(outer=2, inner=10, learn_bandwidth=True)
+    short = Penalty(outer=2, inner=10)
     plain, quick = (
         ConstrDRKM.paper((4, 2), 50.0, gram=gram, solver=short, random_state=0).fit(rows)
         for gram in ("auto", RememberedDistances())

@@ -9,8 +9,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from dense_oracle import draw, values
+from dense_oracle import FreshMemory, draw, values
 from drkm.kernels import Isotropic, Kernel
+from drkm.kernels.base import BLOCK_ENTRIES
 
 X = draw(23, 3, seed=1)
 Y = draw(17, 3, seed=2)
@@ -109,6 +110,34 @@ class PairwiseSuite(KernelSuite):
             assert len(shorter) == order + 1
             for a, b in zip(shorter, longest, strict=False):
                 assert torch.equal(a, b)
+
+    @pytest.mark.parametrize("order", [0, 1, 2])
+    def test_jet_in_memory_of_the_caller_is_the_same_and_takes_no_other(self, order):
+        kernel = self.make()
+        e = torch.cat([draw(6, 5, seed=4).square().neg(), torch.zeros(1, 5)])
+        expected = kernel.jet(e.clone(), order)
+        room = [torch.full_like(e, torch.nan) for _ in range(kernel.rooms)]
+        with FreshMemory(e, *room) as fresh:
+            found = kernel.jet(e, order, room)
+        assert fresh.count == 0
+        for a, b in zip(found, expected, strict=True):
+            assert torch.equal(a, b)
+
+    def test_jet_without_memory_of_the_caller_carries_gradients(self):
+        kernel = self.make()
+        e = -(0.1 + draw(6, 5, seed=4).square()).requires_grad_()
+        f, slope = kernel.jet(e * 1.0, 1)
+        (expected,) = torch.autograd.grad(f.sum(), e, retain_graph=True)
+        torch.testing.assert_close(slope, expected)
+
+    def test_many_values_replace_their_exponents_block_by_block(self, monkeypatch):
+        kernel = self.make()
+        e = draw(23, 7, seed=4).square().neg()
+        expected = kernel.jet(e.clone(), 0)[0]
+        monkeypatch.setitem(BLOCK_ENTRIES, "cpu", 40)
+        found = kernel.values(e)
+        assert torch.equal(found, expected)
+        assert found.data_ptr() == e.data_ptr()
 
     def test_factors_multiply_to_the_exponent(self):
         kernel = self.make()

@@ -101,6 +101,15 @@ class TestPolynomial(PairwiseSuite):
         expected = pairwise.polynomial_kernel(X.numpy(), Y.numpy(), degree=degree, gamma=0.4, coef0=0.8)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-11, atol=1e-12)
 
+    @pytest.mark.parametrize("degree", [1, 2, 4, 6])
+    def test_derivatives_of_other_degrees_are_those_of_the_power(self, degree):
+        e = draw(5, 4, seed=4)
+        found = Polynomial(degree, 1.0, 0.0).jet(e.clone(), 2, [torch.empty_like(e) for _ in range(2)])
+        for k, part in enumerate(found):
+            polynomial = np.polynomial.Polynomial([0.0] * degree + [1.0])
+            expected = polynomial.deriv(k)(e.numpy()) if k else polynomial(e.numpy())
+            np.testing.assert_allclose(part.numpy(), expected, rtol=1e-12, atol=1e-12)
+
     def test_a_line_has_slope_one_and_no_bend_even_at_zero(self):
         value, slope, bend = Polynomial(1, 1.0, 0.0).jet(torch.tensor([-1.0, 0.0, 2.0]).double(), 2)
         assert value.tolist() == [-1.0, 0.0, 2.0]

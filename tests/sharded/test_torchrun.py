@@ -71,7 +71,7 @@ def test_every_kind_of_fit_gives_the_result_of_one_process(tmp_path, processes):
     assert done.returncode == 0, done.stderr
     for number, options in enumerate(FITS):
         assert_same(tmp_path, number, processes, options)
-    # The file holds the samples of all processes and is read by one.
+    # The file holds the codes of all processes and is read by one.
     model = drkm.load(tmp_path / "model")
     codes = np.concatenate([result["codes"] for result in results(tmp_path, len(FITS) - 1, processes)])
     np.testing.assert_allclose(model.codes_, codes, atol=1e-12)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from solver_suite import N, Recorder, Replay, X, make_energy
 
-from dense_oracle import dense_energy, orthonormal, structured
-from drkm import starts, stiefel
+from dense_oracle import dense_energy, draw, orthonormal, structured
+from drkm import ConstrDRKM, starts, stiefel
 from drkm.kernels import RBF
 from drkm.solvers import Penalty, Status, solve
 
@@ -72,6 +73,33 @@ def test_has_the_published_defaults():
     solver = Penalty()
     assert (solver.learning_rate, solver.mu, solver.tau, solver.growth, solver.inner) == (1e-3, 1.0, 0.1, 8.0, 500)
     assert [solver.rounds(n) for n in (50, 100, 101, 200, 201, 5000)] == [2, 2, 4, 4, 7, 7]
+
+
+def test_takes_lam_and_learning_from_the_model():
+    given = Penalty(inner=7)
+    solver = given.of_model((2.0, 3.0), True)
+    assert (solver.lam, solver.learn_bandwidth, solver.inner) == ((2.0, 3.0), True, 7)
+    assert given == Penalty(inner=7)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_object_in_a_model_does_what_the_name_does():
+    def fitted(solver):
+        model = ConstrDRKM((3, 2), lam=(40.0, 0.5), learn_bandwidth=True, solver=solver)
+        return model.fit(draw(60, 3).numpy())
+
+    named, given = fitted("penalty"), fitted(Penalty(inner=500))
+    np.testing.assert_array_equal(named.codes_, given.codes_)
+    assert [kernel.sigma2 for kernel in named.kernels_] == [kernel.sigma2 for kernel in given.kernels_]
+
+
+@pytest.mark.parametrize(
+    ("own", "lam", "learn"),
+    [({"lam": 2}, (2.0, 2.0), False), ({"lam": [1, 3]}, (1.0, 3.0), True), ({"learn_bandwidth": True}, (1.0,), True)],
+)
+def test_own_settings_that_agree_with_the_model_are_welcome(own, lam, learn):
+    solver = Penalty(**own).of_model(lam, learn)
+    assert (solver.lam, solver.learn_bandwidth) == (lam, learn)
 
 
 def test_begins_where_it_is_told_even_off_the_manifold():

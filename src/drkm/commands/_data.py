@@ -154,8 +154,7 @@ class FittedModel:
         """Return values in the units of the file as grey values from 0 to 255."""
         white = self.preparation.white
         if white is None:
-            from drkm.gram.memory import in_memory
+            from drkm.rows import largest_values
 
-            training = self.preparation.undo(in_memory(self.model._trained.energy.X).cpu().numpy())
-            white = float(training.max())
+            white = float(self.preparation.undo(largest_values(self.model._trained.energy.X).cpu().numpy()).max())
         return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)

@@ -72,6 +72,47 @@ class FeatureGram(MovingGram):
         return 2 * float((inner(A, self.phi).T * moved).double().sum())
 
 
+class CodedFeatures(Gram):
+    """ΦΦᵀ for products with the codes of a trained model and with ones, which need s numbers a sample and no sample.
+
+    In a basis B of the sums Φᵀ[H, 1] the features are ΦB, n×s with s ≤ S + 1: for A in the span of H and ones, ΦᵀA is
+    B(ΦB)ᵀA and ΦΦᵀA is ΦB(ΦB)ᵀA. For other blocks the products are wrong.
+
+    Parameters
+    ----------
+    phi : Tensor of shape (n, s)
+        ΦB.
+    basis : Tensor of shape (D, s)
+        B, orthonormal columns.
+    lengths : Tensor of shape (n,)
+        Diagonal of ΦΦᵀ.
+    """
+
+    def __init__(self, phi: Tensor, basis: Tensor, lengths: Tensor):
+        self.phi, self.basis, self.lengths = phi, basis, lengths
+        self.n = len(phi)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return Φ(ΦᵀA)."""
+        return self.phi @ inner(A, self.phi).T
+
+    def diagonal(self) -> Tensor:
+        """Return ‖φ‖² of every sample."""
+        return self.lengths
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Refuse: rows take all features."""
+        raise TypeError("gram: the model holds no samples, and no rows of its first Gram matrix")
+
+
+def coded_features(gram: FeatureGram, H: Tensor) -> CodedFeatures:
+    """Return what is left of explicit features when nothing but the codes H is held against them."""
+    sums = inner(torch.cat([H, torch.ones_like(H[:, :1])], dim=1), gram.phi).T
+    # All processes must have the same basis.
+    basis = reduction.of_first(torch.linalg.qr(sums.double())[0]).to(H)
+    return CodedFeatures(gram.phi @ basis, basis, gram.diagonal())
+
+
 def inner(A: Tensor, phi: Tensor) -> Tensor:
     """Return AᵀΦ over all samples; it walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
 
@@ -89,6 +130,8 @@ def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor)
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
     if isinstance(gram, FeatureGram):
         return inner(A, gram.phi).T
+    if isinstance(gram, CodedFeatures):
+        return gram.basis @ inner(A, gram.phi).T
     with torch.no_grad():
         own = sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))
         return reduction.total(own)  # type: ignore[arg-type]

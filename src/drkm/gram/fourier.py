@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm import checks
 from drkm.gram.base import Gram, MovingGram, Strategy
-from drkm.gram.checks import check_count
 from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
 from drkm.kernels import Approximation, Explicit, FourierFeatures, Isotropic, Kernel
@@ -39,8 +39,8 @@ class Fourier(Strategy):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_count("features", self.features, 2)
-        check_count("random_state", self.random_state, 0)
+        checks.integer("features", self.features, 2)
+        checks.integer("random_state", self.random_state, 0)
 
     name = "fourier"
     reads_tiles = True

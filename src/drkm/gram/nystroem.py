@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
+from drkm import checks
 from drkm.gram.base import Gram, MovingGram, Strategy
-from drkm.gram.checks import check_count
 from drkm.gram.cost import Cost, Workload, common, features_cost, pair_flops
 from drkm.gram.dense import Dense
 from drkm.gram.fourier import Fourier
@@ -42,8 +42,8 @@ class Nystroem(Strategy):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_count("m", self.m, 1)
-        check_count("random_state", self.random_state, 0)
+        checks.integer("m", self.m, 1)
+        checks.integer("random_state", self.random_state, 0)
         if self.landmarks not in NAMES:
             raise ValueError(f"landmarks: got {self.landmarks!r}, allowed are {', '.join(NAMES)}")
         if not isinstance(self.deep, Strategy):

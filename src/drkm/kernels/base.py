@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,12 @@ import torch
 from torch import Tensor
 
 Bandwidth = float | str
+
+#: memory for the results of a jet
+Room = Sequence[Tensor] | None
+
+#: entries of one block of kernel values; a few such blocks of float64 fit into a common second-level cache
+BLOCK_ENTRIES = {"cpu": 1 << 16, "cuda": 1 << 26}
 
 
 class Kernel(ABC):
@@ -78,6 +84,8 @@ class Pairwise(Kernel):
     """
 
     is_isotropic: bool
+    #: blocks of memory that `jet` fills besides that of the exponents
+    rooms: int = 2
 
     @property
     @abstractmethod
@@ -89,11 +97,14 @@ class Pairwise(Kernel):
         """Return L and R (both n×(s+2) or less) such that e of points i and j is L_i·R_j."""
 
     @abstractmethod
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return f, f', …, up to `order` at the exponents, whose memory may be overwritten.
 
         Those of an isotropic kernel are negative, but for rounding.
         Entries of the result may be one and the same tensor.
+
+        `room` (`rooms` tensors of the shape of the exponents) is memory for the results, so that a loop can use the
+        same again and again: fresh pages cost several times the arithmetic. With it no gradients can be traced.
         """
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -106,7 +117,19 @@ class Pairwise(Kernel):
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
-        return self.jet(exponent, 0)[0]
+        block = BLOCK_ENTRIES["cuda" if exponent.is_cuda else "cpu"]
+        if exponent.requires_grad or exponent.numel() <= block:
+            return self.jet(exponent, 0)[0]
+        parts = exponent.split(max(1, block * len(exponent) // exponent.numel()))
+        room = [torch.empty_like(parts[0]) for _ in range(self.rooms)]
+        for part in parts:
+            part.copy_(self.jet(part, 0, [place[: len(part)] for place in room])[0])
+        return exponent
+
+
+def places(exponent: Tensor, room: Room) -> tuple[Tensor | None, ...]:
+    """Return where a jet writes, for `out=`: over the exponents and in `room`; without that, in fresh memory."""
+    return (None,) * 3 if room is None else (exponent, *room)
 
 
 class Isotropic(Pairwise):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from drkm.kernels.bandwidth import check_bandwidth
-from drkm.kernels.base import Isotropic
+from drkm.kernels.base import Isotropic, Room, places
 
 
 @dataclass(frozen=True)
@@ -33,21 +34,27 @@ class Laplacian(Isotropic):
         """1: a Cauchy distribution."""
         return 1.0
 
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return exp(-a) and its derivatives in e = -a²/2."""
-        a = distance(exponent)
-        value = torch.exp(-a)
-        inverse = inverse_distance(a) if order else a
-        jet = (value, value * inverse, value * inverse.square() * (1 + inverse))
-        return jet[: order + 1]
+        x, y, z = places(exponent, room)
+        a = distance(exponent, 2.0, out=x)
+        value = torch.exp(torch.neg(a, out=y), out=y)
+        if order == 0:
+            return (value,)
+        inverse = inverse_distance(a, out=x)
+        slope = torch.mul(inverse, value, out=z)
+        if order == 1:
+            return value, slope
+        return value, slope, torch.mul(torch.addcmul(inverse, inverse, inverse, out=x), slope, out=x)
 
 
-def distance(exponent: Tensor) -> Tensor:
-    """Return a = ‖x-y‖/σ from e = -a²/2, and 0 where rounding cannot tell the two points apart."""
-    a = (-2.0 * exponent).clamp_(min=0).sqrt_()
-    return torch.where(a > 4 * torch.finfo(a.dtype).eps ** 0.5, a, torch.zeros_like(a))
+def distance(exponent: Tensor, factor: float, out: Tensor | None) -> Tensor:
+    """Return a from e = -a²/factor, and 0 where rounding cannot tell the two points apart."""
+    square = torch.mul(exponent, -factor, out=out)
+    square = torch.threshold(square, 8 * factor * torch.finfo(square.dtype).eps, 0.0, out=out)
+    return torch.sqrt(square, out=out)
 
 
-def inverse_distance(a: Tensor) -> Tensor:
+def inverse_distance(a: Tensor, out: Tensor | None) -> Tensor:
     """Return 1/a, and 0 for coincident points."""
-    return torch.where(a > 0, 1.0 / a, torch.zeros_like(a))
+    return torch.nan_to_num(torch.reciprocal(a, out=out), nan=math.nan, posinf=0.0, out=out)

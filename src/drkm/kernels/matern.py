@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from drkm.kernels.bandwidth import check_bandwidth
-from drkm.kernels.base import Isotropic
+from drkm.kernels.base import Isotropic, Room, places
 from drkm.kernels.laplacian import distance, inverse_distance
 
 
@@ -38,14 +37,22 @@ class Matern(Isotropic):
         """2ν."""
         return 2 * self.nu
 
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return f and its derivatives in e = -a²/(4ν)."""
-        a = math.sqrt(2 * self.nu) * distance(exponent)
-        decay = torch.exp(-a)
+        x, y, z = places(exponent, room)
+        a = distance(exponent, 4 * self.nu, out=x)
+        decay = torch.exp(torch.neg(a, out=y), out=y)
+        line = torch.addcmul(decay, decay, a, out=z)
         if self.nu == 1.5:
-            value, slope = (1 + a) * decay, 3 * decay
-            curvature = 9 * decay * inverse_distance(a) if order > 1 else a
+            jet = [line]
+            if order > 0:
+                jet.append(torch.mul(decay, 3.0, out=y))
+            if order > 1:
+                jet.append(torch.mul(torch.mul(inverse_distance(a, out=x), 3.0, out=x), jet[1], out=x))
         else:
-            value, slope = (1 + a + a.square() / 3) * decay, (5 / 3) * (1 + a) * decay
-            curvature = (25 / 3) * decay
-        return (value, slope, curvature)[: order + 1]
+            jet = [torch.addcmul(line, torch.square(a, out=x), decay, value=1 / 3, out=x)]
+            if order > 0:
+                jet.append(torch.mul(line, 5 / 3, out=z))
+            if order > 1:
+                jet.append(torch.mul(decay, 25 / 3, out=y))
+        return tuple(jet)

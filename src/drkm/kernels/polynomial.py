@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
+import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.kernels.base import DotProduct
+from drkm.kernels.base import DotProduct, Room, places
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,20 @@ class Polynomial(DotProduct):
         mean = reduction.total(points.square().sum()).item() / reduction.samples(len(points))
         return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)  # type: ignore[return-value]
 
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return e^p and its derivatives."""
-        jet, factor = [], 1.0
-        for k in range(order + 1):
-            power = self.degree - k
-            jet.append(factor * exponent**power if power >= 0 else exponent * 0)
-            factor *= max(power, 0)
-        return tuple(jet)
+        x, y, z = places(exponent, room)
+        # From the lowest power to the highest, by products: powers above the third take torch twenty times as long.
+        lowest = max(self.degree - order, 0)
+        power = torch.pow(exponent, min(lowest, 3), out=y)
+        for _ in range(3, lowest):
+            power = torch.mul(power, exponent, out=y)
+        powers = [power]
+        for k, place in zip(reversed(range(order)), (z, x), strict=False):
+            powers.append(torch.mul(powers[-1], exponent if k < self.degree else 1.0, out=place))
+        value, *others = reversed(powers)
+        scaled = (
+            torch.mul(power, math.perm(self.degree, k), out=None if room is None else power)
+            for k, power in enumerate(others, start=1)
+        )
+        return value, *scaled

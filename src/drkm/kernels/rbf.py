@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.kernels.bandwidth import check_bandwidth
-from drkm.kernels.base import Isotropic
+from drkm.kernels.base import Isotropic, Room
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class RBF(Isotropic):
         distance (2·s/n above layer 1), "auto" the first in layer 1 and the second above.
     """
 
+    rooms = 0
     sigma2: float | str = "auto"
 
     def __post_init__(self) -> None:
@@ -32,6 +33,6 @@ class RBF(Isotropic):
         """inf: a Gaussian."""
         return math.inf
 
-    def jet(self, exponent: Tensor, order: int) -> tuple[Tensor, ...]:
+    def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return exp(e), which is its own derivative."""
         return (exponent.exp_(),) * (order + 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import checks, stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import two_loop, with_pair
@@ -42,6 +42,13 @@ class AugmentedLagrangian(Solver):
     inner: int = 50
     name = "augmented-lagrangian"
     on_manifold = False
+
+    def __post_init__(self) -> None:
+        if self.mu is not None:
+            checks.number("mu", self.mu)
+        checks.number("growth", self.growth)
+        checks.integer("memory", self.memory, 1)
+        checks.integer("inner", self.inner, 1)
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Begin with the multipliers that stationarity would have at the start."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -100,6 +100,10 @@ class Solver(ABC):
     on_manifold: bool = True
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
+
+    def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
+        """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
+        return self
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
         """Return where to begin instead of H; to be cut short when `is_late` says so."""

@@ -21,6 +21,8 @@ class Eigensolver(Solver):
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
+        if len(energy.sizes) > 1:
+            raise ValueError(f"solver: Eigensolver is for one layer, got {len(energy.sizes)} layers")
         return point(energy, H, energy.evaluate(H))
 
     def step(self, energy: Energy, state: State, tol: float) -> State:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import reduction, stiefel
+from drkm import checks, reduction, stiefel
 from drkm.energy import Energy, Evaluation
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.line_search import backtrack
@@ -34,12 +34,17 @@ class LBFGS(Solver):
     memory : int
         Number of pairs kept.
     warmup : bool
-        Look for a good basin before the first iteration (`drkm.solvers.warmup`).
+        Look for a good basin before the first iteration (`drkm.solvers.warmup`), unless the fit was given the codes to
+        begin with.
     """
 
     memory: int = 10
     warmup: bool = True
     name = "lbfgs"
+
+    def __post_init__(self) -> None:
+        checks.integer("memory", self.memory, 1)
+        checks.boolean("warmup", self.warmup)
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
         """Warm up, unless told not to."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import checks, stiefel
 from drkm.energy import Energy
 from drkm.learning import learnable_layers, set_bandwidths
 from drkm.solvers.base import Solver, State, Status
@@ -30,29 +30,56 @@ class Penalty(Solver):
 
     Parameters
     ----------
-    lam : float or sequence of float
-        λ_l of each layer.
+    lam : float or sequence of float, optional
+        λ_l of each layer; in a fit those of the estimator, else 1 by default.
     learning_rate, mu, tau, growth : float
         Step of Adam, first penalty μ_0, first tolerance τ_0 (halved in every round) and growth p of μ.
     inner : int
         Largest number of Adam steps a round.
     outer : int, optional
         Number of rounds; as published 2 up to n = 100, 4 up to 200 and 7 above.
-    learn_bandwidth : bool
-        Make log σ² of every layer a variable of the same optimisation.
+    learn_bandwidth : bool, optional
+        Make log σ² of every layer a variable of the same optimisation; in a fit as the estimator says, else not by
+        default.
     """
 
-    lam: float | Sequence[float] = 1.0
+    lam: float | Sequence[float] | None = None
     learning_rate: float = 1e-3
     mu: float = 1.0
     tau: float = 0.1
     growth: float = 8.0
     inner: int = 500
     outer: int | None = None
-    learn_bandwidth: bool = False
+    learn_bandwidth: bool | None = None
     name = "penalty"
     on_manifold = False
     has_schedule = True
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "mu", "tau", "growth"):
+            checks.number(name, getattr(self, name))
+        checks.integer("inner", self.inner, 1)
+        if self.outer is not None:
+            checks.integer("outer", self.outer, 1)
+        if self.learn_bandwidth is not None:
+            checks.boolean("learn_bandwidth", self.learn_bandwidth)
+
+    def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Penalty:
+        """Return the solver with λ_l of the model and its word on bandwidths, unless it was made with others."""
+        own = None if self.lam is None else self._weights(len(lam))
+        for name, mine, model in (
+            ("lam", own, tuple(lam)),
+            ("learn_bandwidth", self.learn_bandwidth, learn_bandwidth),
+        ):
+            if mine is not None and mine != model:
+                raise ValueError(
+                    f"solver: Penalty has {name}={mine} and the model {name}={model}, give {name} to the model alone"
+                )
+        return replace(self, lam=lam, learn_bandwidth=learn_bandwidth)
+
+    def _weights(self, layers: int) -> tuple[float, ...]:
+        """Return λ_l of each layer."""
+        return checks.per_layer("solver: lam of Penalty", 1.0 if self.lam is None else self.lam, layers)
 
     def rounds(self, n: int) -> int:
         """Return the number of rounds for n samples."""
@@ -109,9 +136,8 @@ class Penalty(Solver):
         value, G, _ = energy.evaluate(H)
         defect = stiefel.gram(H, H)
         defect.diagonal().sub_(1.0)
-        lam = [self.lam] * len(energy.sizes) if isinstance(self.lam, int | float) else list(self.lam)
         Q = G + 2 * mu * (H @ defect.to(H.dtype))
-        for block, weight in zip(energy.slices, lam, strict=True):
+        for block, weight in zip(energy.slices, self._weights(len(energy.sizes)), strict=True):
             Q[:, block] += weight * H[:, block]
         return {
             "H": H,

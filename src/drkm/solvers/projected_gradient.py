@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import checks, stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import point
@@ -27,6 +27,9 @@ class ProjectedGradient(Solver):
 
     length: float = 1.0
     name = "projected-gradient"
+
+    def __post_init__(self) -> None:
+        checks.number("length", self.length)
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""

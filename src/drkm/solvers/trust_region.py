@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import stiefel
+from drkm import checks, stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import fresh_preconditioner, point
@@ -32,6 +32,9 @@ class TrustRegion(Solver):
 
     max_inner: int = 100
     name = "trust-region"
+
+    def __post_init__(self) -> None:
+        checks.integer("max_inner", self.max_inner, 1)
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""

@@ -1,0 +1,46 @@
+"""Checks of single values: a wrong one gets one sentence with its name, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def number(name: str, value: Any, *, positive: bool = True) -> float:
+    """Return a positive (or non-negative) finite number."""
+    kind = "a positive number" if positive else "a number of at least 0"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: expected {kind}, got {value!r}")
+    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}: expected {kind}, got {value}")
+    return float(value)
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Return an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}: expected an integer of at least {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name}: expected an integer of at least {least}, got {value}")
+    return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}: expected True or False, got {value!r}")
+    return bool(value)
+
+
+def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
+    """Return one positive number a layer."""
+    given = [value] * layers if isinstance(value, numbers.Real) else value
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
+    if len(given) != layers:
+        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
+    return tuple(number(name, entry) for entry in given)
