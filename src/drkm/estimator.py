@@ -354,8 +354,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         values : sequence of float
             Values of its code.
         base : int or array of shape (d,), optional
-            The point whose other codes are kept: a training sample by its row, or a new point; by default the training
-            sample whose codes are nearest to their mean.
+            The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
+            frame; by default the training sample whose codes are nearest to their mean.
         """
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_)[0]
@@ -367,8 +367,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 raise ValueError(f"base: expected a training sample from 0 to {len(self._codec.codes) - 1}, got {base}")
             codes = self._codec.codes[int(base)]
         else:
-            row = base[None] if isinstance(base, Tensor) else np.asarray(base)[None]
-            codes = self._codec.encode(self._read(row)).codes[0]
+            codes = self._codec.encode(self._read(inputs.as_row(base))).codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
         like = base if isinstance(base, Tensor) else self.codes_

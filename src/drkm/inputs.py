@@ -20,6 +20,13 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def as_row(point: Any) -> Any:
+    """Return one point as samples; that of a frame keeps the names of its features."""
+    if hasattr(point, "iloc") and hasattr(point, "to_frame"):
+        return point.to_frame().T
+    return (point if isinstance(point, Tensor) else np.asarray(point))[None]
+
+
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
     """Return the samples as a tensor of their own precision and device, checked against the estimator.
 
