@@ -90,6 +90,17 @@ def test_parameters_come_back(model, tmp_path):
     assert copy.fit(X).objective_ == pytest.approx(model.objective_, rel=1e-9)
 
 
+def test_numbers_of_numpy_are_saved_as_numbers(tmp_path):
+    eta, degree, gamma = (np.float32(1), np.float64(2)), np.int64(2), np.float32(0.5)
+    kernel = (Polynomial(degree, gamma), RBF(np.float32(0.5)))
+    sizes = (np.int64(3), np.int64(2))
+    model = ConstrDRKM(sizes, kernel=kernel, eta=eta, center=np.bool_(True), random_state=np.int64(3)).fit(X)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X[:5]), model.transform(X[:5]))
+    assert (loaded.n_components, loaded.eta, loaded.center, loaded.random_state) == ((3, 2), (1.0, 2.0), True, 3)
+
+
 def test_a_loaded_model_saves_to_the_same_model(model, tmp_path):
     model.save(tmp_path / "one")
     load(tmp_path / "one").save(tmp_path / "two")

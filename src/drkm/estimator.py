@@ -229,7 +229,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        samples = inputs.place(samples, parameters.dtype(self.dtype, device), device)
+        samples = inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
         strategy = parameters.strategy(self.gram)
         if strategy.shares:
             samples = in_memory(samples)
@@ -303,7 +303,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return data with the codes Z, as pre-images of their projections on the first layer."""
         check_is_fitted(self)
         found = self._codec.decode(self._read_codes(Z))
-        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", None))
+        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def denoise(
         self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
@@ -322,7 +322,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
         found = self.reconstruct(X, components, method, out=out)
-        return inputs.write(found.points, X, getattr(self, "feature_names_in_", None)) if out is None else out
+        return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
