@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 import drkm
 from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint import Checkpoint
+from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
 
 DIGITS = load_digits().data / 16
@@ -99,6 +100,14 @@ def test_numbers_of_numpy_are_saved_as_numbers(tmp_path):
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(X[:5]), model.transform(X[:5]))
     assert (loaded.n_components, loaded.eta, loaded.center, loaded.random_state) == ((3, 2), (1.0, 2.0), True, 3)
+
+
+@pytest.mark.parametrize(
+    "gram", [Dense(), Tiled(), Tiled(1e9), Fused(), Fused(Tiled()), Nystroem(20, deep=Fused()), Fourier(30)], ids=repr
+)
+def test_the_object_behind_gram_comes_back(gram, tmp_path):
+    ConstrDRKM((3, 2), gram=gram).fit(X).save(tmp_path / "model")
+    assert repr(load(tmp_path / "model").gram) == repr(gram)
 
 
 def test_a_loaded_model_saves_to_the_same_model(model, tmp_path):
