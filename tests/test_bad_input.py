@@ -278,8 +278,8 @@ BAD_MAPS = {
     "NaN": (lambda x: x * NAN, ("layer 1", "NaN")),
     "NaN on some rows": (torch.log, ("layer 1", "NaN")),
     "one dimension": (lambda x: x[:, 0], ("layer 1", "×D", "(")),
-    "too few rows": (lambda x: x[:1], ("layer 1", "rows", "(1, 4)")),
-    "no tensor": (lambda x: x.numpy(), ("layer 1", "ndarray")),
+    "too few rows": (lambda x: x[:1], ("layer 1", "30×D", "(1, 4)")),
+    "no tensor": (lambda x: x.numpy(), ("layer 1", "tensor", "ndarray")),
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
 }
 

@@ -40,6 +40,31 @@ def test_frames_are_answered_with_frames(model):
     assert isinstance(fitted.fit_transform(frame), pd.DataFrame)
 
 
+def test_frames_without_names_are_answered_with_frames():
+    frame = pd.DataFrame(X, index=range(1000, 1100))
+    fitted = ConstrDRKM((6, 3)).fit(frame)
+    for out in (fitted.denoise(frame[:5]), fitted.inverse_transform(fitted.transform(frame[:5]))):
+        assert out.index.tolist() == frame.index[:5].tolist()
+        assert out.columns.tolist() == frame.columns.tolist()
+
+
+def test_a_row_of_a_frame_is_a_point_with_the_names_of_its_features(model):
+    frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
+    fitted = ConstrDRKM((6, 3)).fit(frame)
+    np.testing.assert_array_equal(fitted.traverse(1, 0, [0.1], frame.iloc[3]), model.traverse(1, 0, [0.1], X[3]))
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.traverse(1, 0, [0.1], frame.iloc[3, ::-1])
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+def test_a_model_does_not_change_with_the_samples_of_the_caller(kind):
+    samples, new = kind(X), kind(NEW)
+    fitted = ConstrDRKM((6, 3)).fit(samples)
+    before = fitted.denoise(new)
+    samples *= 0
+    np.testing.assert_array_equal(fitted.denoise(new), before)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensors_are_answered_with_tensors(model, dtype):
     tensor = torch.tensor(X, dtype=dtype)

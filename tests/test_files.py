@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 import drkm
 from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint import Checkpoint
+from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
 
 DIGITS = load_digits().data / 16
@@ -88,6 +89,25 @@ def test_parameters_come_back(model, tmp_path):
     for name in ("n_components", "center", "eta", "axes", "encoder", "tol", "max_iter", "n_init", "solver", "init"):
         assert getattr(copy, name) == getattr(model, name)
     assert copy.fit(X).objective_ == pytest.approx(model.objective_, rel=1e-9)
+
+
+def test_numbers_of_numpy_are_saved_as_numbers(tmp_path):
+    eta, degree, gamma = (np.float32(1), np.float64(2)), np.int64(2), np.float32(0.5)
+    kernel = (Polynomial(degree, gamma), RBF(np.float32(0.5)))
+    sizes = (np.int64(3), np.int64(2))
+    model = ConstrDRKM(sizes, kernel=kernel, eta=eta, center=np.bool_(True), random_state=np.int64(3)).fit(X)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X[:5]), model.transform(X[:5]))
+    assert (loaded.n_components, loaded.eta, loaded.center, loaded.random_state) == ((3, 2), (1.0, 2.0), True, 3)
+
+
+@pytest.mark.parametrize(
+    "gram", [Dense(), Tiled(), Tiled(1e9), Fused(), Fused(Tiled()), Nystroem(20, deep=Fused()), Fourier(30)], ids=repr
+)
+def test_the_object_behind_gram_comes_back(gram, tmp_path):
+    ConstrDRKM((3, 2), gram=gram).fit(X).save(tmp_path / "model")
+    assert repr(load(tmp_path / "model").gram) == repr(gram)
 
 
 def test_a_loaded_model_saves_to_the_same_model(model, tmp_path):

@@ -11,7 +11,7 @@ from drkm import learning, starts
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
-from drkm.solvers import LBFGS, Penalty, solve
+from drkm.solvers import LBFGS, Penalty, Status, solve
 from drkm.training import Plan, train
 
 N = 60
@@ -161,6 +161,46 @@ class TestSeveralStarts:
     @pytest.mark.parametrize("seed", range(3))
     def test_the_map_that_is_kept_is_that_of_the_best_start(self, seed):
         trained = self.train(2, seed)
+        assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
+
+
+class TestStopping:
+    """The rounds of learning are one start: what ends a run of the solver ends all of them."""
+
+    def train(self, kernels=GAUSSIANS, **more):
+        plan = {"eta": (1.0, 1.0), "lam": (1.0, 1.0), "strategy": Dense(), "solver": LBFGS(), **more}
+        return train(X, Plan(sizes=(4, 2), kernels=kernels, learn_bandwidth=True, **plan))
+
+    def test_a_callback_stops_them_all(self):
+        told = []
+        stopped = self.train(callbacks=[lambda entry: told.append(entry) or len(told) == 3]).result
+        assert stopped.status is Status.INTERRUPTED
+        assert len(told) == 3
+
+    def test_the_time_limit_is_one_for_all(self, monkeypatch):
+        limits = []
+
+        def told(*arguments, **options):
+            limits.append(options["max_seconds"])
+            return solve(*arguments, **options)
+
+        monkeypatch.setattr("drkm.training.solve", told)
+        self.train(max_seconds=1000.0)
+        assert len(limits) > 2
+        assert all(later < earlier <= 1000.0 for earlier, later in itertools.pairwise(limits))
+        limits.clear()
+        assert self.train(max_seconds=1e-9).result.status is Status.MAX_SECONDS
+        assert len(limits) == 1
+
+    @pytest.mark.parametrize("kernels", [GAUSSIANS, (FeatureMap(network(64), trainable=True), RBF(0.1))])
+    def test_an_interruption_between_solves_returns_the_point_they_had(self, monkeypatch, kernels):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(learning, "improve_bandwidths", interrupt)
+        trained = self.train(kernels)
+        assert trained.result.status is Status.INTERRUPTED
+        assert trained.result.stationarity < 0.1
         assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
 
 

@@ -190,6 +190,42 @@ def test_points_far_from_the_origin_converge_in_single_precision():
     torch.testing.assert_close(found[1].points - 1000.0, found[0].points, atol=2e-3, rtol=0)
 
 
+@pytest.mark.parametrize("unit", [1e-15, 1e12, 1e15])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    X, new = (points(n, 12, seed).float() for n, seed in ((60, 0), (25, 7)))
+    kernel, scaled = RBF(5.0), RBF(5.0 * unit**2)
+    H = leading(kernel, X, 4)
+    one = preimage(Components(kernel, X, H), Components(kernel, X, H).coordinates(kernel(new, X)))
+    components = Components(scaled, X * unit, H)
+    other = preimage(components, components.coordinates(scaled(new * unit, X * unit)))
+    assert other.converged.all()
+    assert other.iterations.max() <= one.iterations.max() + 2
+    torch.testing.assert_close(other.points / unit, one.points, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [RBF(40.0), Laplacian(40.0), Polynomial(3, 0.01)], ids=ids)
+@pytest.mark.parametrize("center", [False, True])
+def test_with_many_features_the_search_runs_in_the_span_of_the_training_points(monkeypatch, kernel, center):
+    components, _, a = make(kernel, center=center, n=20, d=90)
+    method = "gradient" if isinstance(kernel, Polynomial) else "fixed-point"
+    asked = []
+    monkeypatch.setattr(
+        preimages, "residual_of", lambda *_, **options: asked.append(options) or residual_of(*_, **options)
+    )
+    found = preimage(components, a, method=method)
+    monkeypatch.setattr(preimages, "WIDE", 1000)
+    plain = preimage(components, a, method=method)
+    assert [options["in_span"] for options in asked] == [True, False]
+    torch.testing.assert_close(found.points, plain.points, rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.residual, plain.residual, rtol=0, atol=1e-10)
+
+
+def test_a_start_of_the_caller_is_not_forced_into_the_span_of_the_training_points():
+    components, new, a = make(RBF(40.0), n=20, d=90)
+    found = preimage(components, a, start=new, max_iter=1, tol=1e9)
+    torch.testing.assert_close(found.points, new, rtol=0, atol=0)
+
+
 def test_without_memory_a_step_is_that_of_the_published_iteration():
     components, new, a = make(RBF(0.5))
     weight = components.weights(a) * components.kernel(new, components.X)
@@ -265,6 +301,17 @@ def test_batch_splits_do_not_matter(method):
     for size in (1, 7, 25):
         split = preimage(components, a, method=method, batch_size=size)
         torch.testing.assert_close(split.points, whole.points, atol=1e-9, rtol=0)
+
+
+def test_a_batch_has_fewer_rows_where_points_have_many_features(monkeypatch):
+    components, _, a = make(RBF(0.5), d=6)
+    whole = preimage(components, a)
+    sizes = []
+    one_batch = preimages._one_batch
+    monkeypatch.setattr(preimages, "_one_batch", lambda c, part, *_: sizes.append(len(part)) or one_batch(c, part, *_))
+    monkeypatch.setitem(preimages.BATCH_NUMBERS, "cpu", 60)
+    torch.testing.assert_close(preimage(components, a).points, whole.points, rtol=0, atol=1e-12)
+    assert sizes == [10, 10, 5]
 
 
 def test_many_and_few_components_take_the_same_road():

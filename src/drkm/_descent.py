@@ -117,6 +117,8 @@ class _Search:
         self.memory = memory
         self.S, self.Y = (start.new_zeros(m, memory, d) for _ in range(2))
         self.rho = start.new_zeros(m, memory)
+        #: where each row keeps its oldest pair, which the next one replaces
+        self.oldest = torch.zeros(m, dtype=torch.long, device=start.device)
         self.direction, self.step = torch.empty_like(start), start.new_ones(m)
         self.by_newton = torch.zeros(m, dtype=torch.bool, device=start.device)
         self.iterations = torch.zeros(m, dtype=torch.long, device=start.device)
@@ -143,7 +145,7 @@ class _Search:
     def _move(self, index: Tensor, points: Tensor, new: Evaluation) -> None:
         step = points - self.x[index]
         if self.memory:
-            _remember(self.S, self.Y, self.rho, index, step, new.gradient - self.gradient[index])
+            self._remember(index, step, new.gradient - self.gradient[index])
         self.x[index], self.value[index], self.gradient[index] = points, new.value, new.gradient
         if self.curvature is not None and new.curvature is not None:
             self.curvature[index] = new.curvature
@@ -186,7 +188,7 @@ class _Search:
         self.converged[stuck[~refined]] = True
         again = stuck[refined]
         if len(again):
-            self.S[again], self.Y[again], self.rho[again] = 0.0, 0.0, 0.0
+            self.rho[again] = 0.0
             self._aim(again)
 
     def _aim(self, index: Tensor, hessian: Tensor | None = None) -> None:
@@ -204,7 +206,18 @@ class _Search:
 
     def _quasi_newton(self, index: Tensor) -> Tensor:
         curvature = self.curvature[index] if self.use_curvature and self.curvature is not None else None
-        return _two_loops(self.gradient[index], curvature, self.S[index], self.Y[index], self.rho[index], self.scale)
+        order = (self.oldest[index, None] + torch.arange(self.memory, device=index.device)) % max(self.memory, 1)
+        S, Y, rho = (pairs[index[:, None], order] for pairs in (self.S, self.Y, self.rho))
+        return _two_loops(self.gradient[index], curvature, S, Y, rho, self.scale)
+
+    def _remember(self, index: Tensor, s: Tensor, y: Tensor) -> None:
+        """Keep the pairs of positive curvature in place of the oldest of their rows."""
+        inner = (s * y).sum(dim=1)
+        good = inner > 1e-10 * s.norm(dim=1) * y.norm(dim=1)
+        index = index[good]
+        oldest = self.oldest[index]
+        self.S[index, oldest], self.Y[index, oldest], self.rho[index, oldest] = s[good], y[good], 1.0 / inner[good]
+        self.oldest[index] = (oldest + 1) % self.memory
 
     def _stationary(self, index: Tensor, norm: Tensor) -> Tensor:
         """Return whether gradients of this norm are within the tolerance."""
@@ -213,18 +226,11 @@ class _Search:
         return norm <= self.tol * self.scale * self.curvature[index].clamp(min=0)
 
 
-def _remember(S: Tensor, Y: Tensor, rho: Tensor, index: Tensor, s: Tensor, y: Tensor) -> None:
-    """Append the pairs of positive curvature to the histories of their rows, dropping the oldest."""
-    inner = (s * y).sum(dim=1)
-    good = inner > 1e-10 * s.norm(dim=1) * y.norm(dim=1)
-    index = index[good]
-    S[index] = torch.cat([S[index][:, 1:], s[good][:, None]], dim=1)
-    Y[index] = torch.cat([Y[index][:, 1:], y[good][:, None]], dim=1)
-    rho[index] = torch.cat([rho[index][:, 1:], 1.0 / inner[good][:, None]], dim=1)
-
-
 def _two_loops(gradient: Tensor, curvature: Tensor | None, S: Tensor, Y: Tensor, rho: Tensor, scale: float) -> Tensor:
-    """Return the inverse Hessian, as far as it is remembered, times the gradient: the two-loop recursion."""
+    """Return the inverse Hessian, as far as it is remembered, times the gradient: the two-loop recursion.
+
+    The pairs of a row come from the oldest to the last; one with rho 0 counts as none.
+    """
     q = gradient.clone()
     memory = rho.shape[1]
     alphas = []
@@ -256,4 +262,6 @@ def _first_guess(gradient: Tensor, curvature: Tensor | None, Y: Tensor, rho: Ten
         guess = torch.where(last > 0, 1.0 / last.clamp(min=tiny), guess)
     if curvature is not None:
         guess = torch.where(curvature > 0, 1.0 / curvature.clamp(min=tiny), guess)
-    return guess.clamp(max=torch.finfo(gradient.dtype).max ** 0.5)
+    # So large that the length of steps is what bounds them, in the units of the inputs, and still no overflow.
+    largest = torch.finfo(gradient.dtype).max
+    return guess.clamp(max=min(largest, largest**0.25 * scale**2))

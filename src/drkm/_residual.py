@@ -20,22 +20,42 @@ FEW_SUMS = 16
 
 
 class Target(NamedTuple):
-    """The residual as a function of x - origin: small numbers can move by small steps, large ones cannot."""
+    """The residual as a function of x - origin: small numbers can move by small steps, large ones cannot.
+
+    With a `basis` (d×r, orthonormal columns), as a function of the coordinates of x - origin in it.
+    """
 
     evaluate: Callable[[Tensor, Tensor], Evaluation]
     origin: Tensor
+    basis: Tensor | None = None
+
+    def inside(self, points: Tensor) -> Tensor:
+        """Return points as the residual takes them."""
+        return points - self.origin if self.basis is None else (points - self.origin) @ self.basis
+
+    def outside(self, found: Tensor, begin: Tensor, start: Tensor) -> Tensor:
+        """Return what was found as points; what has not moved from its start is as it was, to the last digit."""
+        if self.basis is None:
+            return torch.where(found == begin, start, found + self.origin)
+        unmoved = (found == begin).all(dim=1, keepdim=True)
+        return torch.where(unmoved, start, found @ self.basis.T + self.origin)
 
 
-def residual_of(components: Components, *, second_order: bool = False) -> Target:
+def residual_of(components: Components, *, second_order: bool = False, in_span: bool = False) -> Target:
     """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient.
 
-    With `second_order` (kernels of distances) also with its Hessian.
+    With `second_order` (kernels of distances) also with its Hessian. With `in_span` (kernels of distances and of dot
+    products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
     """
     kernel = components.kernel
     if isinstance(kernel, Isotropic | DotProduct):
         # Only differences matter to kernels of distances.
         origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
-        return Target(_PairwiseTarget(components, kernel, origin, second_order), origin)
+        X, basis = components.X - origin, None
+        if in_span:
+            basis, coordinates = torch.linalg.qr(X.T)
+            X = coordinates.T
+        return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
     if isinstance(kernel, Explicit):
         return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
     raise TypeError(
@@ -46,9 +66,8 @@ def residual_of(components: Components, *, second_order: bool = False) -> Target
 class _PairwiseTarget:
     """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ)."""
 
-    def __init__(self, components: Components, kernel: Pairwise, origin: Tensor, second_order: bool):
+    def __init__(self, components: Components, kernel: Pairwise, X: Tensor, second_order: bool):
         self.components, self.kernel = components, kernel
-        X = components.X - origin
         self.right = kernel.factors(X)[1].T.contiguous()
         d = X.shape[1]
         monomials = [torch.ones_like(X[:, :1]), X]

@@ -24,9 +24,8 @@ from drkm.coupling import Coupling, couplings
 from drkm.energy import Energy
 from drkm.gram.features import feature_sums
 from drkm.kernels import Explicit
+from drkm.solvers.base import UNDETERMINED
 
-#: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
-SINGULAR = 1e-7
 MAX_NEWTON = 100
 #: relative residual and relative length of a move within which a point counts as next to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
@@ -179,7 +178,7 @@ class StationaryEncoder:
         self.deep: Sequence[Coupling] = couplings(energy, H)
         values, vectors = torch.linalg.eigh(-multipliers)
         scale = values.abs().max().clamp_min(torch.finfo(values.dtype).tiny)
-        determined = values.abs() > SINGULAR * scale
+        determined = values.abs() > UNDETERMINED * scale
         #: directions of z that stationarity does not determine, as columns
         self.undetermined = vectors[:, ~determined].to(H.dtype)
         kept = vectors * torch.where(determined, values, torch.zeros_like(values))

@@ -229,7 +229,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        samples = inputs.place(samples, parameters.dtype(self.dtype, device), device)
+        samples = inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
         strategy = parameters.strategy(self.gram)
         if strategy.shares:
             samples = in_memory(samples)
@@ -303,7 +303,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return data with the codes Z, as pre-images of their projections on the first layer."""
         check_is_fitted(self)
         found = self._codec.decode(self._read_codes(Z))
-        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", None))
+        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def denoise(
         self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
@@ -322,7 +322,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
         found = self.reconstruct(X, components, method, out=out)
-        return inputs.write(found.points, X, getattr(self, "feature_names_in_", None)) if out is None else out
+        return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
@@ -354,8 +354,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         values : sequence of float
             Values of its code.
         base : int or array of shape (d,), optional
-            The point whose other codes are kept: a training sample by its row, or a new point; by default the training
-            sample whose codes are nearest to their mean.
+            The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
+            frame; by default the training sample whose codes are nearest to their mean.
         """
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_)[0]
@@ -367,8 +367,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 raise ValueError(f"base: expected a training sample from 0 to {len(self._codec.codes) - 1}, got {base}")
             codes = self._codec.codes[int(base)]
         else:
-            row = base[None] if isinstance(base, Tensor) else np.asarray(base)[None]
-            codes = self._codec.encode(self._read(row)).codes[0]
+            codes = self._codec.encode(self._read(inputs.as_row(base))).codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
         like = base if isinstance(base, Tensor) else self.codes_

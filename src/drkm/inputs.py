@@ -20,6 +20,13 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def as_row(point: Any) -> Any:
+    """Return one point as samples; that of a frame keeps the names of its features."""
+    if hasattr(point, "iloc") and hasattr(point, "to_frame"):
+        return point.to_frame().T
+    return (point if isinstance(point, Tensor) else np.asarray(point))[None]
+
+
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
     """Return the samples as a tensor of their own precision and device, checked against the estimator.
 
@@ -97,12 +104,19 @@ def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -
         raise ValueError(f"X: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features")
 
 
-def place(samples: Tensor | Rows, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:
-    """Return the samples in the precision and on the device of a fit, after making sure that a GPU can hold them."""
+def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:
+    """Return the samples in the precision and on the device of a fit, after making sure that a GPU can hold them.
+
+    Those of a tensor that the caller has `given` are copied, because a model must not change with it.
+    """
     if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
         needed = samples.numel() * dtype.itemsize
         memory.require(needed, device, f"X: {samples.numel()} values on the GPU", AS_A_FILE)
-    return samples.to(dtype=dtype, device=device)
+    placed = samples.to(dtype=dtype, device=device)
+    if isinstance(placed, Tensor) and isinstance(given, Tensor) and placed.data_ptr() == given.data_ptr():
+        memory.require(placed.nbytes, device, f"X: a copy of {placed.numel()} values", AS_A_FILE)
+        return placed.clone()
+    return placed
 
 
 def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -77,11 +78,11 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
     chosen = model.get_params(deep=False)
-    simple = {name: _plain(chosen[name]) for name in PLAIN}
+    simple = {name: chosen[name] for name in PLAIN}
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
         simple["gram"] = _describe_strategy(chosen["gram"])
-    if isinstance(chosen["random_state"], int):
+    if isinstance(chosen["random_state"], Integral):
         simple["random_state"] = chosen["random_state"]
     header: dict[str, Any] = {
         "kind": KIND,
@@ -299,10 +300,3 @@ def _kernel(
                 f"feature_maps: the module for layer {layer + 1} does not have the parameters that were saved"
             ) from error
     return FeatureMap(chosen, normalize=settings["normalize"], trainable=settings["trainable"])
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers and sequences as JSON takes them."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value

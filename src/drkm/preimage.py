@@ -24,14 +24,18 @@ from drkm.gram import Centered, FeatureGram, Gram, StoredGram, Strategy, SweptGr
 from drkm.gram.features import feature_sums
 from drkm.gram.memory import in_memory
 from drkm.gram.sweep import blocks
-from drkm.kernels import Explicit, Isotropic, Kernel, NystroemFeatures, Pairwise, Precomputed
+from drkm.kernels import DotProduct, Explicit, Isotropic, Kernel, NystroemFeatures, Pairwise, Precomputed
 from drkm.rows import Rows
 
 METHODS = ("fixed-point", "gradient", "ridge")
-#: rows handled together; their kernel values are formed and used in smaller blocks
-BATCH_ROWS = 4096
+#: rows handled together, as long as they are so many numbers at most (the search keeps about twenty times as many);
+#: their kernel values are formed and used in smaller blocks
+BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 22, "cuda": 1 << 25}
 #: a start whose kernel sum is this small beside that of the best training point carries no information
 VANISHED = 1e-10
+#: from so many dimensions a training point, and projections an eighth of the training points, the search pays for a
+#: basis of their span, in which the points it finds lie
+WIDE, MANY = 4, 1 / 8
 #: up to so many dimensions sums for a Hessian cost less than the steps it saves
 NEWTON_DIMENSIONS = 8
 
@@ -294,7 +298,8 @@ def preimage(
     out : Tensor of shape (m, d), optional
         Where to write the points.
     """
-    search = _search(components, method, tol, max_iter, memory)
+    in_span = start is None and _is_wide(components, len(coordinates))
+    search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
         raise ValueError(f"coordinates: expected {components.c} columns, one a component, got shape {got}")
@@ -303,7 +308,8 @@ def preimage(
         raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}")
-    size = batch_size or BATCH_ROWS
+    most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
+    size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
         coordinates.new_empty(shape) if out is None else out,
         coordinates.new_empty(len(coordinates)),
@@ -325,8 +331,10 @@ class Search(NamedTuple):
     iterative: bool
 
 
-def _search(components: Components, method: str, tol: float, max_iter: int, memory: int) -> Search:
-    """Return how to find points, after checking that the kernel allows it."""
+def _search(
+    components: Components, method: str, tol: float, max_iter: int, memory: int, in_span: bool = False
+) -> Search:
+    """Return how to find points (from starts in the span of the training points), if the kernel allows it."""
     kernel = components.kernel
     name = type(kernel).__name__
     if method not in METHODS:
@@ -346,7 +354,7 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             f'got {name}; use method="gradient" or "ridge"'
         )
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
-    target = residual_of(components, second_order=newton)
+    target = residual_of(components, second_order=newton, in_span=in_span)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
     scale = float(kernel.sigma2) ** 0.5 if kernel.has_bandwidth else rms or 1.0  # type: ignore[attr-defined]
     kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
@@ -356,7 +364,7 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
         def evaluate(x: Tensor, index: Tensor) -> Evaluation:
             return target.evaluate(x, coordinates[index])
 
-        begin = start - target.origin
+        begin = target.inside(start)
         found = minimise(
             evaluate,
             begin,
@@ -367,8 +375,7 @@ def _search(components: Components, method: str, tol: float, max_iter: int, memo
             memory=memory,
             use_curvature=method == "fixed-point",
         )
-        # A coordinate that has not moved is returned as it was, to the last digit.
-        points = torch.where(found.points == begin, start, found.points + target.origin)
+        points = target.outside(found.points, begin, start)
         if not kinked:
             return found._replace(points=points)
         # The last digit of a point next to a kink is half of those of its residual.
@@ -383,6 +390,12 @@ def _has_cheap_hessian(components: Components) -> bool:
     kernel = components.kernel
     smooth = isinstance(kernel, Isotropic) and kernel.spectral_degrees > 2
     return smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
+
+
+def _is_wide(components: Components, m: int) -> bool:
+    """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
+    n, d = components.X.shape
+    return isinstance(components.kernel, Isotropic | DotProduct) and d >= WIDE * n and m >= MANY * n
 
 
 def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:

@@ -24,8 +24,15 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
     plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
-    data = save(plain, {HEADER: json.dumps(header)})
+    data = save(plain, {HEADER: json.dumps(header, default=_numbers)})
     write_whole(path, lambda file: file.write(data))
+
+
+def _numbers(value: Any) -> Any:
+    """Return numbers of numpy or torch as JSON takes them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
 
 
 def read(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -182,14 +183,37 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
     if interrupted and not learning.trainable_layers(energy):
         first, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
+    # All rounds together are one start, with one time limit and one Ctrl-C.
+    clock = time.perf_counter()
     for stage in range(first, MAX_LEARNING_ROUNDS):
-        H = _solve(energy, plan, H, max(plan.tol, LEARNING_SOLVE_TOL), (number, stage), checkpoint).H
-        change = learning.improve_bandwidths(energy, H, begin) if layers else 0.0
-        if learning.trainable_layers(energy):
-            change = max(change, learning.improve_feature_maps(energy, H))
+        rest = _rest(plan, clock)
+        result = _solve(energy, rest, H, max(plan.tol, LEARNING_SOLVE_TOL), (number, stage), checkpoint)
+        if result.status in (Status.INTERRUPTED, Status.MAX_SECONDS):
+            return result
+        H = result.H
+        try:
+            change = learning.improve_bandwidths(energy, H, begin) if layers else 0.0
+            if learning.trainable_layers(energy):
+                change = max(change, learning.improve_feature_maps(energy, H))
+        except KeyboardInterrupt:
+            return _interrupted(energy, plan, H)
         if change <= LEARNING_TOL:
             break
-    return _solve(energy, plan, H, plan.tol, (number, MAX_LEARNING_ROUNDS), checkpoint)
+    return _solve(energy, _rest(plan, clock), H, plan.tol, (number, MAX_LEARNING_ROUNDS), checkpoint)
+
+
+def _rest(plan: Plan, clock: float) -> Plan:
+    """Return the plan with the time that is left of it; never none, so that a run sees where it is."""
+    if plan.max_seconds is None:
+        return plan
+    spent = reduction.agreed(time.perf_counter() - clock)
+    return replace(plan, max_seconds=max(1e-9, plan.max_seconds - spent))
+
+
+def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
+    """Return the result of a start that was interrupted while its kernels were changed."""
+    energy.form_first()
+    return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None)
 
 
 def _solve(

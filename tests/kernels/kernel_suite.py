@@ -214,3 +214,17 @@ class IsotropicSuite(PairwiseSuite):
         mostly = torch.cat([constant, constant[:1] + 1])
         assert kernel.resolve(constant, layer=1).sigma2 > 0
         assert kernel.resolve(mostly, layer=1).sigma2 > 0
+
+    @pytest.mark.parametrize("rule", ["median", "scale"])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_rules_do_not_take_rounding_for_a_distance(self, rule, dtype):
+        kernel = self.make().with_parameters(sigma2=rule)
+        same = draw(1, 30).to(dtype).repeat(50, 1)
+        assert kernel.resolve(same, layer=1).sigma2 == 1.0
+        close = same + 20 * torch.finfo(dtype).eps * draw(50, 30).to(dtype)
+        assert kernel.resolve(close, layer=1).sigma2 < 1e-3
+
+    @pytest.mark.parametrize(("unit", "size"), [(1e-21, "small"), (1e21, "large")])
+    def test_rules_say_that_the_precision_cannot_hold_squared_distances(self, unit, size):
+        with pytest.raises(ValueError, match=f"X: squared distances are too {size} for float32, divide"):
+            self.make().with_parameters(sigma2="auto").resolve(X.float() * unit, layer=1)

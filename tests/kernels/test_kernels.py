@@ -154,9 +154,9 @@ class TestFeatureMapOfAFunction(FeatureMapSuite):
     @pytest.mark.parametrize(
         ("wrong", "words"),
         [
-            (lambda x: x.sum(), r"23×D values for 23 rows, got \(\)"),
-            (lambda x: x[:3], r"23×D values for 23 rows, got \(3, 3\)"),
-            (lambda x: x.numpy(), "23×D values for 23 rows, got ndarray"),
+            (lambda x: x.sum(), r"must return a tensor of 23×D values, got \(\)"),
+            (lambda x: x[:3], r"must return a tensor of 23×D values, got \(3, 3\)"),
+            (lambda x: x.numpy(), "must return a tensor of 23×D values, got ndarray"),
             (lambda x: x * float("nan"), "layer 2 returns NaN or inf"),
         ],
     )
@@ -220,7 +220,7 @@ class TestPrecomputed:
         Precomputed().resolve(K * (1 + 1e-9 * draw(*K.shape)), layer=1)
 
     def test_above_the_first_layer_gets_one_sentence(self):
-        with pytest.raises(ValueError, match="kernel: a precomputed Gram matrix belongs in layer 1, got it in layer 2"):
+        with pytest.raises(ValueError, match="belongs in layer 1, got it in layer 2: name one kernel a layer"):
             Precomputed().resolve(K, layer=2)
 
 

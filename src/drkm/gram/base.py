@@ -81,6 +81,10 @@ class Strategy(ABC):
     #: whether processes share the samples, each with some rows in memory
     shares: bool = False
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))
+        return f"{type(self).__name__}({settings})"
+
     def serves(self, work: Workload) -> bool:
         """Whether it can be used for these kernels on this device; "auto" passes over one that cannot."""
         return True

@@ -200,7 +200,11 @@ class Fused(Dense):
 
     def __init__(self, first: Strategy | None = None) -> None:
         self.first = first
-        self.reads_tiles = first is not None and first.reads_tiles
+
+    @property
+    def reads_tiles(self) -> bool:  # type: ignore[override]
+        """Whether the first layer does."""
+        return self.first is not None and self.first.reads_tiles
 
     def serves(self, work: Workload) -> bool:
         """Whether there are a GPU and Triton."""

@@ -12,6 +12,8 @@ from drkm import reduction
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
+#: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
+ROUNDING = 2
 
 
 def check_bandwidth(sigma2: float | str) -> float | str:
@@ -52,23 +54,34 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
 
 def _half_median(points: Tensor) -> float:
     rows = reduction.spread_rows(points, MEDIAN_ROWS).double()
-    rows = rows - rows.mean(dim=0)
+    mean = rows.mean(dim=0)
+    rows = rows - mean
     # By products: with thousands of features ten times faster than differences, and in float64 as exact.
     inner = rows @ rows.T
     norms = inner.diagonal()
     above = torch.ones_like(inner, dtype=torch.bool).triu(diagonal=1)
-    return (0.5 * (norms[:, None] + norms) - inner)[above].clamp(min=0).median().item()
+    half = (0.5 * (norms[:, None] + norms) - inner)[above].clamp(min=0).median().item()
+    return _beyond_rounding(half, mean)
 
 
 def _positive(value: float, points: Tensor) -> float:
     """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
-    if value > 0:
-        return value
-    spread = _spread(points)
-    return spread if spread > 0 else 1.0
+    value = value or _spread(points) or 1.0
+    limits = torch.finfo(points.dtype)
+    if not limits.tiny <= value <= limits.max:
+        kind = str(points.dtype).removeprefix("torch.")
+        size = "small" if value < 1 else "large"
+        raise ValueError(f"X: squared distances are too {size} for {kind}, divide the data by their typical size")
+    return value
 
 
 def _spread(points: Tensor) -> float:
     """Return the mean squared distance to the mean."""
-    centred = points - reduction.mean(points)
-    return reduction.total(centred.square().sum()).item() / reduction.samples(len(points))
+    mean = reduction.mean(points)
+    spread = reduction.total((points - mean).square().sum()).item() / reduction.samples(len(points))
+    return _beyond_rounding(spread, mean)
+
+
+def _beyond_rounding(squared: float, mean: Tensor) -> float:
+    rounding = (ROUNDING * torch.finfo(mean.dtype).eps) ** 2 * mean.square().sum().item()
+    return 0.0 if squared <= rounding < math.inf else squared

@@ -71,7 +71,7 @@ class FeatureMap(Explicit):
         if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
             raise ValueError(
-                f"kernel: the feature map of layer {layer} must return {rows}×D values for {rows} rows, got {got}"
+                f"kernel: the feature map of layer {layer} must return a tensor of {rows}×D values, got {got}"
             )
         if not torch.isfinite(phi).all():
             raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")

@@ -24,7 +24,10 @@ class Linear(Explicit):
 
 @dataclass(frozen=True)
 class Cosine(Explicit):
-    """k(x, y) = x·y / (‖x‖ ‖y‖); a zero vector has kernel value 0 with everything."""
+    """k(x, y) = x·y / (‖x‖ ‖y‖); a zero vector has kernel value 0 with everything.
+
+    It jumps at zero, where training moves the codes of some samples: above the first layer it seldom converges.
+    """
 
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""

@@ -28,7 +28,10 @@ class Precomputed(Kernel):
     def resolve(self, points: Tensor, *, layer: int) -> Precomputed:
         """Check that the matrix is a Gram matrix."""
         if layer > 1:
-            raise ValueError(f"kernel: a precomputed Gram matrix belongs in layer 1, got it in layer {layer}")
+            raise ValueError(
+                f"kernel: a precomputed Gram matrix belongs in layer 1, got it in layer {layer}: "
+                'name one kernel a layer, like ("precomputed", "rbf")'
+            )
         if points.shape[0] != points.shape[1]:
             shape = "×".join(map(str, points.shape))
             raise ValueError(f"X: a precomputed Gram matrix must be square, got {shape}")

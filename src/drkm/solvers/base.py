@@ -137,7 +137,7 @@ ROUNDING = 50
 EXACT = 4
 #: the encoder's own Hessian is smaller than the multipliers alone, hence a margin
 CONSISTENCY = 0.2
-#: multipliers below this fraction of the largest say nothing about the codes
+#: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 UNDETERMINED = 1e-7
 
 Callback = Callable[[dict[str, float]], Any]
