@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import numpy as np
@@ -366,6 +367,37 @@ def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
     again = fit(path, seen.append)
     assert seen[0]["iteration"] > 0
     np.testing.assert_array_equal(again.codes_, fit().codes_)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("starts", "learns"), [(1, False), (3, False), (1, True)])
+def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, starts, learns):
+    path = tmp_path / "checkpoint"
+    options = {"n_init": starts, "learn_bandwidth": learns}
+    iterations = []
+
+    def slow(entry):
+        iterations.append(entry["iteration"])
+        if entry["iteration"] == 3:
+            time.sleep(0.3)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Written as it stops, though the last write is not long ago.
+        late = ConstrDRKM(
+            (6, 3),
+            random_state=1,
+            checkpoint=Checkpoint(path, every=1000),
+            max_seconds=0.25,
+            callbacks=slow,
+            **options,
+        ).fit(X)
+    assert not late.converged_
+    assert path.exists()
+    seen = []
+    again = fit(path, seen.append, **options)
+    assert again.converged_
+    assert seen[0]["iteration"] == iterations[-1] >= 3
     assert not path.exists()
 
 

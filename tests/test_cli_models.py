@@ -128,6 +128,18 @@ def test_a_fit_that_does_not_converge_is_written_with_a_warning(place):
     assert not load(place / "short").converged_
 
 
+def test_a_fit_out_of_time_goes_on_from_its_checkpoint(place):
+    words = ["fit", place / "digits.npy", "-o", place / "late", "-c", "4,2", "--checkpoint", place / "part", "--force"]
+    done = drkm(*words, "--max-seconds", 1e-9)
+    assert done.code == 0
+    assert f"with a larger --max-seconds and --force goes on from {place / 'part'}" in done.err
+    assert not load(place / "late").converged_
+    done = drkm(*words, "--max-seconds", 100)
+    assert (done.code, done.err) == (0, "")
+    assert load(place / "late").converged_
+    assert not (place / "part").exists()
+
+
 def test_sample_trains_on_that_many_rows(place):
     done = drkm("fit", place / "digits.npy", "-o", place / "fewer", "-c", "4,2", "--sample", "40", "--json")
     assert json.loads(done.out)["samples"] == 40

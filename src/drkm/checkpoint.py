@@ -1,4 +1,4 @@
-"""A long fit that survives being killed: the state of the solver, on disk, every few seconds.
+"""A long fit that survives being killed or stopped: the state of the solver, on disk, every few seconds.
 
 Solvers are deterministic functions of their state, so a fit that is killed and started again with the same data and
 parameters ends at the same result as one that was not.
@@ -46,8 +46,9 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Where to write. The file is removed when the fit ends, unless `keep`. Processes that share the samples keep two
-        files each, with their number added to the name (`drkm.slots`).
+        Where to write. The file is removed when the fit ends, unless `keep` or it was interrupted or out of time: the
+        same fit goes on from there, with a larger `max_seconds` if that was the reason. Processes that share the
+        samples keep two files each, with their number added to the name (`drkm.slots`).
     every : float
         Least seconds between two writes.
     keep : bool
@@ -123,9 +124,9 @@ class Checkpoint:
         """Delete the file: its fit is not needed any more."""
         self._place.remove()
 
-    def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State) -> None:
-        """Write the state of a run, if the last write is long enough ago."""
-        if reduction.agreed(time.monotonic() - self._last_write) < self.every:
+    def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State, *, now: bool = False) -> None:
+        """Write the state of a run, if the last write is long enough ago or `now`."""
+        if not now and reduction.agreed(time.monotonic() - self._last_write) < self.every:
             return
         self._stage, self._sigma2, self._state = stage, sigma2, state
         self._write()
@@ -164,8 +165,8 @@ class _StageJournal:
     def read(self) -> State | None:
         return self.checkpoint.recall(self.stage)
 
-    def write(self, state: State) -> None:
-        self.checkpoint.store(self.stage, self.sigma2, state)
+    def write(self, state: State, *, now: bool = False) -> None:
+        self.checkpoint.store(self.stage, self.sigma2, state, now=now)
 
 
 def _pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:

@@ -83,7 +83,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of the training; "auto" is float64 on a CPU and float32 on a GPU.
     checkpoint : path or Checkpoint, optional
-        File that keeps the state of a long fit, so that a killed fit goes on where it was.
+        File that keeps the state of a long fit, so that one that was killed, interrupted or out of `max_seconds` goes
+        on where it was.
     callbacks : callable or sequence of callables, default=()
         Called with every entry of the history; one that returns True stops the fit.
     random_state : int, RandomState instance or None, default=None

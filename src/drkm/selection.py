@@ -137,7 +137,8 @@ def select(
         for RBF kernels; "keep", how many leading components of each layer the reconstruction uses, an int or
         one a layer; "components", as in `denoise`. Candidates that differ only in the last two share one fit.
     estimator : ConstrDRKM, optional
-        Parameters that the grid does not name; by default a fit to a loose tolerance.
+        Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
+        one again with the defaults of `ConstrDRKM`.
     validation : array of shape (m, d), optional
         Noisy points to judge by; by default a part of X.
     holdout : float
@@ -198,7 +199,7 @@ def select(
     result = Selection(rows, best, None, None, sigma, criterion)
     fixed, variant = _split(rows[best]["params"])
     if refit:
-        model = _fitted(base, fixed, samples)
+        model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, samples)
         result.best_estimator = model
         result.components = _pairs(variant, model)
         result._spectra = [np.asarray(values) for values in model.eigenvalues_]

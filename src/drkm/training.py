@@ -92,8 +92,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
                 result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
-            # The weights of a trained map are in the states of its training, not in a result.
-            if checkpoint and result.status is not Status.INTERRUPTED and not learning.trainable_layers(energy):
+            # The last start alone can go on another time: one state is kept. The weights of a trained map are in the
+            # states of its training, not in a result.
+            goes_on = result.status.cut_short and (number == plan.n_init - 1 or result.status is Status.INTERRUPTED)
+            if checkpoint and not goes_on and not learning.trainable_layers(energy):
                 checkpoint.finish_start(number, result, found)
         objectives.append(result.objective)
         if best is None or result.objective < best.objective:
@@ -103,8 +105,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     assert best is not None
     energy.set_kernels(best_kernels)
     trained = describe(energy, best, plan.axes, objectives)
-    # Whoever interrupts a fit may want to go on with it.
-    if checkpoint and not checkpoint.keep and result.status is not Status.INTERRUPTED:
+    if checkpoint and not checkpoint.keep and not result.status.cut_short:
         checkpoint.remove()
     return trained
 

@@ -38,7 +38,7 @@ class Recorder:
     def read(self) -> None:
         return None
 
-    def write(self, state: State) -> None:
+    def write(self, state: State, *, now: bool = False) -> None:
         self.states.append({key: as_stored(value) for key, value in state.items()})
 
 
@@ -51,7 +51,7 @@ class Replay:
     def read(self) -> State:
         return {key: as_stored(value) for key, value in self.state.items()}
 
-    def write(self, state: State) -> None:
+    def write(self, state: State, *, now: bool = False) -> None:
         pass
 
 

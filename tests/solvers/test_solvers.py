@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -174,7 +175,8 @@ class TestMessages:
         energy = make_energy(dtype=torch.float32)
         result = solve(ProjectedGradient(), energy, starts.kernel_pca(energy), tol=1e-12, max_iter=5000)
         if result.status is Status.STALLED:
-            assert "loosen tol, use dtype='float64'" in result.message
+            assert "loosen tol or use a smoother kernel or dtype='float64'" in result.message
+            assert "float64" not in replace(result, H=result.H.double()).message
         else:
             assert result.converged
 

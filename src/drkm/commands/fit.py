@@ -219,7 +219,7 @@ def fit(
         _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
     with files.called("out"):
         io.save(model, out, preparation)
-    if kept is not None:
+    if kept is not None and not model._trained.result.status.cut_short:
         kept.remove()
     if json:
         options.print_json({"model": out, **_facts(model)})
@@ -242,7 +242,9 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
         if checkpoint is not None:
             way = f"the same command goes on from {checkpoint}"
         raise Interrupted(f"interrupted after {result.n_iter} iterations, no model was written: {way}")
-    if not result.converged:
+    if result.status is Status.MAX_SECONDS and checkpoint is not None:
+        warn(f"{result.message}; the same command with a larger --max-seconds and --force goes on from {checkpoint}")
+    elif not result.converged:
         warn(result.message)
 
 

@@ -32,12 +32,17 @@ class Status(StrEnum):
     STALLED = "stalled"
     SCHEDULE_ENDED = "schedule_ended"
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether the run could have gone on, and can another time."""
+        return self in (Status.INTERRUPTED, Status.MAX_SECONDS)
+
 
 ADVICE = {
     Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
     Status.MAX_SECONDS: "raise max_seconds or loosen tol",
     Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
-    Status.STALLED: "no step lowers the energy beyond rounding: loosen tol, use dtype='float64' or a smoother kernel",
+    Status.STALLED: "no step lowers the energy beyond rounding: loosen tol or use a smoother kernel",
     Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
 }
 
@@ -83,9 +88,10 @@ class Result:
         numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
         if self.converged:
             return f"converged in {self.n_iter} iterations ({numbers})"
-        return (
-            f"did not converge ({self.status.value} after {self.n_iter} iterations, {numbers}): {ADVICE[self.status]}"
-        )
+        advice = ADVICE[self.status]
+        if self.status is Status.STALLED and self.H.dtype != torch.float64:
+            advice += " or dtype='float64'"
+        return f"did not converge ({self.status.value} after {self.n_iter} iterations, {numbers}): {advice}"
 
 
 class Solver(ABC):
@@ -127,8 +133,8 @@ class Journal(Protocol):
     def read(self) -> State | None:
         """Return the last state written, or None."""
 
-    def write(self, state: State) -> None:
-        """Store a state if it is time to."""
+    def write(self, state: State, *, now: bool = False) -> None:
+        """Store a state if it is time to, or at once."""
 
 
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
@@ -189,10 +195,10 @@ def solve(
             limit = math.inf if solver.has_schedule else max_iter
             stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
             status = _verdict(state, tol, limit, max_seconds, consistent, stop)
+            if journal and (status is None or status.cut_short):
+                journal.write(state, now=status is not None)
             if status is not None:
                 break
-            if journal:
-                journal.write(state)
             state = {**state, **solver.step(energy, state, tol), "iteration": state["iteration"] + 1}
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
