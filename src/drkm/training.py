@@ -189,7 +189,7 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
     for stage in range(first, MAX_LEARNING_ROUNDS):
         rest = _rest(plan, clock)
         result = _solve(energy, rest, H, max(plan.tol, LEARNING_SOLVE_TOL), (number, stage), checkpoint)
-        if result.status in (Status.INTERRUPTED, Status.MAX_SECONDS):
+        if result.status.cut_short:
             return result
         H = result.H
         try:
