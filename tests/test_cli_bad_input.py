@@ -49,7 +49,7 @@ def here(models, tmp_path, monkeypatch):
         ("foreign", "foreign is truncated or not a drkm model"),
         ("X.npy", "X.npy is truncated or not a drkm model"),
         ("checkpoint", "checkpoint is not a drkm model"),
-        ("newer", "was written by a newer drkm (format 99, this one reads up to 1): upgrade drkm"),
+        ("newer", "was written by a newer drkm (format 99, this one reads up to 2): upgrade drkm"),
         ("folder", "folder is a folder, not a drkm model"),
         ("damaged", "damaged is damaged, how its data were prepared cannot be read"),
     ],
@@ -142,7 +142,7 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
     [
         (["-c", "3,x"], "components: expected integers with commas between them, got '3,x'"),
         (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
-        (["-c", "0"], "drkm: components: expected integers of at least 1, got 0"),
+        (["-c", "0"], "drkm: components: expected an integer of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
         (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
