@@ -91,6 +91,25 @@ def test_parameters_come_back(model, tmp_path):
     assert copy.fit(X).objective_ == pytest.approx(model.objective_, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "gram"),
+    [
+        ("rbf", "auto"),
+        ("matern", "nystroem"),
+        (["rbf", Matern(1.5, "scale")], "auto"),
+        ([RBF("median"), RBF(0.3)], "auto"),
+        (RBF("auto"), "auto"),
+        (["linear", Polynomial(2)], "auto"),
+    ],
+)
+def test_a_loaded_model_fits_other_data_by_the_rules_that_were_asked_for(kernel, gram, tmp_path):
+    model = ConstrDRKM((4, 2), kernel=kernel, gram=gram).fit(X)
+    model.save(tmp_path / "model")
+    copy = load(tmp_path / "model")
+    assert copy.kernel == kernel
+    assert copy.fit(3 * X).kernels_[0].describe() == model.fit(3 * X).kernels_[0].describe()
+
+
 def test_numbers_of_numpy_are_saved_as_numbers(tmp_path):
     eta, degree, gamma = (np.float32(1), np.float64(2)), np.int64(2), np.float32(0.5)
     kernel = (Polynomial(degree, gamma), RBF(np.float32(0.5)))

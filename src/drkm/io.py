@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "version": 1 if without_samples is None else 2,
         "parameters": simple,
         "kernels": [_describe(kernel) for kernel in energy.kernels],
+        "asked": _asked(chosen["kernel"]),
         "sizes": energy.sizes,
         "eta": energy.eta,
         "lam": model._lam,
@@ -170,7 +171,7 @@ def _rebuild(
     H = tensors["H"]
     _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
-    model = kind(**chosen, kernel=list(layers))
+    model = kind(**chosen, kernel=_asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
     X: Tensor | Rows
     if header["version"] == 1:
         X, first = tensors["X"], None
@@ -248,6 +249,27 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     return {"type": type(kernel).__name__, "parameters": kernel.parameters}
 
 
+def _asked(kernel: Any) -> Any:
+    """Return the parameter `kernel`, whose rules another fit would follow anew, as JSON."""
+    if isinstance(kernel, str):
+        return kernel
+    return _describe(kernel) if isinstance(kernel, Kernel) else [_asked(entry) for entry in kernel]
+
+
+def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
+    """Return the parameter `kernel` that `_asked` wrote; a feature map is that of the trained layer."""
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, list):
+        return [_asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
+    return layers[0] if entry["type"] == "FeatureMap" else _known_kernel(entry)
+
+
+def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
+    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
+    return known[entry["type"]](**entry["parameters"]) if entry["type"] in known else None
+
+
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
     if isinstance(strategy, Sharded):
         # The file holds all samples: whoever reads it need not share them.
@@ -271,9 +293,9 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
 def _kernel(
     entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
 ) -> Kernel:
-    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
-    if entry["type"] in known:
-        return known[entry["type"]](**entry["parameters"])
+    known = _known_kernel(entry)
+    if known is not None:
+        return known
     if entry["type"] in APPROXIMATIONS:
         inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
         prefix = f"kernel{layer}."
