@@ -128,6 +128,20 @@ def test_summary_says_on_how_many_samples_a_layer_rests():
     assert ConstrDRKM(4, kernel="precomputed").fit(gram).summary().splitlines()[2].split()[:3] == ["1", "4", "4"]
 
 
+def test_codes_after_a_fit_that_did_not_converge_are_doubted():
+    model = ConstrDRKM((6, 3), init="random", random_state=0, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model.fit(X)
+    far = (model.encode(NEW).residual > 1e-3).sum()
+    assert far > 0
+    with pytest.warns(ConvergenceWarning, match=f"codes of {far} of {len(NEW)} points are not stationary"):
+        model.transform(NEW)
+    settled = ConstrDRKM((6, 3)).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        settled.transform(NEW)
+
+
 def test_summary_of_several_starts_shows_their_energies():
     text = ConstrDRKM((6, 3), n_init=3, random_state=0).fit(X).summary()
     assert len(re.search(r"best of 3 starts: (.*)", text)[1].split(", ")) == 3

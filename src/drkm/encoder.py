@@ -27,6 +27,8 @@ from drkm.kernels import Explicit
 from drkm.solvers.base import UNDETERMINED
 
 MAX_NEWTON = 100
+#: a relative residual above this is no rounding and no tolerance
+UNSETTLED = 1e-3
 #: relative residual and relative length of a move within which a point counts as next to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
@@ -53,6 +55,16 @@ class Encoding(NamedTuple):
     codes: Tensor
     residual: Tensor
     ambiguous: Tensor | None
+
+    def doubt(self) -> str:
+        """Return one sentence if some codes are far from stationary, as after a fit that did not converge, else ""."""
+        count = int((self.residual > UNSETTLED).sum())
+        if not count:
+            return ""
+        return (
+            f"codes of {count} of {len(self.residual)} points are not stationary (largest residual "
+            f"{float(self.residual.max()):.2g}): fit to convergence, and see encode(X).residual"
+        )
 
 
 class Local(NamedTuple):

@@ -284,8 +284,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         target = inputs.target(out, (len(points), self._codec.codes.shape[1]))
-        codes = self._codec.encode(points, out=target).codes
-        return inputs.write(codes, X, self.get_feature_names_out()) if out is None else out
+        encoding = self._codec.encode(points, out=target)
+        if doubt := encoding.doubt():
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+        return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
         """Return the codes of the rows of X with the residual and the ambiguity of each point.
