@@ -159,7 +159,7 @@ def test_too_few_iterations_warn_with_advice():
     assert model.n_iter_ == 1
     assert model.feasibility_ < 1e-12
     assert re.search(r"did not converge \(.*\), \d+ evaluations, .* s: raise max_iter, loosen tol", model.summary())
-    assert np.isfinite(model.transform(NEW)).all()
+    assert np.isfinite(model.encode(NEW).codes).all()
 
 
 def test_too_little_time_warns_with_advice():
