@@ -21,6 +21,7 @@ def main() -> None:
         denoising_floor,
         encoding,
         imports,
+        kernels,
         metrics,
         one_layer,
         preimage,
@@ -38,6 +39,7 @@ def main() -> None:
     runs = {
         "imports": imports.main,
         "one_layer": one_layer.main,
+        "kernels": kernels.main,
         "solvers": solvers.main,
         "best_energy": best_energy.main,
         "algorithm_1": algorithm_1.main,
