@@ -49,6 +49,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Centre every layer in its feature space.
     eta : float or sequence of float, default=1.0
         Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
+        With 10 for a deep layer the one below keeps its own directions and comes back from other samples
+        (docs/model.md); with 1 it rests on few samples.
     lam : float or sequence of float, default=1.0
         λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"

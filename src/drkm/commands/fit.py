@@ -86,7 +86,10 @@ def fit(
         ),
     ] = "auto",
     eta: Annotated[
-        str, typer.Option(metavar="NUMBER[,…]", help="Weight 1/η of each layer.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            metavar="NUMBER[,…]", help="Weight 1/η of each layer; 1,10 makes codes more stable.", rich_help_panel=MODEL
+        ),
     ] = "1",
     center: Annotated[
         bool, typer.Option("--center", help="Centre every layer in its feature space.", rich_help_panel=MODEL)
