@@ -123,6 +123,11 @@ def test_summary_says_on_how_many_samples_a_layer_rests():
         shares = (model.codes_[:, :6] ** 2).sum(axis=1) / 6
         row = model.summary().splitlines()[2].split()
         assert row[:3] == ["1", "6", f"{1 / (shares**2).sum():.0f}"]
+    # Codes that are off the manifold are no fewer.
+    with pytest.warns(ConvergenceWarning):
+        paper = ConstrDRKM.paper((6, 3), sigma2=50, random_state=0).fit(X)
+    lengths = (paper.codes_[:, :6] ** 2).sum(axis=1)
+    assert paper.summary().splitlines()[2].split()[2] == f"{lengths.sum() ** 2 / (lengths**2).sum():.0f}"
     # Four samples hold a layer with as many components: the identity in the Gram matrix, nothing elsewhere.
     gram = np.diag([1.0] * 4 + [1e-3] * 16)
     assert ConstrDRKM(4, kernel="precomputed").fit(gram).summary().splitlines()[2].split()[:3] == ["1", "4", "4"]

@@ -134,12 +134,13 @@ def layer_traces(energy: Energy, H: Tensor) -> list[float]:
 
 
 def layer_supports(energy: Energy, H: Tensor) -> list[float]:
-    """Return on how many samples the components of each layer rest: s²/Σ_i ‖h_i‖⁴, whatever the axes.
+    """Return on how many samples the components of each layer rest: (Σ_i ‖h_i‖²)²/Σ_i ‖h_i‖⁴, whatever the axes.
 
     It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
     """
-    own = torch.stack([block.double().square().sum(dim=1).square().sum() for block in energy.split(H)])
-    return [size**2 / total for size, total in zip(energy.sizes, reduction.total(own).tolist(), strict=True)]
+    squares = torch.stack([block.double().square().sum(dim=1) for block in energy.split(H)])
+    lengths, fourth = reduction.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
+    return [total**2 / power if power > 0 else 0.0 for total, power in zip(lengths, fourth, strict=True)]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
