@@ -12,7 +12,7 @@ Errors are relative to the codes after the second fit, beside those of copying t
 of the points' own errors, in which all points count alike, and as one number for the whole matrix of codes, in which
 the few points with the largest codes decide. The second bandwidth shrinks by 400/440, because the codes of more samples
 are smaller. A second table says what the optima of the first fit look like. With --alone each digit gets the codes that
-it has in a fit with it and the 400: no rule that sees one new point at a time knows more.
+it has in a fit with it and the 400: the most to be expected of a rule that sees one new point at a time.
 """
 
 from __future__ import annotations
