@@ -35,20 +35,16 @@ def comes_back(A: np.ndarray, B: np.ndarray) -> float:
     return float(((left.T @ right) ** 2).sum() / A.shape[1])
 
 
-def support(codes: np.ndarray) -> float:
-    lengths = (codes**2).sum(axis=1)
-    return float(lengths.sum() ** 2 / (lengths**2).sum())
-
-
 def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
     """Return for every layer its samples, then how far every layer and all codes come back, then the labels named."""
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])
+    supports = model._trained.supports
     other = make.fit(X[TRAIN : 2 * TRAIN]).transform(X[test])
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(codes, labels[:TRAIN])
     return [
-        *(support(codes[:, layer]) for layer in layers),
+        *supports,
         *(comes_back(found[:, layer], other[:, layer]) for layer in [*layers, slice(None)]),
         probe.score(found, labels[test]),
     ]

@@ -114,8 +114,10 @@ class Energy:
         # The old one goes first: there may be room for one alone.
         vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
-        # Samples in a file get here only with a strategy that reads tiles.
-        self.first_uncentered: Gram = given or self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
+        if given is None:
+            # Samples in a file get here only with a strategy that reads tiles.
+            given = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
+        self.first_uncentered: Gram = given
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None
 
