@@ -76,10 +76,13 @@ class Strategy(ABC):
 
     #: the word for it in `gram="…"`
     name: str = ""
-    #: whether `fixed` reads samples in tiles, so that they may stay in a file
-    reads_tiles: bool = False
     #: whether processes share the samples, each with some rows in memory
     shares: bool = False
+
+    @property
+    def reads_tiles(self) -> bool:
+        """Whether `fixed` reads samples in tiles, so that they may stay in a file."""
+        return False
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_"))

@@ -202,7 +202,7 @@ class Fused(Dense):
         self.first = first
 
     @property
-    def reads_tiles(self) -> bool:  # type: ignore[override]
+    def reads_tiles(self) -> bool:
         """Whether the first layer does."""
         return self.first is not None and self.first.reads_tiles
 
