@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
 
 from drkm import ConstrDRKM
 from few_digits import NEW, X, relative
@@ -160,6 +162,19 @@ def test_samples_are_reproducible_and_near_the_data(model):
     distance = np.sqrt(((drawn[:, None] - X[None]) ** 2).sum(2).min(1))
     spread = np.sqrt(((X[:, None] - X[None]) ** 2).sum(2)).max()
     assert (distance < spread).all()
+
+
+def test_the_density_of_the_codes_is_fitted_once_and_to_a_bounded_number_of_samples(model, monkeypatch):
+    fitted_to = []
+    fit = GaussianMixture.fit
+    monkeypatch.setattr(GaussianMixture, "fit", lambda self, data: fitted_to.append(len(data)) or fit(self, data))
+    monkeypatch.setattr("drkm.sampling.MAX_SAMPLES", 50)
+    again = clone(model).fit(X)
+    first = again.sample(2, random_state=0)
+    assert set(fitted_to) == {50}
+    count = len(fitted_to)
+    np.testing.assert_array_equal(again.sample(2, random_state=0), first)
+    assert len(fitted_to) == count
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from drkm.gram import Cross
 from drkm.kernels import Isotropic, NystroemFeatures
 from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
 from drkm.rows import Rows
+from drkm.sampling import CodeDensity
 from drkm.training import Trained
 
 #: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
@@ -90,6 +92,11 @@ class Codec:
         # Scores in the solver's basis become scores on the reported axes.
         coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
         return preimage(basis, coordinates, method=self._method)
+
+    @cached_property
+    def density(self) -> CodeDensity:
+        """What new codes are drawn from, fitted when first asked for."""
+        return CodeDensity(self.codes)
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""

@@ -383,11 +383,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
         The number of mixture components is chosen by the Bayesian information criterion.
         """
-        from drkm.sampling import draw_codes
-
         check_is_fitted(self)
         checks.integer("n", n, 1)
-        drawn = draw_codes(self._codec.codes, n, parameters.random(random_state))
+        drawn = self._codec.density.draw(n, parameters.random(random_state))
         return inputs.write(self._codec.decode(drawn).points, self.codes_)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -7,17 +7,27 @@ import torch
 from torch import Tensor
 
 MAX_MIXTURE = 10
+#: codes that the mixture is fitted to, evenly spaced among all
+MAX_SAMPLES = 5_000
 
 
-def draw_codes(codes: Tensor, n: int, random_state: np.random.RandomState) -> Tensor:
-    """Return n draws from the Gaussian mixture on the codes that the Bayesian information criterion prefers."""
-    from sklearn.mixture import GaussianMixture
+class CodeDensity:
+    """The Gaussian mixture on the codes of a model that the Bayesian information criterion prefers."""
 
-    # Codes are of order n^(-1/2): the mixture's floor on variances expects numbers of order one.
-    scale = float(codes.double().square().mean().sqrt()) or 1.0
-    data = codes.double().cpu().numpy() / scale
-    seed = int(random_state.randint(2**31))
-    most = max(1, min(MAX_MIXTURE, len(data) // (4 * data.shape[1])))
-    fits = [GaussianMixture(k, reg_covar=1e-4, random_state=seed).fit(data) for k in range(1, most + 1)]
-    best = min(fits, key=lambda fit: fit.bic(data))
-    return torch.from_numpy(best.sample(n)[0] * scale).to(codes)
+    def __init__(self, codes: Tensor):
+        from sklearn.mixture import GaussianMixture
+
+        count = min(len(codes), MAX_SAMPLES)
+        chosen = codes[torch.linspace(0, len(codes) - 1, count, device=codes.device).round().long()].double()
+        # Codes are of order n^(-1/2): the mixture's floor on variances expects numbers of order one.
+        self.scale = float(chosen.square().mean().sqrt()) or 1.0
+        self.like = codes
+        data = chosen.cpu().numpy() / self.scale
+        most = max(1, min(MAX_MIXTURE, count // (4 * data.shape[1])))
+        fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
+        self.mixture = min(fits, key=lambda fit: fit.bic(data))
+
+    def draw(self, n: int, random_state: np.random.RandomState) -> Tensor:
+        """Return the codes of n new points."""
+        self.mixture.random_state = random_state
+        return torch.from_numpy(self.mixture.sample(n)[0] * self.scale).to(self.like)
