@@ -16,6 +16,7 @@ class CodeDensity:
 
     def __init__(self, codes: Tensor):
         from sklearn.mixture import GaussianMixture
+        from threadpoolctl import threadpool_limits
 
         count = min(len(codes), MAX_SAMPLES)
         chosen = codes[torch.linspace(0, len(codes) - 1, count, device=codes.device).round().long()].double()
@@ -24,7 +25,9 @@ class CodeDensity:
         self.like = codes
         data = chosen.cpu().numpy() / self.scale
         most = max(1, min(MAX_MIXTURE, count // (4 * data.shape[1])))
-        fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
+        # Products this small are slower on many threads, by six times where cores are busy.
+        with threadpool_limits(1):
+            fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
         self.mixture = min(fits, key=lambda fit: fit.bic(data))
 
     def draw(self, n: int, random_state: np.random.RandomState) -> Tensor:
