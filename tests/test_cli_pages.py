@@ -137,6 +137,13 @@ def test_evaluate_can_be_told_whether_names_come_first(scored):
     assert told["scores"] == json.loads(plain.out)["scores"]
 
 
+@pytest.mark.parametrize("option", ["id", "drop"])
+def test_evaluate_refuses_a_column_that_no_file_has(option, scored):
+    codes, factors = scored / "codes.npy", scored / "factors.npy"
+    said = refused("evaluate", codes, factors, f"--{option}", "who")
+    assert said == f"drkm: {option}: no column is called 'who', {codes} has no names, {factors} has no names\n"
+
+
 def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
     write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
     words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")

@@ -37,12 +37,12 @@ def evaluate(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="COLUMN", help="Column that names the rows, where a table has it.", rich_help_panel=READING
+            "--id", metavar="COLUMN", help="Column of either file that names its rows.", rich_help_panel=READING
         ),
     ] = None,
     drop: Annotated[
         str | None,
-        typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.", rich_help_panel=READING),
+        typer.Option(metavar="COLUMNS", help="Columns of either file to leave out.", rich_help_panel=READING),
     ] = None,
     header: Header = None,
     json: Json = False,

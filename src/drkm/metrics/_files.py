@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from drkm.files import Columns, Table, read_table
+from drkm.files import Columns, Table, listed, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -38,7 +39,7 @@ def evaluate_files(
         or by those in an array ``factor_names`` beside ``factors``.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
-        The column that names the rows, and more columns to leave out, where a file has them.
+        The column that names the rows, and more columns to leave out; one of the files must have each.
     header : bool, optional
         Whether ``.csv`` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
@@ -59,6 +60,10 @@ def evaluate_files(
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
     columns = Columns(id, drop, strict=False, header=header)
     codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
+    read = ((codes_path, codes), (factors_path, factors))
+    _check_names(read, id=[] if id is None else [id], drop=drop)
+    if header is not None and not any(Path(path).suffix.lower() in (".csv", ".tsv") for path, _ in read):
+        raise ValueError(f"header: is for a .csv or .tsv file, not for {codes_path} and {factors_path}")
     try:
         found = evaluate(
             codes.values,
@@ -79,6 +84,15 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
     if table.shape is not None:
         raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
     return table
+
+
+def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Sequence[str]) -> None:
+    """Refuse names that no file has, so that none is passed over in silence."""
+    for option, names in wanted.items():
+        for name in names:
+            if not any(name in table.header for _, table in read):
+                there = (f"{path} has {listed(table.header) or 'no names'}" for path, table in read)
+                raise ValueError(f"{option}: no column is called {name!r}, {', '.join(there)}")
 
 
 def _written(found: Evaluation, format: str) -> str:
