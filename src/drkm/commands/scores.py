@@ -37,7 +37,10 @@ def evaluate(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="COLUMN", help="Column of either file that names its rows.", rich_help_panel=READING
+            "--id",
+            metavar="COLUMN",
+            help="Column that names the rows; where both files have it, they are compared.",
+            rich_help_panel=READING,
         ),
     ] = None,
     drop: Annotated[
@@ -51,6 +54,7 @@ def evaluate(
 
     All disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table has what
     some of them say of each factor, by the names of the columns (csv, parquet, arrays of an npz) or factor_names in it.
+    The columns that encode --quality adds are no codes and are left out.
     """
     from drkm.metrics import evaluate_files
 

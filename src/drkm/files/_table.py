@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: columns beside codes that say how far to trust them
+QUALITY = ("residual", "ambiguous")
+
 
 class Refused(Exception):
     """What is wrong with a file, as the end of a sentence that begins with its name."""

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from drkm.files import Columns, Table, listed, read_table
+from drkm.files import QUALITY, Columns, Table, listed, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -39,7 +39,8 @@ def evaluate_files(
         or by those in an array ``factor_names`` beside ``factors``.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
-        The column that names the rows, and more columns to leave out; one of the files must have each.
+        The column that names the rows, and more columns to leave out; one of the files must have each. Where both
+        name their rows, they must do so alike. What ``drkm encode --quality`` says of codes is never taken as one.
     header : bool, optional
         Whether ``.csv`` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
@@ -58,10 +59,12 @@ def evaluate_files(
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
-    columns = Columns(id, drop, strict=False, header=header)
-    codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
+    codes = _read(codes_path, "codes", Columns(id, [*drop, *QUALITY], strict=False, header=header))
+    factors = _read(factors_path, "factors", Columns(id, drop, strict=False, header=header))
     read = ((codes_path, codes), (factors_path, factors))
     _check_names(read, id=[] if id is None else [id], drop=drop)
+    if id is not None:
+        _check_rows(read)
     if header is not None and not any(Path(path).suffix.lower() in (".csv", ".tsv") for path, _ in read):
         raise ValueError(f"header: is for a .csv or .tsv file, not for {codes_path} and {factors_path}")
     try:
@@ -93,6 +96,18 @@ def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Se
             if not any(name in table.header for _, table in read):
                 there = (f"{path} has {listed(table.header) or 'no names'}" for path, table in read)
                 raise ValueError(f"{option}: no column is called {name!r}, {', '.join(there)}")
+
+
+def _check_rows(read: Sequence[tuple[str | PathLike[str], Table]]) -> None:
+    """Refuse files whose rows are not those of the same samples in the same order."""
+    (codes_path, codes), (factors_path, factors) = read
+    if codes.names is None or factors.names is None or len(codes.names) != len(factors.names):
+        return
+    for row, (one, other) in enumerate(zip(codes.names, factors.names, strict=True), 1):
+        if one.strip() != other.strip():
+            raise ValueError(
+                f"id: row {row} is {one!r} in {codes_path} and {other!r} in {factors_path}: bring the rows to one order"
+            )
 
 
 def _written(found: Evaluation, format: str) -> str:
