@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,9 @@ def evaluate_files(
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
-    codes = _read(codes_path, "codes", Columns(id, [*drop, *QUALITY], strict=False, header=header))
-    factors = _read(factors_path, "factors", Columns(id, drop, strict=False, header=header))
+    columns = Columns(id, drop, strict=False, header=header)
+    codes = _without_quality(_read(codes_path, "codes", columns))
+    factors = _read(factors_path, "factors", columns)
     read = ((codes_path, codes), (factors_path, factors))
     _check_names(read, id=[] if id is None else [id], drop=drop)
     if id is not None:
@@ -87,6 +88,14 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
     if table.shape is not None:
         raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
     return table
+
+
+def _without_quality(codes: Table) -> Table:
+    """Return codes without the last two columns of ``drkm encode --quality``, which tell how far to trust them."""
+    if codes.columns is None or codes.header[-2:] != QUALITY:
+        return codes
+    used = [index for index, name in enumerate(codes.columns) if name not in QUALITY]
+    return replace(codes, values=codes.values[:, used], columns=tuple(codes.columns[index] for index in used))
 
 
 def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Sequence[str]) -> None:
