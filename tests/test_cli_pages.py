@@ -137,6 +137,37 @@ def test_evaluate_can_be_told_whether_names_come_first(scored):
     assert told["scores"] == json.loads(plain.out)["scores"]
 
 
+@pytest.mark.parametrize("option", ["id", "drop"])
+def test_evaluate_refuses_a_column_that_no_file_has(option, scored):
+    codes, factors = scored / "codes.npy", scored / "factors.npy"
+    said = refused("evaluate", codes, factors, f"--{option}", "who")
+    assert said == f"drkm: {option}: no column is called 'who', {codes} has no names, {factors} has no names\n"
+
+
+def test_evaluate_compares_the_names_of_rows(scored):
+    codes, factors = scored / "codes.csv", scored / "factors.csv"
+    names = [f"{row}.png" for row in range(200)]
+    write_table(codes, np.load(scored / "codes.npy"), ["a", "b", "c"], before={"file": names})
+    words = ("evaluate", codes, factors, "--id", "file", "--metrics", "mig")
+    write_table(factors, np.load(scored / "factors.npy"), ["shape", "size"], before={"file": names})
+    assert drkm(*words).code == 0
+    write_table(factors, np.load(scored / "factors.npy"), ["shape", "size"], before={"file": names[::-1]})
+    said = f"id: row 1 is '0.png' in {codes} and '199.png' in {factors}: bring the rows to one order"
+    assert refused(*words) == f"drkm: {said}\n"
+
+
+def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored):
+    codes = np.load(scored / "codes.npy")
+    quality = {"residual": np.load(scored / "factors.npy")[:, 0], "ambiguous": np.arange(200) % 2}
+    write_table(scored / "codes.csv", codes, ["a", "b", "c"], after=quality)
+    found = [
+        drkm("evaluate", scored / name, scored / "factors.npy", "--metrics", "mig")
+        for name in ("codes.csv", "codes.npy")
+    ]
+    assert found[0].code == 0
+    assert found[0].out == found[1].out
+
+
 def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
     write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
     words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")
@@ -147,9 +178,10 @@ def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
 
 def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
+    (tmp_path / "smallnorb_inst0_left_64.npz").touch()
     done = drkm("datasets", "list")
     assert done.code == 0, done.err
-    for word in ("cars3d", "Apache-2.0", str(tmp_path)):
+    for word in ("cars3d", "Apache-2.0", str(tmp_path), "in place: no file", "in place: smallnorb_inst0_left_64.npz"):
         assert word in done.out
     done = drkm("datasets", "verify", "cars3d")
     assert done.code == 0

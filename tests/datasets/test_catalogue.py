@@ -129,6 +129,9 @@ def test_verify_tells_ok_missing_and_damaged_apart(folder, monkeypatch):
         return {check.path.name: check.state for check in datasets.verify("cars3d")}
 
     assert states() == {file.name: "missing"}
+    assert datasets.verify("cars3d")[0].message == f"download it, or place {file.url} there"
+    (folder / "cars3d_64.npz").write_bytes(b"damaged")
+    assert datasets.verify("cars3d")[0].message == "cars3d_64.npz is read in its place"
     (folder / file.name).write_bytes(b"damaged")
     (folder / "cars3d_64.npz").write_bytes(b"damaged")
     assert states() == {file.name: "damaged", "cars3d_64.npz": "damaged"}

@@ -1,6 +1,7 @@
 """Codes and factors from files: the same table as from arrays, and one sentence for what cannot be read."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -37,9 +38,26 @@ def test_factors_keep_the_names_that_an_archive_gives_them(arrays, tmp_path):
     np.savez(tmp_path / "named.npz", images=codes, factors=factors, factor_names=["shape", "size"])
     np.savez(tmp_path / "columns.npz", who=np.arange(200).astype(str), shape=factors[:, 0], size=factors[:, 1])
     expected = str(metrics.evaluate(codes, factors, metrics=["mig"], factor_names=["shape", "size"]))
-    for name in ("named.npz", "columns.npz"):
-        found = metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / name, metrics=["mig"], id="who")
+    for name, id in (("named.npz", None), ("columns.npz", "who")):
+        found = metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / name, metrics=["mig"], id=id)
         assert found == expected
+    expected = str(metrics.evaluate(codes, factors[:, 1:], metrics=["mig"], factor_names=["size"]))
+    for name, drop in (("named.npz", ["shape"]), ("columns.npz", ["who", "shape"])):
+        found = metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / name, metrics=["mig"], drop=drop)
+        assert found == expected
+
+
+def test_names_of_columns_that_no_file_has_are_refused(arrays, tmp_path):
+    codes, factors = arrays
+    np.save(tmp_path / "codes.npy", codes)
+    np.savetxt(tmp_path / "factors.csv", factors, delimiter=",", fmt="%d", header="shape,size", comments="")
+    files = (tmp_path / "codes.npy", tmp_path / "factors.csv")
+    there = f"no column is called 'who', {files[0]} has no names, {files[1]} has shape, size"
+    for option, named in (("id", {"id": "who"}), ("drop", {"drop": ["size", "who"]})):
+        with pytest.raises(ValueError, match=f"^{option}: {re.escape(there)}$"):
+            metrics.evaluate_files(*files, metrics=["mig"], **named)
+    with pytest.raises(ValueError, match=r"^header: is for a .csv or .tsv file, not for .*codes.npy and .*codes.npy$"):
+        metrics.evaluate_files(files[0], files[0], header=False)
 
 
 def test_a_saved_dataset_names_its_factors(tmp_path):

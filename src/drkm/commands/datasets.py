@@ -13,11 +13,12 @@ app = application("List, download and verify the image datasets.")
 
 @app.command("list", cls=SectionedCommand)
 def list_() -> None:
-    """Say what each dataset is, and its licence."""
+    """Say what each dataset is, its licence, and what is in place."""
     from drkm.datasets import list_datasets
 
     for info in list_datasets():
-        typer.echo(f"{info.name}: {info.about}; {info.licence}{'; drawn, needs no file' if info.drawn else ''}")
+        place = ", ".join(file.name for file in info.present()) or f"no file{', images are drawn' * info.drawn}"
+        typer.echo(f"{info.name}: {info.about}; licence: {info.licence}; in place: {place}")
     _print_folder()
 
 

@@ -37,12 +37,15 @@ def evaluate(
     id: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="COLUMN", help="Column that names the rows, where a table has it.", rich_help_panel=READING
+            "--id",
+            metavar="COLUMN",
+            help="Column that names the rows; where both files have it, they are compared.",
+            rich_help_panel=READING,
         ),
     ] = None,
     drop: Annotated[
         str | None,
-        typer.Option(metavar="COLUMNS", help="Columns to leave out, where a table has them.", rich_help_panel=READING),
+        typer.Option(metavar="COLUMNS", help="Columns of either file to leave out.", rich_help_panel=READING),
     ] = None,
     header: Header = None,
     json: Json = False,
@@ -51,6 +54,7 @@ def evaluate(
 
     All disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table has what
     some of them say of each factor, by the names of the columns (csv, parquet, arrays of an npz) or factor_names in it.
+    The columns that encode --quality adds are no codes and are left out.
     """
     from drkm.metrics import evaluate_files
 

@@ -63,7 +63,7 @@ def encode(
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
     if quality:
-        more = {"residual": residual, "ambiguous": np.asarray(encoding.ambiguous).astype(int)}
+        more = dict(zip(files.QUALITY, (residual, np.asarray(encoding.ambiguous).astype(int)), strict=True))
     names = list(fitted.model.get_feature_names_out())
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)

@@ -118,18 +118,24 @@ def verify(name: str | None = None) -> list[FileCheck]:
     """
     checks = []
     for info in list_datasets() if name is None else [_info(name)]:
+        compact = _download.data_dir() / info.compact if info.compact else None
+        has_compact = compact is not None and compact.is_file()
         for file in info.files:
             path = _download.data_dir() / file.name
             if not path.is_file():
-                note = "not needed: images are drawn" if info.drawn else f"download it, or place {file.url} there"
-                checks.append(FileCheck(info.name, path, "missing", note))
+                hint = f"download it, or place {file.url} there"
+                if info.drawn:
+                    hint = "not needed: images are drawn"
+                elif has_compact:
+                    hint = f"{info.compact} is read in its place"
+                checks.append(FileCheck(info.name, path, "missing", hint))
             elif _download.is_intact(path, file):
                 checks.append(FileCheck(info.name, path, "ok", file.checksum))
             else:
                 checks.append(FileCheck(info.name, path, "damaged", f"its checksum is not {file.checksum}"))
-        if info.compact and (path := _download.data_dir() / info.compact).is_file():
+        if compact is not None and has_compact:
             try:
-                checks.append(FileCheck(info.name, path, "ok", f"compact: {len(info.load(path)):,} images"))
+                checks.append(FileCheck(info.name, compact, "ok", f"compact: {len(info.load(compact)):,} images"))
             except DatasetError as error:
-                checks.append(FileCheck(info.name, path, "damaged", str(error)))
+                checks.append(FileCheck(info.name, compact, "damaged", str(error)))
     return checks

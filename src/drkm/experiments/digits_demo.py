@@ -60,20 +60,20 @@ def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Seque
     scale = np.sqrt(len(train))
     for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
         block = model.layer_slices_[layer - 1]
-        # The leading component of a layer is close to constant; the two after it tell samples apart.
+        # Code 0 of a layer is close to constant; the two after it tell samples apart.
         pair = model.codes_[:, block][:, 1:3] * scale
         for digit in range(10):
             chosen = labels == digit
             axis.scatter(*pair[chosen].T, s=14, color=plt.cm.tab10(digit), label=str(digit), linewidths=0)
-        axis.set_title(f"Layer {layer}: second and third code of the training digits", fontsize=10)
-        axis.set_xlabel(f"√n · code {block.start + 1}")
-        axis.set_ylabel(f"√n · code {block.start + 2}")
+        axis.set_title(f"Layer {layer}: codes 1 and 2 of the training digits", fontsize=10)
+        axis.set_xlabel("√n · code 1")
+        axis.set_ylabel("√n · code 2")
         axis.spines[["top", "right"]].set_visible(False)
     top.axes[1].legend(title="digit", fontsize=8, title_fontsize=8, ncols=2, frameon=False, loc="best")
     left, right = bottom.subfigures(1, 2)
-    spread = model.codes_[:, :4].std(axis=0)
-    grid = [model.traverse(1, i, model.codes_[0, i] + np.linspace(-2, 2, 7) * spread[i], base=0) for i in range(4)]
-    _images(left, grid, [f"code {i}" for i in range(4)], "One digit, one code of layer 1 moved by −2 … 2 deviations")
+    mean, spread = model.codes_.mean(axis=0), model.codes_.std(axis=0)
+    grid = [model.traverse(1, i, mean[i] + np.linspace(-2, 2, 7) * spread[i]) for i in range(4)]
+    _images(left, grid, [f"code {i}" for i in range(4)], "A typical digit, one code of layer 1 at −2 … 2 deviations")
     _images(right, images, ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
     figure.savefig(path, dpi=130)
     plt.close(figure)

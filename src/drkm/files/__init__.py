@@ -3,13 +3,14 @@
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
-from drkm.files._table import Columns, Table
+from drkm.files._table import QUALITY, Columns, Table, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
 from drkm.files._write import check_folder, check_target, write_table
 
 __all__ = [
     "IMAGE_SUFFIXES",
+    "QUALITY",
     "SUFFIXES",
     "WRITABLE",
     "Columns",
@@ -20,6 +21,7 @@ __all__ = [
     "check_options",
     "check_source",
     "check_target",
+    "listed",
     "read_table",
     "write_images",
     "write_table",

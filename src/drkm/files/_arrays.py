@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,8 +47,8 @@ def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Tabl
         table = table_of(archive[chosen])
         # Datasets are saved with factor_names beside factors.
         titles = f"{chosen.removesuffix('s')}_names"
-        if titles in held and archive[titles].shape == table.values.shape[1:]:
-            table = replace(table, columns=tuple(map(str, archive[titles])))
+        if titles in held and table.shape is None and archive[titles].shape == table.values.shape[1:]:
+            return _named(table.values, list(map(str, archive[titles])), columns)
         return table
 
 
@@ -62,7 +62,17 @@ def _side_by_side(archive: Mapping[str, np.ndarray], columns: Columns) -> Table:
     used, names = columns.choose(header)
     table = table_of(np.column_stack([archive[header[index]] for index in used]))
     rows = None if names is None else tuple(map(str, archive[header[names]]))
-    return replace(table, columns=tuple(header[index] for index in used), names=rows)
+    return replace(table, columns=tuple(header[index] for index in used), names=rows, header=tuple(header))
+
+
+def _named(values: np.ndarray, header: Sequence[str], columns: Columns) -> Table:
+    used, names = columns.choose(header)
+    return Table(
+        values[:, used],
+        tuple(header[index] for index in used),
+        None if names is None else tuple(map(str, values[:, names])),
+        header=tuple(header),
+    )
 
 
 def table_of(values: np.ndarray) -> Table:
@@ -97,4 +107,5 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         tuple(header[index] for index in used),
         None if names is None else tuple(map(str, frame.iloc[:, names])),
         header[names] if names is not None else "name",
+        header=tuple(header),
     )

@@ -41,6 +41,7 @@ def read_csv(file: Path, columns: Columns) -> Table:
         tuple(header[index] for index in used) if named else None,
         None if names is None else tuple(row[names] for row in rows),
         (header[names] or "name") if names is not None else "name",
+        header=tuple(header),
     )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: columns beside codes that say how far to trust them
+QUALITY = ("residual", "ambiguous")
+
 
 class Refused(Exception):
     """What is wrong with a file, as the end of a sentence that begins with its name."""
@@ -24,6 +27,7 @@ class Table:
     title : what the names are called: the name of that column, or "file"
     shape : shape of one sample before it was made a row, for images
     pictures : whether the values are those of picture files, from 0 to 255
+    header : names of all columns of the file, also of those that are no values
     """
 
     values: np.ndarray
@@ -32,6 +36,7 @@ class Table:
     title: str = "name"
     shape: tuple[int, ...] | None = None
     pictures: bool = False
+    header: tuple[str, ...] = ()
 
     def row_names(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows under their title, as a column to write."""

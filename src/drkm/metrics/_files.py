@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from drkm.files import Columns, Table, read_table
+from drkm.files import QUALITY, Columns, Table, listed, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -38,7 +39,8 @@ def evaluate_files(
         or by those in an array ``factor_names`` beside ``factors``.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
-        The column that names the rows, and more columns to leave out, where a file has them.
+        The column that names the rows, and more columns to leave out; one of the files must have each. Where both
+        name their rows, they must do so alike. What ``drkm encode --quality`` says of codes is never taken as one.
     header : bool, optional
         Whether ``.csv`` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
@@ -58,7 +60,14 @@ def evaluate_files(
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
     columns = Columns(id, drop, strict=False, header=header)
-    codes, factors = _read(codes_path, "codes", columns), _read(factors_path, "factors", columns)
+    codes = _without_quality(_read(codes_path, "codes", columns))
+    factors = _read(factors_path, "factors", columns)
+    read = ((codes_path, codes), (factors_path, factors))
+    _check_names(read, id=[] if id is None else [id], drop=drop)
+    if id is not None:
+        _check_rows(read)
+    if header is not None and not any(Path(path).suffix.lower() in (".csv", ".tsv") for path, _ in read):
+        raise ValueError(f"header: is for a .csv or .tsv file, not for {codes_path} and {factors_path}")
     try:
         found = evaluate(
             codes.values,
@@ -79,6 +88,35 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
     if table.shape is not None:
         raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
     return table
+
+
+def _without_quality(codes: Table) -> Table:
+    """Return codes without the last two columns of ``drkm encode --quality``, which tell how far to trust them."""
+    if codes.columns is None or codes.header[-2:] != QUALITY:
+        return codes
+    used = [index for index, name in enumerate(codes.columns) if name not in QUALITY]
+    return replace(codes, values=codes.values[:, used], columns=tuple(codes.columns[index] for index in used))
+
+
+def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Sequence[str]) -> None:
+    """Refuse names that no file has, so that none is passed over in silence."""
+    for option, names in wanted.items():
+        for name in names:
+            if not any(name in table.header for _, table in read):
+                there = (f"{path} has {listed(table.header) or 'no names'}" for path, table in read)
+                raise ValueError(f"{option}: no column is called {name!r}, {', '.join(there)}")
+
+
+def _check_rows(read: Sequence[tuple[str | PathLike[str], Table]]) -> None:
+    """Refuse files whose rows are not those of the same samples in the same order."""
+    (codes_path, codes), (factors_path, factors) = read
+    if codes.names is None or factors.names is None or len(codes.names) != len(factors.names):
+        return
+    for row, (one, other) in enumerate(zip(codes.names, factors.names, strict=True), 1):
+        if one.strip() != other.strip():
+            raise ValueError(
+                f"id: row {row} is {one!r} in {codes_path} and {other!r} in {factors_path}: bring the rows to one order"
+            )
 
 
 def _written(found: Evaluation, format: str) -> str:

@@ -1,0 +1,66 @@
+"""The pages: every link leads somewhere, every benchmark and command they name is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from drkm.commands import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCKS = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def anchors(page):
+    """Anchors of a page as GitHub makes them: lower case, without punctuation, hyphens for spaces."""
+    titles = re.findall(r"^#+ (.+)$", BLOCKS.sub("", text_of(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def by_name(pages):
+    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def test_there_are_pages():
+    assert ROOT / "README.md" in PAGES
+    assert len(PAGES) > 15
+
+
+@by_name(PAGES)
+def test_links_lead_to_files_and_titles_that_are_there(page):
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text_of(page)):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@by_name(sorted((ROOT / "docs").rglob("*.md")))
+def test_every_page_can_be_reached_from_the_readme(page):
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        found = waiting.pop()
+        if found not in seen:
+            seen.add(found)
+            links = re.findall(r"\]\((?!https?:)([^)\s#]+\.md)[^)]*\)", text_of(found))
+            waiting += [(found.parent / link).resolve() for link in links]
+    assert page in seen
+
+
+@by_name(PAGES)
+def test_benchmarks_that_are_named_are_there(page):
+    registry = (ROOT / "benchmarks" / "__main__.py").read_text(encoding="utf-8")
+    for dot, name in re.findall(r"python -m benchmarks([. ])([a-z_0-9]+)", text_of(page)):
+        assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
+        assert dot == "." or f'"{name}": ' in registry, name
+
+
+@by_name(PAGES)
+def test_commands_that_are_shown_are_there(page):
+    known = {command.callback.__name__ for command in app.registered_commands} | {"datasets"}
+    assert set(re.findall(r"^ {4}(?:\$ )?drkm ([a-z]+)", text_of(page), re.MULTILINE)) <= known
