@@ -16,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drkm import ConstrDRKM
+from drkm.gram import Fourier, Nystroem
 from drkm.kernels import RBF, Laplacian, Matern, Polynomial
+from drkm.solvers import LBFGS
 
 X, y = load_digits(return_X_y=True)
 X = X[:120] / 16
@@ -58,6 +60,47 @@ def test_grid_search_selects_components_by_the_score_alone():
     assert (scores < 0).all()
     assert search.best_params_["n_components"] == [(1, 1), (4, 2), (10, 4)][int(scores.argmax())]
     assert search.best_estimator_.codes_.shape == (80, sum(search.best_params_["n_components"]))
+
+
+def test_grid_search_selects_by_parameters_of_a_kernel():
+    model = ConstrDRKM((4, 2), kernel=(RBF(), Matern(1.5)))
+    grid = {"kernel__layer1__sigma2": [0.1, 20.0], "kernel__layer2": [RBF(0.1), Matern(2.5, 0.1)]}
+    search = GridSearchCV(model, grid, cv=2).fit(X[:80])
+    assert search.best_params_["kernel__layer1__sigma2"] == 20.0
+    assert search.best_estimator_.kernels_[0] == RBF(20.0)
+    assert model.kernel == (RBF(), Matern(1.5))
+    pipeline = make_pipeline(StandardScaler(), ConstrDRKM(3, kernel=RBF()))
+    assert pipeline.set_params(constrdrkm__kernel__sigma2=7).fit(X[:40])[-1].kernels_ == (RBF(7.0),)
+
+
+def test_parameters_of_objects_are_got_and_set_by_nested_names():
+    given = {"kernel": [RBF(), "rbf"], "gram": Nystroem(m=30), "solver": LBFGS()}
+    model = ConstrDRKM((3, 2), **given)
+    deep = model.get_params()
+    assert {name: deep[name] for name in given} == given
+    assert (deep["kernel__layer1__sigma2"], deep["kernel__layer2"]) == ("auto", "rbf")
+    assert deep["gram__deep__features"] == 2000
+    assert not [name for name in model.get_params(deep=False) if "__" in name]
+    model.set_params(gram__deep__features=50, gram__deep=Fourier(9), solver__memory=4, kernel__layer1__sigma2=2)
+    assert model.gram == Nystroem(m=30, deep=Fourier(50))
+    assert model.solver == LBFGS(memory=4)
+    assert model.kernel == [RBF(2.0), "rbf"]
+    # The caller's own objects are as they were.
+    assert given == {"kernel": [RBF(), "rbf"], "gram": Nystroem(m=30), "solver": LBFGS()}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "words"),
+    [
+        ("rbf", "kernel__sigma2", "kernel__sigma2: .*'rbf', a name without parameters: .*drkm.kernels"),
+        ([RBF(), "rbf"], "kernel__sigma2", "kernel__sigma2: .*kernel__layer1__sigma2"),
+        ([RBF(), "rbf"], "kernel__layer3__sigma2", "kernel__layer3__sigma2: unknown"),
+        (RBF(), "kernel__gamma", "kernel__gamma: .*which has kernel__sigma2"),
+    ],
+)
+def test_nested_names_that_do_not_exist_are_refused(kernel, name, words):
+    with pytest.raises(ValueError, match=words):
+        ConstrDRKM(kernel=kernel).set_params(**{name: 1.0})
 
 
 def test_clone_copies_every_parameter_and_nothing_fitted():

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import checks, inputs, io, parameters, reduction
+from drkm import checks, inputs, io, nested, parameters, reduction
 from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
@@ -44,7 +44,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Components of each layer; an integer means one layer, which is kernel PCA.
     kernel : str, Kernel or sequence of these, default="rbf"
         A name, a `drkm.kernels` object, or one of those a layer. "rbf" takes the median bandwidth in layer 1 and the
-        scale of the codes above.
+        scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : float or sequence of float, default=1.0
@@ -223,6 +223,25 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             "random_state": random_state,
         }
         return cls(n_components, **{**published, **more})
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with `deep` also those of kernels, solver and gram that are objects.
+
+        Names are as in `kernel__sigma2`, for one kernel a layer `kernel__layer1__sigma2`, `solver__memory`, `gram__m`.
+        """
+        params = super().get_params(deep=False)
+        inner = [nested.names(name, params[name]) for name in nested.PARTS] if deep else []
+        return params | {name: value for found in inner for name, value in found.items()}
+
+    def set_params(self, **params: Any) -> ConstrDRKM:
+        """Set parameters by the names of `get_params`; a kernel, solver or gram object is replaced, never changed."""
+        inner = [name for name in params if name.startswith(tuple(f"{part}__" for part in nested.PARTS))]
+        super().set_params(**{name: value for name, value in params.items() if name not in inner})
+        # Sorted, an object comes before what is inside it.
+        for full in sorted(inner):
+            name, _, path = full.partition("__")
+            setattr(self, name, nested.changed(name, getattr(self, name), path, params[full]))
+        return self
 
     def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
         """Train the model on the rows of X.

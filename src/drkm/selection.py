@@ -32,6 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF
+from drkm.nested import PARTS
 from drkm.parameters import component_columns
 
 CRITERIA = ("risk", "reconstruction")
@@ -133,9 +134,10 @@ def select(
     X : array of shape (n, d)
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts
-        Parameters of `ConstrDRKM` and the values to combine. Three more keys: "sigma2", one σ² or one a layer,
-        for RBF kernels; "keep", how many leading components of each layer the reconstruction uses, an int or
-        one a layer; "components", as in `denoise`. Candidates that differ only in the last two share one fit.
+        Parameters of `ConstrDRKM`, also nested ones, and the values to combine. Three more keys: "sigma2", one σ²
+        or one a layer, for RBF kernels; "keep", how many leading components of each layer the reconstruction uses,
+        an int or one a layer; "components", as in `denoise`. Candidates that differ only in the last two share one
+        fit.
     estimator : ConstrDRKM, optional
         Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
         one again with the defaults of `ConstrDRKM`.
@@ -258,7 +260,7 @@ def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, A
     place = itertools.count()
     for part in grids:
         for name, values in part.items():
-            if name not in known:
+            if name not in known and name.partition("__")[0] not in PARTS:
                 raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")

@@ -1,0 +1,53 @@
+"""Parameters of parameters, by scikit-learn's names: `kernel__sigma2`, `kernel__layer1__sigma2`, `gram__m`.
+
+Kernels, solvers and strategies are values that never change: setting a parameter of one puts another in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+#: parameters of the estimator that may be objects with parameters
+PARTS = ("kernel", "solver", "gram")
+
+
+def names(name: str, value: Any) -> dict[str, Any]:
+    """Return the parameters inside a value, and inside these, each by its full name."""
+    found: dict[str, Any] = {}
+    for inner, part in _inside(value).items():
+        full = f"{name}__{inner}"
+        found |= {full: part} | names(full, part)
+    return found
+
+
+def changed(name: str, value: Any, path: str, new: Any) -> Any:
+    """Return the value with `new` for the parameter at a path inside it."""
+    head, _, rest = path.partition("__")
+    inside = _inside(value)
+    if head not in inside:
+        raise ValueError(f"{name}__{path}: unknown parameter, {name} is {value!r}{_valid(name, value)}")
+    part = changed(f"{name}__{head}", inside[head], rest, new) if rest else new
+    if isinstance(value, list | tuple):
+        return type(value)((inside | {head: part}).values())
+    return replace(value, **{head: part})
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    if isinstance(value, list | tuple):
+        return {f"layer{number}": entry for number, entry in enumerate(value, 1)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    return {}
+
+
+def _valid(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return f", a name without parameters: give an object of drkm.{_module(name)} instead"
+    valid = list(names(name, value))
+    return f", which has {', '.join(valid)}" if valid else ", which has none"
+
+
+def _module(name: str) -> str:
+    first = name.partition("__")[0]
+    return first if first == "gram" else f"{first}s"
