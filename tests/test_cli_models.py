@@ -123,7 +123,7 @@ def test_json_of_fit_has_the_certificate(place):
 def test_a_fit_that_does_not_converge_is_written_with_a_warning(place):
     done = drkm("fit", place / "digits.npy", "-o", place / "short", "-c", "4,2", "--max-iter", "1")
     assert done.code == 0
-    assert done.err.startswith("drkm: warning: did not converge (max_iter after 1 iterations")
+    assert done.err.startswith("drkm: warning: did not converge (max_iter after 1 iteration")
     assert done.err.count("\n") == 1
     assert not load(place / "short").converged_
 

@@ -89,6 +89,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
             energy.set_kernels(_own_maps(kernels))
+            energy.count.evaluations = 0
             with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
                 result = _run(energy, plan, number, checkpoint)
             found = energy.kernels

@@ -86,12 +86,13 @@ class Result:
     def message(self) -> str:
         """One sentence that says how it ended and what to change if it did not converge."""
         numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
+        steps = f"{self.n_iter} iteration{'' if self.n_iter == 1 else 's'}"
         if self.converged:
-            return f"converged in {self.n_iter} iterations ({numbers})"
+            return f"converged in {steps} ({numbers})"
         advice = ADVICE[self.status]
         if self.status is Status.STALLED and self.H.dtype != torch.float64:
             advice += " or dtype='float64'"
-        return f"did not converge ({self.status.value} after {self.n_iter} iterations, {numbers}): {advice}"
+        return f"did not converge ({self.status.value} after {steps}, {numbers}): {advice}"
 
 
 class Solver(ABC):
