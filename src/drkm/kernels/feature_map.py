@@ -12,6 +12,9 @@ from torch import Tensor
 
 from drkm.kernels.base import Explicit
 
+#: rows that are looked at alone, and the difference to what they get with others that is more than rounding
+FEW, DEPENDENT = 2, 1e-3
+
 
 @dataclass(frozen=True)
 class FeatureMap(Explicit):
@@ -20,7 +23,8 @@ class FeatureMap(Explicit):
     Parameters
     ----------
     map : callable or torch.nn.Module
-        φ, applied to a batch of rows. It must treat rows independently.
+        φ, applied to a batch of rows. It must treat rows independently and give the same answer every time; a module
+        is used in evaluation mode.
     normalize : bool
         Scale every φ(x) to norm 1. A trainable map must be normalised: the energy rewards scale without bound.
     trainable : bool
@@ -61,18 +65,24 @@ class FeatureMap(Explicit):
         kernel = self
         if isinstance(self.map, torch.nn.Module):
             # A copy, because fitting must leave the caller's parameters as they are.
-            kernel = replace(self, map=copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype))
+            module = copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype).eval()
+            kernel = replace(self, map=module)
         try:
             with torch.no_grad():
-                phi = kernel.map(points)
+                phi, few = kernel.map(points), kernel.map(points[:FEW])
         except Exception as error:
             shape = "×".join(map(str, points.shape))
             raise ValueError(f"kernel: the feature map of layer {layer} fails on {shape} values ({error})") from error
-        if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows:
+        if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows or phi.shape[1] == 0:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
             raise ValueError(
                 f"kernel: the feature map of layer {layer} must return a tensor of {rows}×D values, got {got}"
             )
         if not torch.isfinite(phi).all():
             raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")
+        if few.shape != phi[:FEW].shape or not (few - phi[:FEW]).abs().max() <= DEPENDENT * phi.abs().max():
+            raise ValueError(
+                f"kernel: the feature map of layer {layer} must give a row the same features whatever other rows it is "
+                "given with, and every time, got others"
+            )
         return kernel

@@ -40,4 +40,12 @@ class Precomputed(Kernel):
             raise ValueError(
                 f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g}"
             )
+        # Far from all there is to being positive semi-definite, but it tells distances from kernel values.
+        length = points.diagonal().clamp(min=0).sqrt()
+        excess = (points.abs() - torch.outer(length, length)).max().item()
+        if excess > 1e-6 * points.abs().max().item():
+            raise ValueError(
+                "X: a precomputed Gram matrix must be positive semi-definite, got entries with |k_ij|² > k_ii k_jj "
+                "(distances are no kernel values)"
+            )
         return self
