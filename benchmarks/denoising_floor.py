@@ -86,7 +86,7 @@ def floors(cell: Cell) -> tuple[Cell, dict[int, float]]:
         model = base.fit(problem.train)
         for keep in kept:
             components = [(layer, i) for layer, count in enumerate(keep, 1) for i in range(count)]
-            found = model.reconstruct(problem.train, components, tol=PREIMAGE_TOL).points.cpu().numpy()
+            found = model.reconstruct(problem.train, components, tol=PREIMAGE_TOL).points
             least[layers] = min(least[layers], mean_squared_error(found, problem.clean) / bayes)
     return cell, least
 

@@ -167,6 +167,10 @@ BAD_PARAMETERS = [
     ({"callbacks": 3}, TypeError, ("functions", "got 3")),
     ({"checkpoint": 3}, TypeError, ("path", "got 3")),
     ({"random_state": "a", "init": "random"}, ValueError, ("'a'",)),
+    ({"random_state": "a"}, ValueError, ("'a'", "integer")),
+    ({"device": "meta"}, ValueError, ("'meta'", "cpu")),
+    ({"dtype": int}, ValueError, ("int", "float32", "float64")),
+    ({"kernel": np.array(["rbf", "gauss"])}, ValueError, ("'gauss'", "rbf")),
     ({"random_state": -1, "init": "random"}, ValueError, ("-1", "an integer from 0 to 2**32 - 1")),
 ]
 
@@ -263,6 +267,9 @@ def test_precomputed_gram_matrices_are_checked():
     one = ConstrDRKM(3, kernel="precomputed")
     refused(lambda: one.fit(asymmetric), ValueError, "X", "precomputed", "symmetric", "differ by 1")
     refused(lambda: one.fit(GRAM[:, :20]), ValueError, "X", "precomputed", "square", "30×20")
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    for no_gram in (squares, -GRAM, -np.eye(30)):
+        refused(lambda K=no_gram: one.fit(K), ValueError, "X", "precomputed", "positive semi-definite", "distances")
     one.fit(GRAM)
     refused(lambda: one.transform(GRAM[:, :20]), ValueError, "X", "20 features", "30 features")
 
@@ -280,6 +287,9 @@ BAD_MAPS = {
     "one dimension": (lambda x: x[:, 0], ("layer 1", "×D", "(")),
     "too few rows": (lambda x: x[:1], ("layer 1", "30×D", "(1, 4)")),
     "no tensor": (lambda x: x.numpy(), ("layer 1", "tensor", "ndarray")),
+    "no features": (lambda x: x[:, :0], ("layer 1", "×D", "(30, 0)")),
+    "other rows matter": (lambda x: x - x.mean(0), ("layer 1", "other rows")),
+    "chance": (torch.nn.functional.dropout, ("layer 1", "every time")),
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
 }
 
@@ -302,6 +312,36 @@ def test_points_that_a_feature_map_cannot_take_are_refused_after_fit():
     fitted = ConstrDRKM((3, 2), kernel=[FeatureMap(torch.log), "rbf"]).fit(np.abs(X) + 0.1)
     for method in (fitted.transform, fitted.denoise):
         refused(lambda method=method: method(-np.abs(X[:2])), ValueError, "X", "kernel", "NaN")
+
+
+def test_modules_are_used_in_evaluation_mode_and_left_in_theirs():
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(4))
+    fitted = ConstrDRKM((3, 2), kernel=[FeatureMap(module), "rbf"]).fit(X)
+    assert module.training
+    np.testing.assert_allclose(fitted.transform(X), fitted.codes_, atol=1e-6)
+
+
+def test_columns_of_codes_in_another_order_are_refused(model):
+    names = model.get_feature_names_out()
+    codes = pd.DataFrame(model.codes_, columns=names)
+    refused(lambda: model.inverse_transform(codes[names[::-1]]), ValueError, "Z:", "order", "layer2_1")
+    np.testing.assert_array_equal(model.inverse_transform(codes), model.inverse_transform(model.codes_))
+    assert len(model.inverse_transform(codes.set_axis(list("abcde"), axis=1))) == 30
+
+
+def test_numbers_of_bandwidths_are_counted():
+    refused(lambda: ConstrDRKM.paper((3, 2), [50.0]), ValueError, "sigma2:", LAYERS, "got 1")
+    assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).kernel == [RBF(50.0), RBF(2.0)]
+
+
+def test_fit_transform_takes_no_words_that_fit_does_not():
+    with pytest.raises(TypeError, match="weights"):
+        ConstrDRKM((3, 2)).fit_transform(X, weights=1)
+
+
+def test_a_map_for_a_file_must_be_callable(tmp_path):
+    ConstrDRKM(2, kernel=FeatureMap(torch.sin)).fit(X).save(tmp_path / "model")
+    refused(lambda: load(tmp_path / "model", feature_maps={1: "sin"}), ValueError, "feature_maps:", "callable", "'sin'")
 
 
 def test_feature_map_options_are_checked():
@@ -328,6 +368,15 @@ def test_feature_map_options_are_checked():
         (lambda m: m.traverse(1, 9, [0.0]), ValueError, ("0 to 2", "got 9")),
         (lambda m: m.traverse(1, 0, [0.0], base=99), ValueError, ("base", "0 to 29", "got 99")),
         (lambda m: m.traverse(1, 0, [0.0], base=np.ones(3)), ValueError, ("3 features", "4 features")),
+        (lambda m: m.traverse(1, 0, [0.0], base=X[:2]), ValueError, ("base:", "one point of 4 features", "got 2×4")),
+        (lambda m: m.traverse(1, 0, [0.0], base=True), ValueError, ("base:", "training sample", "got True")),
+        (lambda m: m.traverse(1, 0, [0.0], base="mean"), ValueError, ("base:", "training sample", "'mean'")),
+        (lambda m: m.traverse("layer 1", 0, [0.0]), TypeError, ("layer, index:", "'layer 1'")),
+        (lambda m: m.transform(X, out=np.empty((30, 5))[::-1]), ValueError, ("out:", "forward", "(-40, 8)")),
+        (lambda m: m.transform(pd.Series(X[0])), ValueError, ("X:", "rows and columns", "a Series")),
+        (lambda m: m.reconstruct(X, start=NAN * X), ValueError, ("start:", "NaN")),
+        (lambda m: m.save(3), TypeError, ("path:", "got 3")),
+        (lambda m: load(3), TypeError, ("path:", "got 3")),
         (lambda m: m.traverse(1, 0, [NAN]), ValueError, ("values", "NaN")),
         (lambda m: m.traverse(1, 0, "ab"), (TypeError, ValueError), ("values", "ab")),
         (lambda m: m.sample(0), ValueError, ("n:", "at least 1", "got 0")),
@@ -337,6 +386,10 @@ def test_feature_map_options_are_checked():
         (lambda m: m.inverse_transform(X), ValueError, ("Z", "m×5", "30×4")),
         (lambda m: m.inverse_transform(np.ones(5)), ValueError, ("Z", "m×5")),
         (lambda m: m.inverse_transform(np.full((2, 5), NAN)), ValueError, ("Z", "NaN")),
+        (lambda m: m.inverse_transform(1j * np.ones((2, 5))), TypeError, ("Z:", "real")),
+        (lambda m: m.inverse_transform(1j * torch.ones((2, 5))), TypeError, ("Z:", "real", "complex")),
+        (lambda m: m.inverse_transform(torch.ones((2, 5)).to_sparse()), TypeError, ("Z:", "dense", "sparse")),
+        (lambda m: m.inverse_transform(scipy.sparse.csr_matrix(np.ones((2, 5)))), TypeError, ("Z:", "Sparse")),
         (lambda m: m.inverse_transform([["a"] * 5]), (TypeError, ValueError), ("Z", "'a'")),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
-from drkm import ConstrDRKM
+from drkm import ConstrDRKM, load
 from few_digits import NEW, X, relative
 
 
@@ -42,6 +42,37 @@ def test_frames_are_answered_with_frames(model):
     assert isinstance(fitted.fit_transform(frame), pd.DataFrame)
 
 
+@pytest.mark.parametrize("loaded", [False, True], ids=["fitted", "loaded"])
+def test_a_model_of_a_frame_makes_frames_where_it_is_given_no_data(model, loaded, tmp_path):
+    frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
+    fitted = ConstrDRKM((6, 3)).fit(frame)
+    if loaded:
+        fitted.save(tmp_path / "model")
+        fitted = load(tmp_path / "model")
+    for out, expected in (
+        (fitted.sample(4, random_state=0), model.sample(4, random_state=0)),
+        (fitted.traverse(1, 0, [0, 0.1]), model.traverse(1, 0, [0, 0.1])),
+        (fitted.traverse(1, 0, [0, 0.1], 3), model.traverse(1, 0, [0, 0.1], 3)),
+        (fitted.traverse(1, 0, [0, 0.1], frame.iloc[3]), model.traverse(1, 0, [0, 0.1], X[3])),
+        (fitted.traverse(1, 0, [0, 0.1], frame[3:4]), model.traverse(1, 0, [0, 0.1], X[3:4])),
+    ):
+        assert isinstance(out, pd.DataFrame)
+        assert out.columns.tolist() == frame.columns.tolist()
+        assert out.index.tolist() == list(range(len(expected)))
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_details_are_answered_in_kind(model):
+    frame = pd.DataFrame(NEW, index=range(50, 70))
+    found, encoding = model.reconstruct(frame), model.encode(frame)
+    assert isinstance(found.points, pd.DataFrame)
+    assert found.points.index.tolist() == encoding.codes.index.tolist() == frame.index.tolist()
+    assert encoding.codes.columns.tolist() == model.get_feature_names_out().tolist()
+    for kind, given in ((np.ndarray, NEW), (torch.Tensor, torch.tensor(NEW))):
+        for part in (*vars(model.reconstruct(given)).values(), *model.encode(given)):
+            assert isinstance(part, kind)
+
+
 def test_frames_without_names_are_answered_with_frames():
     frame = pd.DataFrame(X, index=range(1000, 1100))
     fitted = ConstrDRKM((6, 3)).fit(frame)
@@ -54,6 +85,7 @@ def test_a_row_of_a_frame_is_a_point_with_the_names_of_its_features(model):
     frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
     fitted = ConstrDRKM((6, 3)).fit(frame)
     np.testing.assert_array_equal(fitted.traverse(1, 0, [0.1], frame.iloc[3]), model.traverse(1, 0, [0.1], X[3]))
+    np.testing.assert_array_equal(fitted.traverse(1, 0, [0.1], frame[3:4]), model.traverse(1, 0, [0.1], X[3]))
     with pytest.raises(ValueError, match="feature names"):
         fitted.traverse(1, 0, [0.1], frame.iloc[3, ::-1])
 
@@ -77,6 +109,8 @@ def test_tensors_are_answered_with_tensors(model, dtype):
         *outs,
         fitted.inverse_transform(Z),
         fitted.fit_transform(tensor),
+        fitted.sample(2),
+        fitted.traverse(1, 0, torch.zeros(2, requires_grad=True)),
         fitted.traverse(1, 0, [0], tensor[0]),
     ):
         assert isinstance(out, torch.Tensor)
@@ -183,6 +217,6 @@ def test_pre_images_begin_at_a_given_start(make):
     start = X[5:10] + 0.01
     found = model.reconstruct(X[:5], start=make(start), max_iter=1)
     default = model.reconstruct(X[:5], max_iter=1)
-    assert not torch.equal(found.points, default.points)
+    assert not np.array_equal(found.points, default.points)
     with pytest.raises(ValueError, match="start: expected \"point\" or an array of points, got 'pont'"):
         model.reconstruct(X[:5], start="pont")

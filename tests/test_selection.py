@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
+import torch
 
 from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
+from drkm.kernels import RBF
 from drkm.selection import denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
@@ -122,8 +126,43 @@ def test_plot_shows_the_curve_and_the_spectrum():
     plt.close(figure)
 
 
+def test_frames_and_tensors_are_answered_in_kind():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    expected = select(X, {"n_components": [4]}, noise=0.1)
+    frame = pd.DataFrame(X, columns=["x", "y"])
+    found = select(frame, {"n_components": [4]}, noise=0.1, validation=frame[:20])
+    assert found.best_estimator.feature_names_in_.tolist() == ["x", "y"]
+    pd.testing.assert_frame_equal(found.denoise(frame), pd.DataFrame(expected.denoise(X), columns=["x", "y"]))
+    tensor = torch.tensor(X, requires_grad=True)
+    cleaned = select(tensor, {"n_components": [4]}, noise=0.1).denoise(tensor)
+    np.testing.assert_array_equal(cleaned.numpy(), expected.denoise(X))
+
+
+def test_a_grid_may_name_parameters_of_kernels():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    base = ConstrDRKM(4, kernel=RBF())
+    found = select(X, {"kernel__sigma2": [1e-3, 0.5]}, noise=0.1, estimator=base)
+    assert found.best_estimator.kernels_ == (RBF(found.best_params["kernel__sigma2"]),)
+    assert "table" not in repr(found)
+
+
 def test_bad_input_gets_one_clear_sentence():
     X, _ = make_half_circle(60, 0.1, random_state=2)
+    for samples in (X * np.nan, torch.tensor(X) * np.inf):
+        with pytest.raises(ValueError, match=r"^X: contains NaN or infinity$"):
+            select(samples, GRID)
+    with pytest.raises(ValueError, match=r"^validation: contains NaN or infinity$"):
+        select(X, GRID, validation=X * np.nan)
+    with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*'a'"):
+        select([["a", "b"]] * 6, GRID)
+    with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*Sparse"):
+        select(scipy.sparse.csr_matrix(X), GRID)
+    with pytest.raises(ValueError, match='noise: expected a positive number or "auto", got None'):
+        select(X, GRID, noise=None)
+    with pytest.raises(ValueError, match="random_state: expected an integer of at least 0, got 'a'"):
+        select(X, GRID, random_state="a")
+    with pytest.raises(ValueError, match="sigma2: expected one for each of the 1 layers, got 2"):
+        select(X, {"n_components": [4], "sigma2": [(1.0, 2.0)]}, noise=0.1)
     with pytest.raises(ValueError, match="criterion: unknown name 'magic', allowed are risk, reconstruction"):
         select(X, GRID, criterion="magic")
     with pytest.raises(ValueError, match=r"grid: unknown parameter 'depth', allowed are .*kernel.*keep"):

@@ -20,7 +20,7 @@ from drkm.checkpoint import Checkpoint, fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
 from drkm.gram.memory import in_memory
-from drkm.kernels import RBF, Kernel, Precomputed
+from drkm.kernels import Kernel, Precomputed
 from drkm.preimage import PreImage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
@@ -37,6 +37,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of
     the layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
     J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
+
+    Arrays, frames and tensors are answered in kind; a method that is given no data, like `sample`, answers in the kind
+    that `fit` got.
 
     Parameters
     ----------
@@ -209,10 +212,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         **more
             Further parameters of the estimator.
         """
-        layers = 1 if isinstance(n_components, int | np.integer) else len(n_components)
-        widths = list(sigma2) if isinstance(sigma2, Sequence | np.ndarray) else [sigma2] * layers
         published = {
-            "kernel": [RBF(width) for width in widths],
+            "kernel": parameters.rbf_kernels(sigma2, n_components),
             "eta": gamma,
             "lam": 1.0,
             "init": init,
@@ -290,7 +291,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
-        return inputs.write(self.fit(X)._codec.codes, X, self.get_feature_names_out())
+        return inputs.write(self.fit(X, y, **fit_params)._codec.codes, X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -320,14 +321,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             nearest training sample leads to other codes).
         """
         check_is_fitted(self)
-        encoding = self._codec.encode(self._read(X), ambiguity=ambiguity)
-        return Encoding(*(None if part is None else inputs.write(part, X) for part in encoding))  # type: ignore[arg-type]
+        codes, *others = self._codec.encode(self._read(X), ambiguity=ambiguity)
+        written = [None if part is None else inputs.write(part, X) for part in others]
+        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)  # type: ignore[arg-type]
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data with the codes Z, as pre-images of their projections on the first layer."""
         check_is_fitted(self)
         found = self._codec.decode(self._read_codes(Z))
-        return inputs.write(found.points, Z, getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        return inputs.write(found.points, Z, self._features)
 
     def denoise(
         self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
@@ -346,7 +348,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
         found = self.reconstruct(X, components, method, out=out)
-        return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
+        return found.points if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
@@ -354,6 +356,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Options go to `drkm.preimage`: `normalized=False` is the paper's projection, `start="point"` its start, the
         point itself; any other start is an array of shape (m, d).
         """
+        points, *others = vars(self._reconstruct(X, components, method, **options)).values()
+        written = [inputs.write(part, X) for part in others]
+        return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
+
+    def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
+        """Return pre-images as tensors on the device of the model."""
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
@@ -363,8 +371,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
             options["start"] = points
         elif start is not None:
-            given = start.detach() if isinstance(start, Tensor) else parameters.array("start", start)
-            options["start"] = given.to(self._codec.codes)
+            options["start"] = parameters.array("start", start).to(self._codec.codes)
+            if not torch.isfinite(options["start"]).all():
+                raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
         return self._codec.reconstruct(points, columns, method=method, **options)
 
@@ -380,38 +389,49 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         base : int or array of shape (d,), optional
             The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
             frame; by default the training sample whose codes are nearest to their mean.
+
+        Returns
+        -------
+        array of shape (len(values), d)
+            Of the kind of `base` where that is a point, else of what `fit` got.
         """
         check_is_fitted(self)
-        column = parameters.component_columns([(layer, index)], self.layer_slices_)[0]
+        column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
         grid = parameters.grid("values", values).to(self._codec.codes)
         if base is None:
             base = int((self._codec.codes - self._codec.codes.mean(dim=0)).norm(dim=1).argmin())
-        if isinstance(base, int | np.integer):
+        like = self._like_fit()
+        if isinstance(base, int | np.integer) and not isinstance(base, bool):
             if not -len(self._codec.codes) <= base < len(self._codec.codes):
                 raise ValueError(f"base: expected a training sample from 0 to {len(self._codec.codes) - 1}, got {base}")
             codes = self._codec.codes[int(base)]
         else:
-            codes = self._codec.encode(self._read(inputs.as_row(base))).codes[0]
+            like = inputs.as_row(base)
+            if tuple(like.shape) != (1, self.n_features_in_):
+                got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"
+                expected = f"the row of a training sample or one point of {self.n_features_in_} features"
+                raise ValueError(f"base: expected {expected}, got {got}")
+            codes = self._codec.encode(self._read(like)).codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
-        like = base if isinstance(base, Tensor) else self.codes_
-        return inputs.write(self._codec.decode(moved).points, like)
+        return inputs.write(self._codec.decode(moved).points, like, self._features, same_rows=False)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
 
-        The number of mixture components is chosen by the Bayesian information criterion.
+        The number of mixture components is chosen by the Bayesian information criterion. Points are of the kind that
+        `fit` got.
         """
         check_is_fitted(self)
         checks.integer("n", n, 1)
         drawn = self._codec.density.draw(n, parameters.random(random_state))
-        return inputs.write(self._codec.decode(drawn).points, self.codes_)
+        return inputs.write(self._codec.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction."""
         check_is_fitted(self)
         points = self._read(X)
-        found = self.reconstruct(X).points
+        found = self._reconstruct(X).points
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._codec.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
@@ -445,7 +465,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return scikit-learn's tags: a precomputed kernel makes the input pairwise."""
         tags = super().__sklearn_tags__()
         first: Any = self.kernel
-        if isinstance(first, Sequence) and not isinstance(first, str):
+        if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str):
             first = next(iter(first), None)
         tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
         return tags
@@ -458,7 +478,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self._axes = axes
         self._lam = tuple(lam)
         self._codec = Codec(trained, lam, self.encoder)
-        # Frames have no place for attributes; these are arrays.
+        # Attributes of a model are no samples: where these are a frame, they are arrays.
+        self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
         self.codes_ = inputs.write(self._codec.codes, kind)
         self.layer_slices_ = energy.slices
@@ -474,12 +495,25 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
         self.approximation_errors_ = list(trained.errors)
 
+    @property
+    def _features(self) -> Sequence[Any]:
+        """Names of the columns of data points."""
+        return getattr(self, "feature_names_in_", range(self.n_features_in_))
+
+    def _like_fit(self) -> Any:
+        """Return something of the kind that `fit` got."""
+        return inputs.empty_frame() if self._fitted_to_frame else self.codes_
+
     def _read(self, X: Any) -> Tensor | Rows:
         """Return new samples in the precision and on the device of the model."""
         return inputs.read(self, X, reset=False).to(dtype=self._codec.codes.dtype, device=self._codec.codes.device)
 
     def _read_codes(self, Z: Any) -> Tensor:
-        codes = Z.detach() if isinstance(Z, Tensor) else parameters.array("Z", Z)
+        codes = parameters.array("Z", Z)
+        names = self.get_feature_names_out()
+        # Only where all names are known are they in the wrong order: a frame may have names of its own.
+        if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
+            raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
         if codes.ndim != 2 or codes.shape[1] != self._codec.codes.shape[1]:
             shape = "×".join(map(str, codes.shape))
             raise ValueError(f"Z: expected m×{self._codec.codes.shape[1]} codes, got {shape}")

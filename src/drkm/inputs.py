@@ -1,4 +1,4 @@
-"""Samples in, codes out: numpy, pandas and torch, each answered in kind."""
+"""Samples in, codes and points out: numpy, pandas and torch, each answered in kind."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def is_frame(X: Any) -> bool:
 
 
 def as_row(point: Any) -> Any:
-    """Return one point as samples; that of a frame keeps the names of its features."""
+    """Return one point, in one dimension or two, as samples; that of a frame keeps the names of its features."""
     if hasattr(point, "iloc") and hasattr(point, "to_frame"):
         return point.to_frame().T
-    return (point if isinstance(point, Tensor) else np.asarray(point))[None]
+    row = point if isinstance(point, Tensor) or is_frame(point) else np.asarray(point)
+    return row if row.ndim > 1 else row[None]
 
 
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
@@ -65,6 +66,9 @@ def _one_sentence(message: str) -> str:
         return f"X: expected numbers, {first}"
     if first.startswith(("Complex data", "Found array")):
         return f"X: {first}"
+    if first.startswith("Expected a 2-dimensional container"):
+        advice = "use X.to_frame() for one feature or X.to_frame().T for one sample"
+        return f"X: expected rows and columns, got a Series, {advice}"
     return first if "\n" in message and first.startswith("Input X") else message
 
 
@@ -128,14 +132,25 @@ def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
         raise TypeError(f"out: expected a writable numpy array of float32 or float64, got {got}")
     if out.shape != shape:
         raise ValueError(f"out: expected shape {shape}, got {out.shape}")
+    if min(out.strides) < 0:
+        raise ValueError(f"out: expected an array that runs forward in memory, got strides {out.strides}")
     return torch.from_numpy(out)
 
 
-def write(tensor: Tensor, like: Any, columns: Any = None) -> Any:
-    """Return the tensor as whatever `like` is; `columns` name the columns of a frame."""
+def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = True) -> Any:
+    """Return the tensor as whatever `like` is; `columns` name the columns of a frame, whose rows may be the same."""
     if isinstance(like, Tensor):
         return tensor.to(like.device)
     array = tensor.detach().cpu().numpy()
     if is_frame(like) and columns is not None:
-        return type(like)(array, index=like.index, columns=columns)
+        return type(like)(array, index=like.index if same_rows else None, columns=columns)
     return array
+
+
+def empty_frame() -> Any:
+    """Return a pandas frame to answer like, or None where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas.DataFrame()

@@ -96,7 +96,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "axes": model._axes,
         "n_features": model.n_features_in_,
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "kind_of_array": "torch" if isinstance(model.codes_, Tensor) else "numpy",
+        "kind_of_array": _kind_of_array(model),
         "objectives": trained.objectives,
         "errors": trained.errors,
         "result": {
@@ -200,7 +200,14 @@ def _rebuild(
 
         model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
     model._set_fitted(trained, header["lam"], header["axes"], H if header["kind_of_array"] == "torch" else None)
+    model._fitted_to_frame = header["kind_of_array"] == "pandas"
     return model
+
+
+def _kind_of_array(model: ConstrDRKM) -> str:
+    if model._fitted_to_frame:
+        return "pandas"
+    return "torch" if isinstance(model.codes_, Tensor) else "numpy"
 
 
 def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -310,6 +317,8 @@ def _kernel(
         )
     settings = entry["parameters"]
     chosen = feature_maps[layer + 1]
+    if not callable(chosen):
+        raise ValueError(f"feature_maps: expected a callable or a torch.nn.Module, got {chosen!r}")
     if isinstance(chosen, torch.nn.Module):
         prefix = f"map{layer}."
         numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

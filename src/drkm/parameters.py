@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace as replace
 from typing import Any
@@ -35,6 +36,7 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     chosen = layer_kernels(parameters["kernel"], layers)
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
+    random(parameters["random_state"])
     one_of("axes", parameters["axes"], axes.NAMES)
     one_of("encoder", parameters["encoder"], ENCODERS)
     max_seconds = parameters["max_seconds"]
@@ -75,7 +77,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
 def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
     """Return one kernel a layer from a name, an object, or one of those a layer."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) else kernel
-    if not isinstance(given, Sequence):
+    if not isinstance(given, Sequence | np.ndarray):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
@@ -85,6 +87,16 @@ def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
             raise TypeError(f"kernel: expected a name or a drkm.kernels object, got {entry!r}")
         chosen.append(kernels.by_name(entry) if isinstance(entry, str) else entry)
     return tuple(chosen)
+
+
+def rbf_kernels(sigma2: Any, n_components: Any) -> list[Kernel]:
+    """Return RBF kernels, one a layer, with one σ² for all or one for each."""
+    layers = len(layer_sizes(n_components, sys.maxsize))
+    several = isinstance(sigma2, Sequence | np.ndarray | Tensor) and not isinstance(sigma2, str)
+    widths = [sigma2] * layers if not several else sigma2.tolist() if hasattr(sigma2, "tolist") else list(sigma2)
+    if len(widths) != layers:
+        raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
+    return [kernels.RBF(width) for width in widths]
 
 
 def strategy(value: Any) -> Strategy:
@@ -141,11 +153,19 @@ def seed(random_state: Any) -> int:
 
 
 def array(name: str, value: Any) -> Tensor:
-    """Return numbers as a tensor of float64."""
+    """Return numbers as a tensor of float64; one that is given stays on its device."""
+    if isinstance(value, Tensor):
+        sparse = value.layout != torch.strided
+        if sparse or value.is_complex():
+            raise TypeError(f"{name}: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
+        return value.detach().double()
     try:
-        return torch.from_numpy(np.array(value, dtype=np.float64))
+        given = np.asarray(value)
+        if np.iscomplexobj(given):
+            raise TypeError("complex")
+        return torch.from_numpy(np.array(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: expected numbers, got {value!r:.60}") from error
+        raise TypeError(f"{name}: expected real numbers, got {' '.join(repr(value).split()):.60}") from error
 
 
 def grid(name: str, value: Any) -> Tensor:
@@ -164,7 +184,8 @@ def device(value: Any, data: torch.device | None, n: int) -> torch.device:
         return torch.device("cuda" if n >= 2000 and torch.cuda.is_available() else "cpu")
     try:
         found = torch.device(value)
-        torch.empty(0, device=found)
+        # One number there and back: the device "meta" keeps none.
+        torch.zeros(1, device=found).item()
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device: {value!r} is not available here, use 'auto' or 'cpu'") from error
     return found
@@ -174,7 +195,7 @@ def dtype(value: Any, where: torch.device) -> torch.dtype:
     """Return the precision: float64 on a CPU and float32 on a GPU unless asked otherwise."""
     if value == "auto":
         return torch.float32 if where.type == "cuda" else torch.float64
-    name = str(value).removeprefix("torch.")
+    name = np.dtype(value).name if isinstance(value, type) else str(value).removeprefix("torch.")
     if name not in DTYPES:
         raise ValueError(f"dtype: got {value!r}, allowed are auto, {', '.join(DTYPES)}")
     return DTYPES[name]
@@ -196,7 +217,7 @@ def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     return value
 
 
-def component_columns(components: Any, slices: Sequence[slice]) -> list[int]:
+def component_columns(components: Any, slices: Sequence[slice], called: str = "components") -> list[int]:
     """Return the columns of the codes that a description of components names: None, "layer l" or pairs."""
     if components is None:
         return list(range(slices[-1].stop))
@@ -211,12 +232,12 @@ def component_columns(components: Any, slices: Sequence[slice]) -> list[int]:
         try:
             layer, index = (operator.index(part) for part in entry)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"components: expected pairs of layer and index, got {entry!r}") from error
+            raise TypeError(f"{called}: expected pairs of layer and index, got {entry!r}") from error
         if not 1 <= layer <= len(slices):
-            raise ValueError(f"components: layers are 1 to {len(slices)}, got {layer}")
+            raise ValueError(f"{called}: layers are 1 to {len(slices)}, got {layer}")
         block = slices[layer - 1]
         if not 0 <= index < block.stop - block.start:
-            raise ValueError(f"components: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}")
+            raise ValueError(f"{called}: layer {layer} has indices 0 to {block.stop - block.start - 1}, got {index}")
         columns.append(block.start + index)
     if not columns:
         raise ValueError("components: expected at least one component, got none")

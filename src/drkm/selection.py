@@ -23,17 +23,19 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
 
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
-from drkm.kernels import RBF
+from drkm.inputs import is_frame
 from drkm.nested import PARTS
-from drkm.parameters import component_columns
+from drkm.parameters import array, component_columns, rbf_kernels
 
 CRITERIA = ("risk", "reconstruction")
 #: α: the extra noise of the two copies relative to the noise there is
@@ -66,7 +68,7 @@ class Selection:
     criterion : str
     """
 
-    table: list[dict[str, Any]]
+    table: list[dict[str, Any]] = field(repr=False)
     best_index: int
     best_estimator: ConstrDRKM | None
     components: Any
@@ -131,7 +133,7 @@ def select(
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array, frame or tensor of shape (n, d)
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts
         Parameters of `ConstrDRKM`, also nested ones, and the values to combine. Three more keys: "sigma2", one σ²
@@ -167,7 +169,9 @@ def select(
     -------
     Selection
     """
-    samples = np.asarray(X, dtype=np.float64)
+    samples = array("X", X).cpu().numpy()
+    if not np.isfinite(samples).all():
+        raise ValueError("X: contains NaN or infinity")
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
     if criterion not in CRITERIA:
@@ -180,15 +184,20 @@ def select(
         raise ValueError("n_jobs: expected a number of processes, or -1 for one a processor, got 0")
     groups = _groups(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
-    rng = np.random.default_rng(random_state)
+    try:
+        rng = np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
     if validation is None:
         order = rng.permutation(len(samples))
         count = min(max(1, round(holdout * len(samples))), len(samples) - 2)
         held, train = samples[order[:count]], samples[np.sort(order[count:])]
     else:
-        held, train = np.asarray(validation, dtype=np.float64), samples
+        held, train = array("validation", validation).cpu().numpy(), samples
         if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
+        if not np.isfinite(held).all():
+            raise ValueError("validation: contains NaN or infinity")
     sigma = _noise_level(noise, samples)
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
@@ -201,10 +210,12 @@ def select(
     result = Selection(rows, best, None, None, sigma, criterion)
     fixed, variant = _split(rows[best]["params"])
     if refit:
-        model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, samples)
+        # To what was given, so that the model knows its names and answers in kind.
+        given = X if isinstance(X, Tensor) or is_frame(X) else samples
+        model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
         result.best_estimator = model
         result.components = _pairs(variant, model)
-        result._spectra = [np.asarray(values) for values in model.eigenvalues_]
+        result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
 
 
@@ -245,7 +256,7 @@ def _noise_level(noise: float | str, samples: np.ndarray) -> float:
         if noise != "auto":
             raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
         return estimate_noise(samples)
-    if not (math.isfinite(noise) and noise > 0):
+    if not (isinstance(noise, Real) and math.isfinite(noise) and noise > 0):
         raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
     return float(noise)
 
@@ -285,15 +296,11 @@ def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbos
     return list(tqdm(outcomes, total=count, disable=not verbose, desc="select", leave=False))
 
 
-def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: np.ndarray) -> ConstrDRKM:
+def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
     model = clone(base)
     params = dict(fixed)
     if "sigma2" in params:
-        sigma2 = params.pop("sigma2")
-        sizes = params.get("n_components", model.n_components)
-        layers = 1 if isinstance(sizes, int | np.integer) else len(sizes)
-        widths = list(sigma2) if isinstance(sigma2, Sequence) and not isinstance(sigma2, str) else [sigma2] * layers
-        params["kernel"] = [RBF(width) for width in widths]
+        params["kernel"] = rbf_kernels(params.pop("sigma2"), params.get("n_components", model.n_components))
     model.set_params(**params)
     with warnings.catch_warnings():
         # Whether a fit converged is a column of the table.
@@ -332,7 +339,8 @@ def _evaluate(
         chosen = _pairs(variant, model)
 
         def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
-            return model.reconstruct(points, chosen, method, tol=PREIMAGE_TOL).points.cpu().double().numpy()
+            found = model.reconstruct(points, chosen, method, tol=PREIMAGE_TOL).points
+            return np.asarray(found, dtype=np.float64)
 
         risk, reconstruction = denoising_losses(denoise, held, omega)
         rows.append(

@@ -20,6 +20,8 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     """Write tensors and a JSON header, whole or not at all."""
     from safetensors.torch import save
 
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: expected the name of a file, got {path!r}")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
@@ -44,6 +46,8 @@ def read(
     """
     from safetensors import SafetensorError, safe_open
 
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: expected the name of a file, got {path!r}")
     target = Path(path)
     if target.is_dir():
         raise ValueError(f"path: {target} is a folder, not a drkm {kind}")

@@ -126,7 +126,7 @@ def denoise(
     image_shape = fitted.image_shape(asked) if folder else None
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
-    values = fitted.preparation.undo(found.points.cpu().numpy())
+    values = fitted.preparation.undo(np.asarray(found.points))
     with files.called("out"):
         if image_shape is not None:
             files.write_images(out, fitted.pixels(values), image_shape, table.names)

@@ -102,7 +102,7 @@ def reconstruct(
     """Return points after so many plain steps of the paper's iteration from themselves, or where it converges."""
     options: dict[str, Any] = {"tol": 1e-5} if steps is None else {"tol": 1e-12, "memory": 0, "max_iter": steps}
     found = model.reconstruct(X, components, normalized=normalized, start="point", **options)
-    return found.points.cpu().numpy()
+    return np.asarray(found.points)
 
 
 def best(
