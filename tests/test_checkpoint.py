@@ -335,11 +335,25 @@ def test_a_truncated_checkpoint_is_refused(left_over):
         assert "truncated" in refused(left_over)
 
 
-@pytest.mark.parametrize("key", ["fingerprint", "finished", "stage", "sigma2", "scalars"])
+@pytest.mark.parametrize("key", ["fingerprint", "finished", "runs"])
 def test_a_checkpoint_without_a_part_is_refused(left_over, key):
     tensors, header = storage.read(left_over, "checkpoint", VERSION)
     storage.write(left_over, tensors, {name: value for name, value in header.items() if name != key})
     refused(left_over)
+
+
+@pytest.mark.parametrize("key", ["stage", "sigma2", "scalars", "lists"])
+def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
+    tensors, header = storage.read(left_over, "checkpoint", VERSION)
+    del header["runs"]["0"][key]
+    storage.write(left_over, tensors, header)
+    assert "damaged" in refused(left_over)
+
+
+def test_a_checkpoint_of_an_older_version_is_refused(left_over):
+    tensors, header = storage.read(left_over, "checkpoint", VERSION)
+    storage.write(left_over, tensors, {**header, "version": 1})
+    assert "older drkm" in refused(left_over)
 
 
 def test_a_checkpoint_is_not_a_model(left_over):
@@ -370,10 +384,9 @@ def test_a_fit_stopped_by_ctrl_c_goes_on_from_its_checkpoint(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize(("starts", "learns"), [(1, False), (3, False), (1, True)])
-def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, starts, learns):
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
     path = tmp_path / "checkpoint"
-    options = {"n_init": starts, "learn_bandwidth": learns}
     iterations = []
 
     def slow(entry):
@@ -390,15 +403,26 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, starts, l
             checkpoint=Checkpoint(path, every=1000),
             max_seconds=0.25,
             callbacks=slow,
-            **options,
+            learn_bandwidth=learns,
         ).fit(X)
     assert not late.converged_
     assert path.exists()
     seen = []
-    again = fit(path, seen.append, **options)
+    again = fit(path, seen.append, learn_bandwidth=learns)
     assert again.converged_
     assert seen[0]["iteration"] == iterations[-1] >= 3
     assert not path.exists()
+
+
+def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):
+    # A solver whose starts do not depend on the time there is.
+    path, options = tmp_path / "checkpoint", {"n_init": 3, "solver": "trust-region"}
+    whole = fit(**options)
+    for seconds in (0.01, 0.03, 1000):
+        again = fit(path, lambda entry: time.sleep(0.006), max_seconds=seconds, **options)
+        assert path.exists() == (seconds < 1)
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    assert again._trained.objectives == whole._trained.objectives
 
 
 def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tmp_path):

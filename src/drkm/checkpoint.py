@@ -40,6 +40,15 @@ class FinishedStart:
         return _with_sigma2(kernels, self.sigma2)
 
 
+@dataclass(frozen=True)
+class Run:
+    """Where the run of a solver is: the stage of its start, the bandwidths of that stage, and the state."""
+
+    stage: int
+    sigma2: list[float | None]
+    state: State
+
+
 class Checkpoint:
     """The file behind one fit.
 
@@ -47,8 +56,9 @@ class Checkpoint:
     ----------
     path : str or path
         Where to write. The file is removed when the fit ends, unless `keep` or it was interrupted or out of time: the
-        same fit goes on from there, with a larger `max_seconds` if that was the reason. Processes that share the
-        samples keep two files each, with their number added to the name (`drkm.slots`).
+        same fit goes on from there, with a larger `max_seconds` if that was the reason; of several starts all that
+        were out of time. Processes that share the samples keep two files each, with their number added to the name
+        (`drkm.slots`).
     every : float
         Least seconds between two writes.
     keep : bool
@@ -63,15 +73,13 @@ class Checkpoint:
         self.fingerprint = ""
         self._place: slots.Place = slots.OneFile(self.path)
         self._last_write = -float("inf")
-        self._finished: list[FinishedStart] = []
-        self._stage: tuple[int, int] | None = None
-        self._state: State | None = None
-        self._sigma2: list[float | None] = []
+        self._finished: dict[int, FinishedStart] = {}
+        self._runs: dict[int, Run] = {}
 
     def bind(self, fingerprint: str, device: torch.device) -> None:
         """Read the file, if there is one, and make sure that it belongs to this fit."""
         self.fingerprint = fingerprint
-        self._finished, self._stage, self._state = [], None, None
+        self._finished, self._runs = {}, {}
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
         self._place = slots.place(self.path)
@@ -85,36 +93,37 @@ class Checkpoint:
                 f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
                 "remove it or choose another path"
             )
+        if header["version"] != VERSION:
+            raise ValueError(f"checkpoint: {self.path} is from an older drkm, remove it or choose another path")
         try:
             self._restore(tensors, header)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"checkpoint: {self.path} is damaged, remove it or choose another path") from error
 
     def _restore(self, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-        for number, entry in enumerate(header["finished"]):
+        for number, entry in header["finished"].items():
             result = Result(
                 H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])}
             )
-            self._finished.append(FinishedStart(result, entry["sigma2"]))
-        self._stage = tuple(header["stage"]) if header["stage"] else None
-        self._sigma2 = header["sigma2"]
-        self._state = _unpack(tensors, header["scalars"], header["lists"]) if self._stage else None
+            self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
+        for number, entry in header["runs"].items():
+            state = _unpack(tensors, f"run{number}.", entry["scalars"], entry["lists"])
+            self._runs[int(number)] = Run(entry["stage"], entry["sigma2"], state)
 
-    def finished_starts(self) -> list[FinishedStart]:
-        """Return the starts that had ended before the interruption."""
-        return list(self._finished)
+    def finished_starts(self) -> dict[int, FinishedStart]:
+        """Return the starts that had ended before the interruption, by their numbers."""
+        return dict(self._finished)
 
     def finish_start(self, number: int, result: Result, kernels: Sequence[Kernel]) -> None:
         """Store the result of a start."""
-        self._finished.append(FinishedStart(result, _sigma2_of(kernels)))
-        self._stage, self._state = None, None
+        self._finished[number] = FinishedStart(result, _sigma2_of(kernels))
+        self._runs.pop(number, None)
         self._write()
 
     def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
         """Return the stage at which this start was interrupted, with the bandwidths it had then."""
-        if self._stage is None or self._stage[0] != number:
-            return None
-        return self._stage[1], self._sigma2
+        run = self._runs.get(number)
+        return None if run is None else (run.stage, run.sigma2)
 
     def journal(self, stage: tuple[int, int], kernels: Sequence[Kernel]) -> _StageJournal:
         """Return the journal of one run of a solver."""
@@ -128,29 +137,31 @@ class Checkpoint:
         """Write the state of a run, if the last write is long enough ago or `now`."""
         if not now and reduction.agreed(time.monotonic() - self._last_write) < self.every:
             return
-        self._stage, self._sigma2, self._state = stage, sigma2, state
+        self._runs[stage[0]] = Run(stage[1], sigma2, state)
         self._write()
         self._last_write = time.monotonic()
 
     def recall(self, stage: tuple[int, int]) -> State | None:
         """Return the stored state of this stage, once."""
-        if self._stage != stage:
-            return None
-        state, self._state, self._stage = self._state, None, None
-        return state
+        run = self._runs.get(stage[0])
+        return self._runs.pop(stage[0]).state if run is not None and run.stage == stage[1] else None
 
     def _write(self) -> None:
-        tensors, scalars, lists = _pack(self._state or {})
-        tensors |= {f"finished{number}": start.result.H for number, start in enumerate(self._finished)}
+        tensors = {f"finished{number}": start.result.H for number, start in self._finished.items()}
+        runs = {}
+        for number, run in self._runs.items():
+            more, scalars, lists = _pack(run.state, f"run{number}.")
+            tensors |= more
+            runs[number] = {"stage": run.stage, "sigma2": run.sigma2, "scalars": scalars, "lists": lists}
         header = {
             "kind": KIND,
             "version": VERSION,
             "fingerprint": self.fingerprint,
-            "stage": self._stage,
-            "sigma2": self._sigma2,
-            "scalars": scalars,
-            "lists": lists,
-            "finished": [{"result": _plain(start.result), "sigma2": start.sigma2} for start in self._finished],
+            "runs": runs,
+            "finished": {
+                number: {"result": _plain(start.result), "sigma2": start.sigma2}
+                for number, start in self._finished.items()
+            },
         }
         with called("checkpoint"):
             self._place.write(tensors, header)
@@ -169,30 +180,30 @@ class _StageJournal:
         self.checkpoint.store(self.stage, self.sigma2, state, now=now)
 
 
-def _pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
+def _pack(state: State, prefix: str) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
     """Return the tensors of a state by name, its plain values, and the lengths of its lists of tensors."""
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Any] = {}
     lists: dict[str, int] = {}
     for key, value in state.items():
         if isinstance(value, Tensor):
-            tensors[f"state.{key}"] = value
+            tensors[f"{prefix}{key}"] = value
         elif isinstance(value, list) and all(isinstance(entry, Tensor) for entry in value):
             lists[key] = len(value)
-            tensors |= {f"state.{key}.{number}": entry for number, entry in enumerate(value)}
+            tensors |= {f"{prefix}{key}.{number}": entry for number, entry in enumerate(value)}
         else:
             scalars[key] = value
     return tensors, scalars, lists
 
 
-def _unpack(tensors: dict[str, Tensor], scalars: dict[str, Any], lists: dict[str, int]) -> State:
+def _unpack(tensors: dict[str, Tensor], prefix: str, scalars: dict[str, Any], lists: dict[str, int]) -> State:
     """Return the state that `_pack` took apart."""
     single = {
-        name.removeprefix("state."): tensor
+        name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
-        if name.startswith("state.") and name.count(".") == 1
+        if name.startswith(prefix) and name.count(".") == 1
     }
-    several = {key: [tensors[f"state.{key}.{number}"] for number in range(length)] for key, length in lists.items()}
+    several = {key: [tensors[f"{prefix}{key}.{number}"] for number in range(length)] for key, length in lists.items()}
     return {**scalars, **single, **several}
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drkm import reduction, storage
 
-KIND, VERSION = "checkpoint", 1
+KIND, VERSION = "checkpoint", 2
 
 Content = tuple[dict[str, Tensor], dict[str, Any]]
 

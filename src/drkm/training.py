@@ -83,9 +83,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     kernels = energy.kernels
     best_kernels = kernels
     objectives: list[float] = []
-    finished = checkpoint.finished_starts() if checkpoint else []
+    finished = checkpoint.finished_starts() if checkpoint else {}
+    cut_short = False
     for number in range(plan.n_init):
-        if number < len(finished):
+        if number in finished:
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
             energy.set_kernels(_own_maps(kernels))
@@ -93,11 +94,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
                 result = _run(energy, plan, number, checkpoint)
             found = energy.kernels
-            # The last start alone can go on another time: one state is kept. The weights of a trained map are in the
-            # states of its training, not in a result.
-            goes_on = result.status.cut_short and (number == plan.n_init - 1 or result.status is Status.INTERRUPTED)
-            if checkpoint and not goes_on and not learning.trainable_layers(energy):
+            # The weights of a trained map are in the states of its training, not in a result.
+            if checkpoint and not result.status.cut_short and not learning.trainable_layers(energy):
                 checkpoint.finish_start(number, result, found)
+        cut_short |= result.status.cut_short
         objectives.append(result.objective)
         if best is None or result.objective < best.objective:
             best, best_kernels = result, found
@@ -106,7 +106,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     assert best is not None
     energy.set_kernels(best_kernels)
     trained = describe(energy, best, plan.axes, objectives)
-    if checkpoint and not checkpoint.keep and not result.status.cut_short:
+    if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
 
