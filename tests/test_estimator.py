@@ -10,7 +10,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
-from drkm.kernels import RBF, FeatureMap, Linear, Matern, Polynomial, Precomputed
+from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.progress import ProgressBar
 from drkm.solvers import TrustRegion
 from few_digits import NEW, X, relative
@@ -169,6 +169,24 @@ def test_too_few_iterations_warn_with_advice():
     expected = r"did not converge \(max_iter after 1 iteration, .*\), \d+ evaluations, .* s: raise max_iter, loosen tol"
     assert re.search(expected, model.summary())
     assert np.isfinite(model.encode(NEW).codes).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (Laplacian(), "Laplacian in layer 2 has a kink .*: use RBF or Matern or a larger eta there"),
+        (Cosine(), "Cosine in layer 2 jumps .*: use RBF or Matern or a larger eta there"),
+        (FeatureMap(lambda x: torch.cat([x, x**2], 1)), "FeatureMap in layer 2 jumps .*: add a constant .* eta there"),
+    ],
+    ids=["laplacian", "cosine", "map"],
+)
+def test_a_deep_kernel_with_kinks_is_named_where_training_stops(kernel, words):
+    model = ConstrDRKM((6, 3), kernel=("rbf", kernel), max_iter=300)
+    with pytest.warns(ConvergenceWarning, match=words):
+        model.fit(X)
+    assert re.search(words, model.summary())
+    # What it says helps.
+    assert model.set_params(eta=(1, 10), max_iter=1000).fit(X).converged_
 
 
 def test_too_little_time_warns_with_advice():

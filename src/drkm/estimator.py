@@ -287,7 +287,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 bar.close()
         self._set_fitted(trained, plan.lam, plan.axes, X)
         if not self.converged_:
-            warnings.warn(f"ConstrDRKM {trained.result.message}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"ConstrDRKM {trained.message}", ConvergenceWarning, stacklevel=3)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""

@@ -28,10 +28,10 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
         for row in rows
     ]
-    outcome, colon, advice = result.message.partition(": ")
+    advice = f": {trained.advice}" if trained.advice else ""
     foot = [
         f"energy J = {result.objective:.8g}, axes: {axes}",
-        f"{outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{colon}{advice}",
+        f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{advice}",
         f"gram: {energy.strategy.describe()}, {energy.cost.describe()}",
     ]
     foot += [

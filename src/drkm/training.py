@@ -71,6 +71,20 @@ class Trained:
     #: on how many samples the components of each layer rest
     supports: list[float]
 
+    @property
+    def advice(self) -> str:
+        """What to change if the fit did not converge."""
+        if self.result.status in (Status.STALLED, Status.MAX_ITER):
+            for layer, kernel in enumerate(self.energy.kernels[1:], start=2):
+                if kernel.rough:
+                    return f"{type(kernel).__name__} in layer {layer} {kernel.rough} or a larger eta there"
+        return self.result.advice
+
+    @property
+    def message(self) -> str:
+        """One sentence that says how the fit ended and what to change if it did not converge."""
+        return f"{self.result.outcome}: {self.advice}" if self.advice else self.result.outcome
+
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""

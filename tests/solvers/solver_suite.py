@@ -100,7 +100,7 @@ class SolverSuite:
         assert result.converged
         assert result.stationarity <= 1e-6
         assert result.feasibility <= self.feasible
-        assert result.message.startswith(f"converged in {result.n_iter} iterations")
+        assert result.message.startswith(f"converged in {result.n_iter} iteration")
 
     def test_centred_layers_reach_a_stationary_point(self):
         assert self.run(energy=self.energy(center=True)).stationarity <= 1e-6
@@ -153,7 +153,7 @@ class SolverSuite:
         assert result.status is Status.MAX_ITER
         assert result.n_iter == self.cut
         assert not result.converged
-        assert f"max_iter after {self.cut} iterations" in result.message
+        assert f"max_iter after {self.cut} iteration" in result.message
         assert "raise max_iter" in result.message
 
     def test_max_seconds_ends_the_run_and_says_what_to_change(self):

@@ -239,16 +239,16 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(rows)
-    result = model._trained.result
+    result, message = model._trained.result, model._trained.message
     if result.status is Status.INTERRUPTED:
         way = "use --checkpoint FILE to be able to go on, or --max-seconds to keep the best so far"
         if checkpoint is not None:
             way = f"the same command goes on from {checkpoint}"
         raise Interrupted(f"interrupted after {result.n_iter} iterations, no model was written: {way}")
     if result.status is Status.MAX_SECONDS and checkpoint is not None:
-        warn(f"{result.message}; the same command with a larger --max-seconds and --force goes on from {checkpoint}")
+        warn(f"{message}; the same command with a larger --max-seconds and --force goes on from {checkpoint}")
     elif not result.converged:
-        warn(result.message)
+        warn(message)
 
 
 def _drawn(rows: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -36,6 +36,8 @@ class Kernel(ABC):
 
     #: whether k(Rx, Ry) = k(x, y) for every rotation R; decides whether the axes below it are free
     rotation_invariant: bool = True
+    #: where it is not differentiable, as the rest of a sentence; a deep layer may stop there
+    rough: str = ""
     #: names of the positive parameters that `learn_bandwidth` may adapt
     learnable: tuple[str, ...] = ()
 

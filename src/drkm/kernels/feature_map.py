@@ -44,6 +44,11 @@ class FeatureMap(Explicit):
         if self.trainable and not self.normalize:
             raise ValueError("normalize: a trainable feature map must be normalised, got normalize=False")
 
+    @property
+    def rough(self) -> str:  # type: ignore[override]
+        """Where it is not differentiable, whatever the map is."""
+        return "jumps where its features vanish: add a constant one, use normalize=False" if self.normalize else ""
+
     def module_parameters(self) -> list[torch.nn.Parameter]:
         """Return the parameters of the module, if it is one."""
         return list(self.map.parameters()) if isinstance(self.map, torch.nn.Module) else []

@@ -24,6 +24,7 @@ class Laplacian(Isotropic):
         σ², by the same rules as in `RBF`.
     """
 
+    rough = "has a kink where the codes of two samples meet: use RBF or Matern"
     sigma2: float | str = "auto"
 
     def __post_init__(self) -> None:

@@ -29,6 +29,8 @@ class Cosine(Explicit):
     It jumps at zero, where training moves the codes of some samples: above the first layer it seldom converges.
     """
 
+    rough = "jumps where the codes of a sample vanish: use RBF or Matern"
+
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""
         norm2 = x.square().sum(dim=1, keepdim=True)

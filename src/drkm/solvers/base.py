@@ -83,16 +83,25 @@ class Result:
         return self.status is Status.CONVERGED
 
     @property
-    def message(self) -> str:
-        """One sentence that says how it ended and what to change if it did not converge."""
+    def outcome(self) -> str:
+        """How it ended, in a few words."""
         numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
         steps = f"{self.n_iter} iteration{'' if self.n_iter == 1 else 's'}"
         if self.converged:
             return f"converged in {steps} ({numbers})"
-        advice = ADVICE[self.status]
+        return f"did not converge ({self.status.value} after {steps}, {numbers})"
+
+    @property
+    def advice(self) -> str:
+        """What to change if it did not converge."""
         if self.status is Status.STALLED and self.H.dtype != torch.float64:
-            advice += " or dtype='float64'"
-        return f"did not converge ({self.status.value} after {steps}, {numbers}): {advice}"
+            return ADVICE[self.status] + " or dtype='float64'"
+        return ADVICE.get(self.status, "")
+
+    @property
+    def message(self) -> str:
+        """One sentence of both."""
+        return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
 
 
 class Solver(ABC):
