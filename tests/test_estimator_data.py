@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
 from drkm import ConstrDRKM, load
+from drkm.gram import Dense, Nystroem
 from few_digits import NEW, X, relative
 
 
@@ -186,6 +187,19 @@ def test_traverse_moves_one_code_of_a_base_point(model):
     own = model.codes_[3, 7]
     expected = model.denoise(X[3:4], components="layer 1")
     np.testing.assert_allclose(model.traverse(2, 1, [own], 3), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("gram", ["dense", Nystroem(m=40, deep=Dense())], ids=["dense", "nystroem"])
+@pytest.mark.parametrize("center", [False, True])
+def test_samples_and_traversals_are_in_the_codes_of_the_encoder(gram, center, tmp_path):
+    paper = ConstrDRKM((6, 3), encoder="projection", center=center, gram=gram).fit(X)
+    paper.save(tmp_path / "model")
+    for fitted in (paper, load(tmp_path / "model")):
+        for layer in (1, 2):
+            expected = fitted.traverse(layer, 0, [-0.5, 0.5], X[3])
+            np.testing.assert_allclose(fitted.traverse(layer, 0, [-0.5, 0.5], 3), expected, atol=1e-6)
+        drawn = fitted.transform(fitted.sample(60, random_state=0))
+        assert 0.7 < drawn.std(axis=0).max() / fitted.transform(X).std(axis=0).max() < 1.4
 
 
 def test_samples_are_reproducible_and_near_the_data(model):

@@ -55,6 +55,14 @@ class Codec:
         self._cross = Cross(self.energy.kernels[0], self.energy.X)
         self._sums = component_sums(self.energy, self.codes)
 
+    def encoded_samples(self) -> Tensor:
+        """Return the codes of the training samples as the encoder gives them; the paper's formulas give them others."""
+        if not isinstance(self.encoder, ProjectionEncoder):
+            return self.codes
+        first = self.energy.slices[0]
+        scores = self.energy.first.matmul((self.codes @ self.rotation.T)[:, first].contiguous())
+        return self.encoder.codes_of(scores) @ self.rotation
+
     def encode(self, points: Tensor | Rows, *, ambiguity: bool = False, out: Tensor | None = None) -> Encoding:
         """Return the codes of points, in `out` if it is given."""
         m = len(points)
@@ -96,7 +104,7 @@ class Codec:
     @cached_property
     def density(self) -> CodeDensity:
         """What new codes are drawn from, fitted when first asked for."""
-        return CodeDensity(self.codes)
+        return CodeDensity(self.encoded_samples())
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""

@@ -384,12 +384,16 @@ class ProjectionEncoder:
 
     def encode(self, rows: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""
-        codes = [self.weights[0] * self.first.scores(rows)]
-        for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
-            codes.append(weight * coupling.gradient_own(codes[-1]))
-        z = torch.cat(codes, dim=1)
+        z = self.codes_of(self.first.scores(rows))
         unknown = torch.full_like(z[:, 0], torch.nan)
         return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)
+
+    def codes_of(self, scores: Tensor) -> Tensor:
+        """Return the codes of points with these scores t = H_1ᵀk_1(X, x)."""
+        codes = [self.weights[0] * scores]
+        for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
+            codes.append(weight * coupling.gradient_own(codes[-1]))
+        return torch.cat(codes, dim=1)
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes."""

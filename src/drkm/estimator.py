@@ -326,7 +326,16 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)  # type: ignore[arg-type]
 
     def inverse_transform(self, Z: Any) -> Any:
-        """Return data with the codes Z, as pre-images of their projections on the first layer."""
+        """Return data points from their codes.
+
+        They are pre-images of projections on the components of the first layer, whose scores follow from the codes of
+        all layers: `inverse_transform(transform(X))` is `denoise(X, components="layer 1")`.
+
+        Parameters
+        ----------
+        Z : array of shape (m, S)
+            Codes of all layers side by side, as `transform` returns them.
+        """
         check_is_fitted(self)
         found = self._codec.decode(self._read_codes(Z))
         return inputs.write(found.points, Z, self._features)
@@ -385,7 +394,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         layer, index : int
             The component; layers count from 1, indices from 0.
         values : sequence of float
-            Values of its code.
+            Values of its code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
         base : int or array of shape (d,), optional
             The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
             frame; by default the training sample whose codes are nearest to their mean.
@@ -398,13 +407,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
         grid = parameters.grid("values", values).to(self._codec.codes)
+        known = self._codec.encoded_samples()
         if base is None:
-            base = int((self._codec.codes - self._codec.codes.mean(dim=0)).norm(dim=1).argmin())
+            base = int((known - known.mean(dim=0)).norm(dim=1).argmin())
         like = self._like_fit()
         if isinstance(base, int | np.integer) and not isinstance(base, bool):
-            if not -len(self._codec.codes) <= base < len(self._codec.codes):
-                raise ValueError(f"base: expected a training sample from 0 to {len(self._codec.codes) - 1}, got {base}")
-            codes = self._codec.codes[int(base)]
+            if not -len(known) <= base < len(known):
+                raise ValueError(f"base: expected a training sample from 0 to {len(known) - 1}, got {base}")
+            codes = known[int(base)]
         else:
             like = inputs.as_row(base)
             if tuple(like.shape) != (1, self.n_features_in_):
@@ -428,7 +438,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return inputs.write(self._codec.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean over rows of the squared distance between a point and its reconstruction."""
+        """Return minus the mean over rows of the squared distance between a point and its reconstruction.
+
+        Higher is better, and more components are always better: to choose their number, see `drkm.select`.
+        """
         check_is_fitted(self)
         points = self._read(X)
         found = self._reconstruct(X).points
@@ -436,7 +449,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
-        """Return what was fitted as text: layers, kernels, eigenvalue shares, convergence certificate, time."""
+        """Return what was fitted as text, one line a layer, then convergence, time, memory and what to look out for.
+
+        A line has the components of the layer, on how many samples they rest (n where all have codes of one length),
+        the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
+        """
         check_is_fitted(self)
         return summarise(self._trained, self.n_features_in_, self._axes, self._codec.undetermined)
 

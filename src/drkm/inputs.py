@@ -62,7 +62,7 @@ def _one_sentence(message: str) -> str:
         return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
     if first.startswith("Sparse data"):
         return "X: expected dense data, got a sparse matrix, use '.toarray()'"
-    if first.startswith("could not convert"):
+    if first.startswith(("could not convert", "float() argument")):
         return f"X: expected numbers, {first}"
     if first.startswith(("Complex data", "Found array")):
         return f"X: {first}"

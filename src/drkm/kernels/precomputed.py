@@ -42,8 +42,7 @@ class Precomputed(Kernel):
             )
         # Far from all there is to being positive semi-definite, but it tells distances from kernel values.
         length = points.diagonal().clamp(min=0).sqrt()
-        excess = (points.abs() - torch.outer(length, length)).max().item()
-        if excess > 1e-6 * points.abs().max().item():
+        if torch.outer(length, length).sub_(points.abs()).min().item() < -1e-6 * points.abs().max().item():
             raise ValueError(
                 "X: a precomputed Gram matrix must be positive semi-definite, got entries with |k_ij|² > k_ii k_jj "
                 "(distances are no kernel values)"
