@@ -140,8 +140,9 @@ def test_codes_after_a_fit_that_did_not_converge_are_doubted():
         model.fit(X)
     far = (model.encode(NEW).residual > 1e-3).sum()
     assert far > 0
-    with pytest.warns(ConvergenceWarning, match=f"codes of {far} of {len(NEW)} points are not stationary"):
+    with pytest.warns(ConvergenceWarning, match=f"codes of {far} of {len(NEW)} points are not stationary") as caught:
         model.transform(NEW)
+    assert caught[0].filename == __file__
     settled = ConstrDRKM((6, 3)).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

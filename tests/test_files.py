@@ -20,6 +20,7 @@ from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint import Checkpoint
 from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+from drkm.solvers import LBFGS, Eigensolver, TrustRegion
 
 DIGITS = load_digits().data / 16
 X, NEW = DIGITS[:60], DIGITS[60:80]
@@ -143,6 +144,24 @@ def test_names_of_features_and_kinds_of_arrays_come_back(tmp_path):
     assert isinstance(copy.transform(frame), pd.DataFrame)
     ConstrDRKM((4, 2)).fit(torch.tensor(X)).save(tmp_path / "tensor")
     assert isinstance(load(tmp_path / "tensor").codes_, torch.Tensor)
+
+
+@pytest.mark.parametrize("solver", [LBFGS(memory=4), TrustRegion(max_inner=7), "trust-region"], ids=repr)
+@pytest.mark.parametrize("dtype", [torch.float32, np.float32, np.dtype("float32"), "float32"], ids=repr)
+def test_the_solver_and_the_precision_come_back(solver, dtype, tmp_path):
+    path = tmp_path / "model"
+    ConstrDRKM((3, 2), solver=solver, dtype=dtype).fit(X[:30]).save(path)
+    assert load(path).solver == solver
+    assert load(path).dtype == "float32"
+
+
+def test_an_eigensolver_comes_back_and_a_solver_of_ones_own_does_not(tmp_path):
+    class Own(LBFGS):
+        pass
+
+    for sizes, solver, expected in ((3, Eigensolver(), Eigensolver()), ((3, 2), Own(), "auto")):
+        ConstrDRKM(sizes, solver=solver).fit(X[:30]).save(tmp_path / "model")
+        assert load(tmp_path / "model").solver == expected
 
 
 def test_a_precomputed_kernel_comes_back(tmp_path):

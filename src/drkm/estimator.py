@@ -308,7 +308,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         target = inputs.target(out, (len(points), self._codec.codes.shape[1]))
         encoding = self._codec.encode(points, out=target)
         if doubt := encoding.doubt():
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+            # Past scikit-learn's wrapper, to the caller's own line.
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
         return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
@@ -440,7 +441,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction.
 
-        Higher is better, and more components are always better: to choose their number, see `drkm.select`.
+        Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
         """
         check_is_fitted(self)
         points = self._read(X)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm import kernels, reduction, storage
+from drkm import kernels, reduction, solvers, storage
 from drkm.energy import Energy
 from drkm.gram import FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
@@ -25,7 +25,7 @@ from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
-from drkm.solvers import Result, Status
+from drkm.solvers import Eigensolver, Result, Status
 from drkm.training import Trained, layer_supports, layer_traces
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ PLAIN = (
 )
 APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
+SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
 def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparation | None = None) -> None:
@@ -80,6 +81,10 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     chosen = model.get_params(deep=False)
     simple = {name: chosen[name] for name in PLAIN}
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
+    if not isinstance(chosen["dtype"], str):
+        simple["dtype"] = str(result.H.dtype).removeprefix("torch.")
+    if type(chosen["solver"]) in SOLVERS.values():
+        simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
     if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
         simple["gram"] = _describe_strategy(chosen["gram"])
     if isinstance(chosen["random_state"], Integral):
@@ -168,6 +173,8 @@ def _rebuild(
     }
     if isinstance(chosen.get("gram"), dict):
         chosen["gram"] = _strategy(chosen["gram"])
+    if isinstance(chosen.get("solver"), dict):
+        chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
     _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
