@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dense_oracle import draw, network, orthonormal, structured
-from drkm import learning, starts
+from drkm import ConstrDRKM, learning, load, starts
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
@@ -232,3 +232,12 @@ class TestPenalty:
         solve(Penalty(inner=5, outer=1, learn_bandwidth=True), energy, starts.kernel_pca(energy))
         assert energy.kernels[0].sigma2 > 20.0
         assert energy.kernels[1] == Polynomial(2, 5.0)
+
+
+def test_a_bandwidth_that_is_learned_to_its_bound_is_pointed_at(tmp_path):
+    fitted = ConstrDRKM(3, learn_bandwidth=True).fit(X)
+    fitted.save(tmp_path / "model")
+    for model in (fitted, load(tmp_path / "model")):
+        assert "layer 1 learned sigma2 to its bound" in model.summary()
+    for options in ({}, {"learn_bandwidth": True, "center": True}, {"gram": "nystroem"}):
+        assert "bound" not in ConstrDRKM(3, **options).fit(X).summary()

@@ -104,6 +104,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "kind_of_array": _kind_of_array(model),
         "objectives": trained.objectives,
         "errors": trained.errors,
+        "at_bound": trained.at_bound,
         "result": {
             "objective": result.objective,
             "feasibility": result.feasibility,
@@ -200,6 +201,7 @@ def _rebuild(
         header.get("errors", [None] * count),
         layer_traces(energy, H),
         layer_supports(energy, H),
+        header.get("at_bound", []),
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:

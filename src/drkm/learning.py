@@ -8,13 +8,14 @@ Selecting them on held-out data is the sound way.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from drkm.energy import Energy
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap
+from drkm.kernels import FeatureMap, Kernel
 
 #: A learned σ² stays within this factor of where it began.
 RANGE = 1e4
@@ -46,6 +47,13 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
     found = minimize(objective, now, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
     objective(found.x)
     return max(abs(new - old) for new, old in zip(found.x, now, strict=True))
+
+
+def layers_at_bound(begin: Sequence[Kernel], end: Sequence[Kernel]) -> list[int]:
+    """Return the layers (counted from 1) whose σ² went from `begin` as far as it may."""
+    pairs = [(getattr(old, "sigma2", 1.0), getattr(new, "sigma2", 1.0)) for old, new in zip(begin, end, strict=True)]
+    nearly = 0.999 * math.log(RANGE)
+    return [layer for layer, (old, new) in enumerate(pairs, start=1) if abs(math.log(new / old)) >= nearly]
 
 
 def set_bandwidths(energy: Energy, sigma2: dict[int, float]) -> None:

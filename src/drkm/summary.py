@@ -48,6 +48,10 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         for layer, support in enumerate(trained.supports[:-1], start=1)
         if support < FEW_SAMPLES * energy.n
     ]
+    foot += [
+        f"layer {layer} learned sigma2 to its bound: the energy alone has no best one, choose it by drkm.select"
+        for layer in trained.at_bound
+    ]
     if undetermined:
         foot.append(
             f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "

@@ -70,6 +70,8 @@ class Trained:
     traces: list[float]
     #: on how many samples the components of each layer rest
     supports: list[float]
+    #: layers (counted from 1) whose learned σ² is at its bound
+    at_bound: list[int] = field(default_factory=list)
 
     @property
     def advice(self) -> str:
@@ -119,7 +121,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             break
     assert best is not None
     energy.set_kernels(best_kernels)
-    trained = describe(energy, best, plan.axes, objectives)
+    bounded = learning.layers_at_bound(kernels, best_kernels)
+    trained = replace(describe(energy, best, plan.axes, objectives), at_bound=bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
