@@ -14,8 +14,8 @@ RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
 #: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
 ROUNDING = 2
-#: kernel values of points with themselves may be off by this much in the mean
-WORST_ROUNDING = 1e-2
+#: kernel values of points with themselves may be off by this much, in the mean over so many
+WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
 
 
 def check_bandwidth(sigma2: float | str) -> float | str:
@@ -59,7 +59,7 @@ def check_digits(sigma2: float, points: Tensor) -> None:
 
     Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖².
     """
-    rows = reduction.spread_rows(points, MEDIAN_ROWS).double()
+    rows = reduction.spread_rows(points, DIGITS_ROWS).double()
     norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
     error = (torch.finfo(points.dtype).eps / sigma2 * norms).clamp(max=1).mean().item()
     if error > WORST_ROUNDING:
