@@ -164,6 +164,34 @@ class TestSeveralStarts:
         assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
 
 
+class TestRounds:
+    """Codes and bandwidths by turns, from a start that the solver warms up once."""
+
+    def plan(self, center: bool, eta: float = 1.0) -> Plan:
+        settings = {"eta": (1.0, eta), "lam": (1.0, 1.0), "strategy": Dense(), "solver": LBFGS(), "max_iter": 3000}
+        return Plan(sizes=(4, 3), kernels=(RBF(20.0), RBF(0.02)), center=center, learn_bandwidth=True, **settings)
+
+    @pytest.mark.parametrize("center", [False, True])
+    def test_the_energy_never_rises_from_round_to_round(self, monkeypatch, center):
+        found = []
+
+        def told(*arguments, **options):
+            result = solve(*arguments, **options)
+            found.append(result.objective)
+            return result
+
+        monkeypatch.setattr("drkm.training.solve", told)
+        train(X, self.plan(center))
+        assert len(found) > 3
+        assert all(later <= earlier + 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(found))
+
+    def test_they_end_where_no_bandwidth_lowers_the_energy(self):
+        trained = train(X, self.plan(center=True, eta=3.0))
+        assert trained.result.converged
+        slopes = [trained.energy.bandwidth_gradient(trained.result.H, layer) for layer in (0, 1)]
+        assert max(map(abs, slopes)) < 5e-5 * abs(trained.result.objective)
+
+
 class TestStopping:
     """The rounds of learning are one start: what ends a run of the solver ends all of them."""
 

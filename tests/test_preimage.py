@@ -220,6 +220,18 @@ def test_with_many_features_the_search_runs_in_the_span_of_the_training_points(m
     torch.testing.assert_close(found.residual, plain.residual, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("kernel", [RBF(40.0), Matern(2.5, 40.0), Polynomial(3, 0.01)], ids=ids)
+def test_with_many_features_any_split_gives_the_same_points(kernel):
+    components, _, a = make(kernel, center=True, n=40, d=170)
+    method = "gradient" if isinstance(kernel, Polynomial) else "fixed-point"
+    whole = preimage(components, a, method=method).points
+    # So few points are searched for outside the span of the training points.
+    for rows in (slice(0, 1), slice(7, 11)):
+        found = preimage(components, a[rows], method=method).points
+        torch.testing.assert_close(found, whole[rows], rtol=0, atol=1e-9)
+    torch.testing.assert_close(preimage(components, a, method=method, batch_size=3).points, whole, rtol=0, atol=1e-9)
+
+
 def test_a_start_of_the_caller_is_not_forced_into_the_span_of_the_training_points():
     components, new, a = make(RBF(40.0), n=20, d=90)
     found = preimage(components, a, start=new, max_iter=1, tol=1e9)

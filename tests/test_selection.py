@@ -10,7 +10,7 @@ from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
-from drkm.kernels import RBF
+from drkm.kernels import RBF, FeatureMap
 from drkm.selection import denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
@@ -95,6 +95,19 @@ def test_layers_and_parameters_of_the_estimator_can_be_searched():
     found = select(X, LAYERS, noise=0.1, draws=1)
     assert [row["n_components"] for row in found.table] == [6, 6, 10, 10, 6, 8, 4]
     assert found.table[4]["params"] == {"n_components": (4, 4), "eta": (1.0, 30.0), "keep": (4, 2)}
+
+
+def test_candidates_that_are_written_alike_are_fitted_each():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    maps = [FeatureMap(lambda x, bend=bend: torch.cat([x, bend(x)], dim=1)) for bend in (torch.square, torch.sin)]
+    # So large that they are written with dots in place of what differs.
+    inits = [np.roll(np.eye(45, 40), shift, axis=1) for shift in (10, 20)]
+    for name, values in (("kernel", maps), ("init", inits)):
+        grid = {"n_components": [2 if name == "kernel" else (20, 20)], "max_iter": [3]}
+        together = select(X, {**grid, name: values}, noise=0.1, draws=1, refit=False).table
+        alone = [select(X, {**grid, name: [value]}, noise=0.1, draws=1, refit=False).table[0] for value in values]
+        assert [row["criterion"] for row in together] == [row["criterion"] for row in alone]
+        assert together[0]["criterion"] != together[1]["criterion"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,9 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -221,14 +223,17 @@ def settings(parameters: dict[str, Any]) -> str:
     return json.dumps(_canonical(parameters), sort_keys=True)
 
 
-def _canonical(value: Any) -> Any:
-    """Return what a parameter says, in full and without addresses: text would shorten arrays and hide functions."""
+def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
+    """Return what a parameter says, in full and without addresses: text would shorten arrays and hide functions.
+
+    `inside` are the functions that it is part of, one of which it may name.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
-        return {str(key): _canonical(entry) for key, entry in value.items()}
+        return {str(key): _canonical(entry, inside) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_canonical(entry) for entry in value]
+        return [_canonical(entry, inside) for entry in value]
     if isinstance(value, Sharded):
         # Who shares the samples does not change the result.
         return _canonical(value.inner)
@@ -241,11 +246,28 @@ def _canonical(value: Any) -> Any:
         return _canonical(value.get_state())
     if isinstance(value, torch.nn.Module):
         return [repr(value), _canonical(value.state_dict())]
-    if hasattr(value, "__code__"):
-        return [value.__module__, value.__qualname__, value.__code__.co_code.hex(), repr(value.__code__.co_consts)]
+    if id(value) in inside:
+        return inside.index(id(value))
+    inside = (*inside, id(value))
+    if isinstance(value, MethodType):
+        return _canonical([value.__func__, value.__self__], inside)
+    if isinstance(value, partial):
+        return _canonical([value.func, value.args, value.keywords], inside)
+    if isinstance(value, FunctionType):
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        parts = [_code(value.__code__), value.__defaults__, value.__kwdefaults__, held]
+        return [value.__module__, value.__qualname__, _canonical(parts, inside)]
+    if isinstance(value, BuiltinFunctionType):
+        return [value.__module__, value.__qualname__]
     if hasattr(value, "__dict__"):
-        return [type(value).__module__, type(value).__qualname__, _canonical(vars(value))]
+        return [type(value).__module__, type(value).__qualname__, _canonical(vars(value), inside)]
     return str(value)
+
+
+def _code(code: CodeType) -> list[Any]:
+    """Return what a function does: its operations, the names they use, and its constants, functions among them."""
+    constants = [_code(entry) if isinstance(entry, CodeType) else repr(entry) for entry in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]
 
 
 def _plain(result: Result) -> dict[str, Any]:

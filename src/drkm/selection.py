@@ -267,7 +267,7 @@ def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, A
     if not all(isinstance(part, Mapping) for part in grids):
         raise TypeError(f"grid: expected lists of values by name of parameter, or several of those, got {grid!r}")
     known = (*ConstrDRKM().get_params(), *OWN_KEYS)
-    fits: dict[str, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}
+    fits: dict[Any, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}
     place = itertools.count()
     for part in grids:
         for name, values in part.items():
@@ -277,10 +277,23 @@ def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, A
                 raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
         for values in itertools.product(*part.values()):
             fixed, variant = _split(dict(zip(part, values, strict=True)))
-            fits.setdefault(repr(fixed), (fixed, []))[1].append((next(place), variant))
+            fits.setdefault(_key(fixed), (fixed, []))[1].append((next(place), variant))
     if not fits:
         raise ValueError("grid: expected at least one candidate, got none")
     return list(fits.values())
+
+
+def _key(value: Any) -> Any:
+    """Return what is equal for equal values; arrays and the like are equal to themselves alone."""
+    if isinstance(value, Mapping):
+        return tuple((name, _key(entry)) for name, entry in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_key, value))
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
 
 
 def _split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -23,8 +23,10 @@ from drkm.solvers import Penalty, Result, Solver, Status, solve
 from drkm.solvers.base import Callback
 from drkm.threads import one_thread
 
-#: rounds of learning kernels between solves, the change of log σ² that ends them, and how far each round is solved
-MAX_LEARNING_ROUNDS, LEARNING_TOL, LEARNING_SOLVE_TOL = 30, 1e-3, 1e-3
+#: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
+LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
+#: the change of log σ² that ends either, and how far loose ones are solved
+LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 #: operations of a gradient below which more than one thread gains nothing (n = 1,500 with two layers), and on a busy
 #: machine, where threads wait for each other, makes a fit up to a hundred times slower
 SMALL_GRADIENT = 2e8
@@ -205,10 +207,12 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     # All rounds together are one start, with one time limit and one Ctrl-C.
     clock = time.perf_counter()
-    for stage in range(first, MAX_LEARNING_ROUNDS):
-        rest = _rest(plan, clock)
-        result = _solve(energy, rest, H, max(plan.tol, LEARNING_SOLVE_TOL), (number, stage), checkpoint)
-        if result.status.cut_short:
+    stage = first
+    while stage < LEARNING_ROUNDS:
+        loose = stage < LOOSE_ROUNDS
+        tol = max(plan.tol, LEARNING_SOLVE_TOL) if loose else plan.tol
+        result = _solve(energy, _rest(plan, clock), H, tol, (number, stage), checkpoint)
+        if result.status.cut_short or not (loose or result.converged):
             return result
         H = result.H
         try:
@@ -217,9 +221,13 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
                 change = max(change, learning.improve_feature_maps(energy, H))
         except KeyboardInterrupt:
             return _interrupted(energy, plan, H)
+        stage += 1
         if change <= LEARNING_TOL:
-            break
-    return _solve(energy, _rest(plan, clock), H, plan.tol, (number, MAX_LEARNING_ROUNDS), checkpoint)
+            # Loosely solved codes that no longer move say little: only what the next ones settle on is the end.
+            if not loose:
+                break
+            stage = LOOSE_ROUNDS
+    return _solve(energy, _rest(plan, clock), H, plan.tol, (number, LEARNING_ROUNDS), checkpoint)
 
 
 def _rest(plan: Plan, clock: float) -> Plan:
@@ -247,7 +255,8 @@ def _solve(
         max_iter=plan.max_iter,
         max_seconds=plan.max_seconds,
         # A caller who gives the codes to begin with means these.
-        prepare=not isinstance(plan.init, Tensor),
+        # Later rounds of learning go on from the codes of the one before, or the energy could rise.
+        prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
         consistent=plan.consistent and tol == plan.tol,
         callbacks=plan.callbacks,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,

@@ -170,6 +170,19 @@ class IsotropicSuite(PairwiseSuite):
     def test_values_far_from_the_origin_keep_their_digits(self):
         torch.testing.assert_close(self.make()(X + 1e4, Y + 1e4), values(self.make(), X, Y), rtol=1e-8, atol=1e-10)
 
+    @pytest.mark.parametrize("outlier", [1e3, 1e4, 1e6])
+    def test_no_value_is_above_one_however_far_out_a_point_is(self, outlier):
+        far = torch.cat([outlier * X[:1], X]).float()
+        assert (self.make()(far, far) <= 1).all()
+
+    @pytest.mark.parametrize(("dtype", "spread"), [(torch.float32, 1e3), (torch.float64, 1e8)])
+    def test_a_width_that_rounding_hides_is_refused(self, dtype, spread):
+        kernel, points = self.make(), (spread * X).to(dtype)
+        kind = str(dtype).removeprefix("torch.")
+        with pytest.raises(ValueError, match=rf"sigma2: 1.7 is too narrow in {kind} for samples that are"):
+            kernel.resolve(points, layer=1)
+        kernel.resolve(0.03 * points, layer=1)
+
     def test_a_learnable_bandwidth_can_be_replaced(self):
         kernel = self.make()
         assert kernel.learnable == ("sigma2",)

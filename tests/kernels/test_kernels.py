@@ -76,6 +76,11 @@ class TestCosine(KernelSuite):
         x = torch.zeros(2, 3).double()
         assert torch.isfinite(self.make().pullback(x)(torch.ones(2, 3).double())).all()
 
+    def test_tiny_vectors_have_the_values_and_gradients_of_their_direction(self):
+        x, v, tiny = X.float(), draw(*X.shape).float(), 1e-30
+        torch.testing.assert_close(self.make()(tiny * x, x), self.make()(x, x))
+        torch.testing.assert_close(tiny * self.make().pullback(tiny * x)(v), self.make().pullback(x)(v))
+
 
 class TestPolynomial(PairwiseSuite):
     bad: ClassVar = [

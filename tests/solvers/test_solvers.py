@@ -44,6 +44,13 @@ class TestProjectedGradient(SolverSuite):
     def make(self):
         return ProjectedGradient()
 
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_steps_that_doubled_for_ever_do_not_overflow(self, dtype):
+        energy = make_energy(dtype=dtype)
+        H = starts.kernel_pca(energy)
+        found, far = (solve(ProjectedGradient(length), energy, H, max_iter=50) for length in (1e15, 1e300))
+        assert far.objective == found.objective < energy.value(H)
+
 
 class TestAugmentedLagrangian(SolverSuite):
     descends = False

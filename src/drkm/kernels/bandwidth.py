@@ -14,6 +14,8 @@ RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
 #: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
 ROUNDING = 2
+#: kernel values of points with themselves may be off by this much, in the mean over so many
+WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
 
 
 def check_bandwidth(sigma2: float | str) -> float | str:
@@ -50,6 +52,23 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     if layer > 1:
         return 2.0 * points.shape[1] / n
     return _positive(2.0 * _spread(points), points)
+
+
+def check_digits(sigma2: float, points: Tensor) -> None:
+    """Raise one sentence if σ² is so narrow beside the spread of the points that rounding hides which are near.
+
+    Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖².
+    """
+    rows = reduction.spread_rows(points, DIGITS_ROWS).double()
+    norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
+    error = (torch.finfo(points.dtype).eps / sigma2 * norms).clamp(max=1).mean().item()
+    if error > WORST_ROUNDING:
+        kind = str(points.dtype).removeprefix("torch.")
+        more_digits = ', or take dtype="float64"' if kind == "float32" else ""
+        raise ValueError(
+            f"sigma2: {sigma2:.3g} is too narrow in {kind} for samples that are {norms.mean().sqrt().item():.3g} from "
+            f"their mean, rounding changes kernel values by {error:.0%}; widen it or bring outliers in{more_digits}"
+        )
 
 
 def _half_median(points: Tensor) -> float:

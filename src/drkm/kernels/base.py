@@ -143,9 +143,12 @@ class Isotropic(Pairwise):
 
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
         """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
-        from drkm.kernels.bandwidth import resolve_bandwidth
+        from drkm.kernels.bandwidth import check_digits, resolve_bandwidth
 
-        return self.with_parameters(sigma2=resolve_bandwidth(self.sigma2, points, layer=layer))  # type: ignore[return-value]
+        sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
+        if layer == 1:
+            check_digits(sigma2, points)
+        return self.with_parameters(sigma2=sigma2)  # type: ignore[return-value]
 
     @property
     @abstractmethod
@@ -163,6 +166,11 @@ class Isotropic(Pairwise):
         half = -0.5 * (scaled * scaled).sum(dim=1, keepdim=True)
         one = torch.ones_like(half)
         return torch.cat([scaled, half, one], dim=1), torch.cat([scaled, one, half], dim=1)
+
+    def values(self, exponent: Tensor) -> Tensor:
+        """Return f(e); the exponents may be overwritten."""
+        # Rounding makes the exponent of a point with itself positive, and for a point far out by much.
+        return super().values(exponent if exponent.requires_grad else exponent.clamp_(max=0))
 
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ones: f(0) = 1."""

@@ -33,6 +33,9 @@ class Cosine(Explicit):
 
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""
-        norm2 = x.square().sum(dim=1, keepdim=True)
-        zero = norm2 == 0
-        return torch.where(zero, torch.zeros_like(x), x * torch.where(zero, 1.0, norm2).rsqrt())
+        # Of entries of order one, so that squares and powers of tiny rows, and their derivatives, neither vanish nor
+        # overflow; the value does not depend on this scale, so that derivatives need not know of it.
+        size = x.detach().abs().amax(dim=1, keepdim=True)
+        zero = size < torch.finfo(x.dtype).tiny
+        scaled = torch.where(zero, torch.zeros_like(x), x / torch.where(zero, 1.0, size))
+        return scaled * torch.where(zero, 1.0, scaled.square().sum(dim=1, keepdim=True)).rsqrt()

@@ -13,6 +13,8 @@ from drkm.solvers.lbfgs import point
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
+#: beside so long a step H itself no longer counts: polar(-G) is where all longer ones end
+LONGEST = 1e12
 
 
 @dataclass
@@ -37,7 +39,8 @@ class ProjectedGradient(Solver):
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Shorten the step until the energy falls in proportion to the squared distance moved."""
-        H, G, length = state["H"], state["G"], 2.0 * state["length"]
+        H, G = state["H"], state["G"]
+        length = min(2.0 * state["length"], LONGEST / max(stiefel.norm(G), MIN_LENGTH))
         while length > MIN_LENGTH:
             trial = stiefel.polar(H - length * G)
             moved = trial - H
