@@ -11,12 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from drkm.components import Components
 from drkm.datasets import make_square_spiral
 from drkm.eigen import leading_eigenpairs
 from drkm.gram import Dense
 from drkm.kernels import RBF
 from drkm.kernels.base import Room
-from drkm.preimage import Components, preimage
+from drkm.preimage import preimage
 
 N = 3000
 TOL = 1e-8

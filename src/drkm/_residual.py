@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from drkm._descent import Evaluation
+from drkm.components import Components
 from drkm.gram.sweep import jets
 from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
-
-if TYPE_CHECKING:
-    from drkm.preimage import Components
 
 #: with at most so many columns more, sums with every component are formed instead of β
 FEW_SUMS = 16

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from drkm._descent import Minima
-from drkm.preimage import Components
+from drkm.components import Components
 
 #: training points used: the eigendecomposition costs their cube
 MAX_POINTS = 2000

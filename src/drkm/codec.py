@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.gram import Cross
 from drkm.kernels import Isotropic, NystroemFeatures
-from drkm.preimage import Components, PreImage, component_sums, components_of, preimage
+from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
 from drkm.sampling import CodeDensity
 from drkm.training import Trained
