@@ -166,12 +166,15 @@ class TestCurvature:
     def gradient(self, energy: Energy, H: torch.Tensor) -> torch.Tensor:
         return stiefel.projection(H, energy.evaluate(H).gradient)
 
+    def multipliers(self, energy: Energy, H: torch.Tensor) -> torch.Tensor:
+        return stiefel.multipliers(H, energy.evaluate(H).gradient)
+
     def test_hessian_is_the_projected_difference_of_riemannian_gradients(self):
         energy, _, H = self.problem()
         Z, h = stiefel.projection(H, draw(25, 5, seed=1)), 1e-5
         up, down = (self.gradient(energy, stiefel.retraction(H, t * Z)) for t in (h, -h))
         expected = stiefel.projection(H, (up - down) / (2 * h))
-        found = stiefel.hessian(H, energy.evaluate(H).gradient, Z, energy.hessian(H)(Z))
+        found = stiefel.hessian(H, self.multipliers(energy, H), Z, energy.hessian(H)(Z))
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
 
     def test_hessian_agrees_with_pymanopt(self):
@@ -179,22 +182,22 @@ class TestCurvature:
         Z = stiefel.projection(H, draw(25, 5, seed=1))
         G, euclidean = energy.evaluate(H).gradient, energy.hessian(H)(Z)
         expected = Stiefel(25, 5).euclidean_to_riemannian_hessian(H.numpy(), G.numpy(), euclidean.numpy(), Z.numpy())
-        np.testing.assert_allclose(stiefel.hessian(H, G, Z, euclidean).numpy(), expected, atol=1e-10)
+        found = stiefel.hessian(H, stiefel.multipliers(H, G), Z, euclidean)
+        np.testing.assert_allclose(found.numpy(), expected, atol=1e-10)
 
     def test_hessian_is_symmetric_on_tangent_vectors(self):
         energy, _, H = self.problem()
         Y, Z = (stiefel.projection(H, draw(25, 5, seed=seed)) for seed in (1, 2))
-        G, hessian = energy.evaluate(H).gradient, energy.hessian(H)
-        left = (Y * stiefel.hessian(H, G, Z, hessian(Z))).sum().item()
-        assert left == pytest.approx((Z * stiefel.hessian(H, G, Y, hessian(Y))).sum().item(), rel=1e-10)
+        Lambda, hessian = self.multipliers(energy, H), energy.hessian(H)
+        left = (Y * stiefel.hessian(H, Lambda, Z, hessian(Z))).sum().item()
+        assert left == pytest.approx((Z * stiefel.hessian(H, Lambda, Y, hessian(Y))).sum().item(), rel=1e-10)
 
     def test_energy_along_the_retraction_has_the_hessian_as_second_derivative(self):
         energy, J, H = self.problem()
         Z = stiefel.projection(H, draw(25, 5, seed=1))
         Z, h = Z / Z.norm(), 1e-3
         up, middle, down = (J(stiefel.retraction(H, t * Z)).item() for t in (h, 0.0, -h))
-        G = energy.evaluate(H).gradient
-        found = (Z * stiefel.hessian(H, G, Z, energy.hessian(H)(Z))).sum().item()
+        found = (Z * stiefel.hessian(H, self.multipliers(energy, H), Z, energy.hessian(H)(Z))).sum().item()
         assert found == pytest.approx((up - 2 * middle + down) / h**2, rel=1e-4)
 
 
@@ -216,11 +219,3 @@ class TestMeasures:
     def test_stationarity_is_one_for_a_gradient_away_from_the_codes(self):
         Q = orthonormal(20, 6)
         assert stiefel.stationarity(Q[:, :3], Q[:, 3:]) == pytest.approx(1.0)
-
-    def test_a_random_point_is_on_the_manifold_and_reproducible(self):
-        def point():
-            generator = torch.Generator().manual_seed(3)
-            return stiefel.random_point(30, 4, generator, dtype=torch.float64, device=torch.device("cpu"))
-
-        assert infeasibility(point()) < 1e-13
-        assert torch.equal(point(), point())

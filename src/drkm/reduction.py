@@ -177,17 +177,16 @@ def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
     return out
 
 
-def normal(rows: int, columns: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
+def normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
     """Return the rows at hand of a matrix of standard normal numbers that does not depend on how rows are shared."""
     n, begin = samples(rows), offset()
     if n <= RANDOM_BLOCK:
-        return torch.randn(n, columns, generator=generator, dtype=dtype)[begin : begin + rows]
+        return torch.randn(n, columns, generator=generator, dtype=torch.float64)[begin : begin + rows]
     seed = int(torch.randint(1 << 62, (1,), generator=generator))
     parts = []
     for block in range(begin // RANDOM_BLOCK, (begin + rows - 1) // RANDOM_BLOCK + 1):
         first = block * RANDOM_BLOCK
-        draw = torch.randn(
-            min(RANDOM_BLOCK, n - first), columns, generator=torch.Generator().manual_seed(seed + block), dtype=dtype
-        )
+        own = torch.Generator().manual_seed(seed + block)
+        draw = torch.randn(min(RANDOM_BLOCK, n - first), columns, generator=own, dtype=torch.float64)
         parts.append(draw[max(begin - first, 0) : begin + rows - first])
     return torch.cat(parts)

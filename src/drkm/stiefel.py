@@ -98,26 +98,27 @@ def transport(H_new: Tensor, Z: Tensor) -> Tensor:
     return projection(H_new, Z)
 
 
-def hessian(H: Tensor, G: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
-    """Return the Riemannian Hessian along the tangent Z from the Euclidean gradient G and D²J[Z].
+def hessian(H: Tensor, Lambda: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
+    """Return the Riemannian Hessian along the tangent Z from the multipliers Λ and D²J[Z].
 
     The second term is the curvature of the manifold (its Weingarten map).
     """
-    return projection(H, euclidean - Z @ multipliers(H, G).to(Z.dtype))
+    return projection(H, euclidean - Z @ Lambda.to(Z.dtype))
+
+
+def defect(H: Tensor) -> Tensor:
+    """Return HᵀH - I in float64."""
+    M = gram(H, H)
+    M.diagonal().sub_(1.0)
+    return M
 
 
 def feasibility(H: Tensor) -> float:
     """Return ‖HᵀH - I‖_F."""
-    M = gram(H, H)
-    return torch.linalg.norm(M - torch.eye(len(M), dtype=M.dtype, device=M.device)).item()
+    return float(defect(H).norm())
 
 
 def stationarity(H: Tensor, G: Tensor) -> float:
     """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
     tangent, whole = norms(projection(H, G), G)
     return tangent / whole if whole > 0 else 0.0
-
-
-def random_point(n: int, size: int, generator: torch.Generator, *, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return a point drawn uniformly."""
-    return polar(reduction.normal(n, size, generator, dtype).to(device))

@@ -85,7 +85,7 @@ class AugmentedLagrangian(Solver):
         if state["rounds"] >= MAX_ROUNDS:
             return {"status": Status.STALLED.value}
         H, feasibility = state["H"], state["feasibility"]
-        Y = state["Y"] + state["mu"] * self._defect(H)
+        Y = state["Y"] + state["mu"] * stiefel.defect(H)
         # Beyond this a larger penalty only worsens the conditioning: the multipliers must do the rest.
         limit = MAX_PENALTY * stiefel.norm(state["G"])
         grow = feasibility > 0.25 * state["last"] and state["mu"] < limit
@@ -101,14 +101,9 @@ class AugmentedLagrangian(Solver):
             "rounds": state["rounds"] + 1,
         }
 
-    def _defect(self, H: Tensor) -> Tensor:
-        defect = stiefel.gram(H, H)
-        defect.diagonal().sub_(1.0)
-        return defect
-
     def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> State:
         value, G, _ = energy.evaluate(H)
-        defect = self._defect(H)
+        defect = stiefel.defect(H)
         return {
             "H": H,
             "G": G,

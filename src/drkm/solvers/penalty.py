@@ -134,8 +134,7 @@ class Penalty(Solver):
     def _evaluate(self, energy: Energy, H: Tensor, mu: float) -> State:
         """Return J and the gradient of the penalised objective."""
         value, G, _ = energy.evaluate(H)
-        defect = stiefel.gram(H, H)
-        defect.diagonal().sub_(1.0)
+        defect = stiefel.defect(H)
         Q = G + 2 * mu * (H @ defect.to(H.dtype))
         for block, weight in zip(energy.slices, self._weights(len(energy.sizes)), strict=True):
             Q[:, block] += weight * H[:, block]

@@ -44,10 +44,9 @@ class TrustRegion(Solver):
         """Minimise the model inside the region, move if the energy agrees with it, and adapt the region."""
         H, G, R, radius = state["H"], state["G"], state["R"], state["radius"]
         euclidean = energy.hessian(H)
-        curvature = state["multipliers"].to(H.dtype)
 
         def hessian(Z: Tensor) -> Tensor:
-            return stiefel.projection(H, euclidean(Z) - Z @ curvature)
+            return stiefel.hessian(H, state["multipliers"], Z, euclidean(Z))
 
         raw = RowPreconditioner(**fresh_preconditioner(energy, state)).apply
 
