@@ -276,7 +276,7 @@ def _plain(result: Result) -> dict[str, Any]:
 
 
 def _sigma2_of(kernels: Sequence[Kernel]) -> list[float | None]:
-    return [getattr(kernel, "sigma2", None) for kernel in kernels]
+    return [kernel.bandwidth if kernel.has_bandwidth else None for kernel in kernels]
 
 
 def _with_sigma2(kernels: Sequence[Kernel], sigma2: Sequence[float | None]) -> tuple[Kernel, ...]:

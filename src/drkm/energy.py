@@ -131,7 +131,7 @@ class Energy:
     def relative_widths(self) -> list[float | None]:
         """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
         return [
-            float(kernel.sigma2) * self.n / (2.0 * size) if kernel.has_bandwidth else None  # type: ignore[attr-defined]
+            kernel.bandwidth * self.n / (2.0 * size) if kernel.has_bandwidth else None
             for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
         ]
 

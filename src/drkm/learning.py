@@ -36,7 +36,7 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
     from scipy.optimize import minimize
 
     layers = sorted(begin)
-    now = [math.log(energy.kernels[layer].sigma2) for layer in layers]  # type: ignore[attr-defined]
+    now = [math.log(energy.kernels[layer].bandwidth) for layer in layers]
 
     def objective(logs: list[float]) -> tuple[float, list[float]]:
         set_bandwidths(energy, {layer: math.exp(log) for layer, log in zip(layers, logs, strict=True)})

@@ -150,7 +150,7 @@ def _search(
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
     target = residual_of(components, second_order=newton, in_span=in_span)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
-    scale = float(kernel.sigma2) ** 0.5 if kernel.has_bandwidth else rms or 1.0  # type: ignore[attr-defined]
+    scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else rms or 1.0
     kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 

@@ -197,7 +197,7 @@ def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None)
     if not learns and not learning.trainable_layers(energy):
         return _solve(energy, plan, first_point(energy, plan, number), plan.tol, (number, 0), checkpoint)
     layers = learning.learnable_layers(energy) if learns else []
-    begin = {layer: float(energy.kernels[layer].sigma2) for layer in layers}  # type: ignore[attr-defined]
+    begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
     H = first_point(energy, plan, number)
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     first = 0

@@ -148,7 +148,7 @@ def fit_and_encode(make: Callable[[], ConstrDRKM], rows: NDArray[Any], evaluatio
         "stationarity": float(model.stationarity_),
         "converged": bool(model.converged_),
         "iterations": int(model.n_iter_),
-        "bandwidths": [float(kernel.sigma2) for kernel in model.kernels_],  # type: ignore[attr-defined]
+        "bandwidths": [kernel.bandwidth for kernel in model.kernels_],
         "device": "cpu",
     }
     layers = [codes[:, block] for block in model.layer_slices_]

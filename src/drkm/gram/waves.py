@@ -59,7 +59,7 @@ class FourierGram(MovingGram):
             turned = cosine.mul_(A[rows] @ on_sine.T).sub_(sine.mul_(A[rows] @ on_cosine.T))
             pull[rows] = turned @ self._frequencies.T
         # Exact for the RBF, whose slope is its value; near enough for the preconditioner with the others.
-        curvature = (A * product).sum(dim=1) / self.kernel.sigma2
+        curvature = (A * product).sum(dim=1) / self.kernel.bandwidth
         return Sums(product, pull, curvature)
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:

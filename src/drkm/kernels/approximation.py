@@ -27,14 +27,14 @@ class Approximation(Explicit):
     kernel: Kernel
 
     @property
-    def learnable(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What can be learned of the kernel that is approximated."""
-        return self.kernel.learnable
+    def has_bandwidth(self) -> bool:
+        """Whether the kernel that is approximated has one."""
+        return self.kernel.has_bandwidth
 
     @property
     def sigma2(self) -> float:
         """Width of the kernel that is approximated."""
-        return float(self.kernel.sigma2)  # type: ignore[attr-defined]
+        return self.kernel.bandwidth
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -38,8 +38,6 @@ class Kernel(ABC):
     rotation_invariant: bool = True
     #: where it is not differentiable, as the rest of a sentence; a deep layer may stop there
     rough: str = ""
-    #: names of the positive parameters that `learn_bandwidth` may adapt
-    learnable: tuple[str, ...] = ()
 
     @abstractmethod
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -69,14 +67,19 @@ class Kernel(ABC):
         )
         return f"{type(self).__name__}({inside})"
 
-    def with_parameters(self, **parameters: float) -> Kernel:
+    def with_parameters(self, **parameters: float) -> Self:
         """Return a copy with some parameters replaced."""
         return replace(self, **parameters)  # type: ignore[type-var]
 
     @property
     def has_bandwidth(self) -> bool:
         """Whether the kernel has a width σ² that can be learned, widened, and compared with the spread of points."""
-        return "sigma2" in self.learnable
+        return False
+
+    @property
+    def bandwidth(self) -> float:
+        """σ² as a number, of a kernel that has one."""
+        return float(self.sigma2)  # type: ignore[attr-defined]
 
 
 class Pairwise(Kernel):
@@ -138,7 +141,7 @@ class Isotropic(Pairwise):
     """k(x, y) = f(e), e = -‖x-y‖²/(2σ²); f(0) = 1."""
 
     is_isotropic = True
-    learnable = ("sigma2",)
+    has_bandwidth = True
     sigma2: Bandwidth
 
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
@@ -148,7 +151,7 @@ class Isotropic(Pairwise):
         sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
         if layer == 1:
             check_digits(sigma2, points)
-        return self.with_parameters(sigma2=sigma2)  # type: ignore[return-value]
+        return self.with_parameters(sigma2=sigma2)
 
     @property
     @abstractmethod
@@ -158,7 +161,7 @@ class Isotropic(Pairwise):
     @property
     def pull_scale(self) -> float:
         """1/σ²."""
-        return 1.0 / float(self.sigma2)
+        return 1.0 / self.bandwidth
 
     def factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the augmented points whose products are -‖x-y‖²/(2σ²)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -50,18 +51,16 @@ class FourierFeatures(Approximation):
     @property
     def scaled(self) -> Tensor:
         """Ω/σ."""
-        return self.frequencies / math.sqrt(self.sigma2)
+        return self.frequencies / math.sqrt(self.bandwidth)
 
     @property
     def weight(self) -> float:
         """1/√F."""
         return self.frequencies.shape[1] ** -0.5
 
-    def with_parameters(self, **parameters: float) -> FourierFeatures:
+    def with_parameters(self, **parameters: float) -> Self:
         """Return a copy with another width and the same frequencies."""
-        kernel = self.kernel.with_parameters(**parameters)
-        assert isinstance(kernel, Isotropic)
-        return replace(self, kernel=kernel)
+        return replace(self, kernel=self.kernel.with_parameters(**parameters))
 
     def features(self, x: Tensor) -> Tensor:
         """Return cosines and sines, side by side."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -54,11 +55,9 @@ class NystroemFeatures(Approximation):
         """Landmarks and factor."""
         return {"landmarks": self.landmarks, "factor": self.factor}
 
-    def with_parameters(self, **parameters: float) -> NystroemFeatures:
+    def with_parameters(self, **parameters: float) -> Self:
         """Return the features of another kernel at the same landmarks."""
-        kernel = self.kernel.with_parameters(**parameters)
-        assert isinstance(kernel, Pairwise)
-        return NystroemFeatures(kernel, self.landmarks)
+        return type(self)(self.kernel.with_parameters(**parameters), self.landmarks)
 
     def features(self, x: Tensor) -> Tensor:
         """Return k(x, Z)F."""

@@ -46,7 +46,7 @@ class Polynomial(DotProduct):
         if self.gamma != "scale":
             return self
         mean = reduction.total(points.square().sum()).item() / reduction.samples(len(points))
-        return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)  # type: ignore[return-value]
+        return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return e^p and its derivatives."""

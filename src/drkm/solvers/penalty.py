@@ -15,13 +15,13 @@ from torch import Tensor
 
 from drkm import checks, stiefel
 from drkm.energy import Energy
-from drkm.learning import learnable_layers, set_bandwidths
+from drkm.learning import RANGE, learnable_layers, set_bandwidths
 from drkm.solvers.base import Solver, State, Status
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 #: bounds of a learned log σ², relative to where it began: the energy alone would let it grow for ever
-LOG_RANGE = math.log(1e4)
+LOG_RANGE = math.log(RANGE)
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Penalty(Solver):
         """Begin the first round."""
         state = {**self._evaluate(energy, H, self.mu), "mu": self.mu, "tau": self.tau, "round": 0}
         if self.learn_bandwidth:
-            sigma2 = [energy.kernels[layer].sigma2 for layer in learnable_layers(energy)]  # type: ignore[attr-defined]
+            sigma2 = [energy.kernels[layer].bandwidth for layer in learnable_layers(energy)]
             logs = torch.tensor(sigma2, dtype=torch.float64).log()
             state |= {"log_sigma2": logs, "log_sigma2_start": logs.clone()}
         return {**state, **self._fresh_moments(state)}
