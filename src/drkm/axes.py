@@ -75,8 +75,7 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
     eye = torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
     options = {"whiten": False, "max_iter": max_iter, "tol": 1e-8, "w_init": eye.cpu().numpy()}
     for contrast in ("logcosh", "cube") if A.shape[1] > 1 else ():
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
+        with warnings.catch_warnings(action="error", category=ConvergenceWarning):
             try:
                 W = fastica(A.cpu().numpy(), fun=contrast, **options)[1]
             except ConvergenceWarning:

@@ -315,9 +315,8 @@ def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
     if "sigma2" in params:
         params["kernel"] = rbf_kernels(params.pop("sigma2"), params.get("n_components", model.n_components))
     model.set_params(**params)
-    with warnings.catch_warnings():
-        # Whether a fit converged is a column of the table.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Whether a fit converged is a column of the table.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(X)
 
 

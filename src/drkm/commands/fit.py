@@ -236,8 +236,7 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
 
     from drkm.solvers import Status
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(rows)
     result, message = model._trained.result, model._trained.message
     if result.status is Status.INTERRUPTED:

@@ -118,9 +118,8 @@ class NpzFile:
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(stream)
-    with warnings.catch_warnings():
-        # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
-        warnings.simplefilter("ignore")
+    # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
+    with warnings.catch_warnings(action="ignore"):
         if version == (1, 0):
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         elif version == (2, 0):

@@ -32,8 +32,7 @@ def _read_car(data: bytes, member: str) -> NDArray[np.uint8]:
     """Return the views of one car, shape (elevations, azimuths, 64, 64, 3)."""
     from scipy.io import loadmat
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         content = loadmat(io.BytesIO(data), variable_names=["im"])
     views = content.get("im")
     expected = (128, 128, 3, AZIMUTHS, ELEVATIONS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments._sweep import METRIC_NAMES, Row, values_of
+from drkm.experiments._sweep import FAMILY_NAMES, METRIC_NAMES, Row, values_of
 from drkm.plotting import BLUE, GREY, MARKERS, ORANGE, VERMILION, style
 
 #: colour of each family in every figure
@@ -24,6 +24,11 @@ class Series:
     name: str
     colour: str
     runs: Mapping[Any, Sequence[Row]]
+
+    @classmethod
+    def of(cls, family: str, runs: Mapping[Any, Sequence[Row]]) -> Series:
+        """Return the runs of one family, under the name and in the colour that it has in every figure."""
+        return cls(FAMILY_NAMES[family], FAMILY_COLOURS[family], runs)
 
 
 @dataclass(frozen=True)

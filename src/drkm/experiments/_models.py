@@ -87,8 +87,7 @@ def rows_of(images: Images, dtype: Any = np.float64) -> NDArray[Any]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep warnings of fits that did not converge out of the way: the details of a run say it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         yield
 
 

@@ -83,8 +83,7 @@ def least_error(problem: Problem, bandwidths: tuple[float, ...]) -> tuple[Constr
     """Return the model, its σ_1² and the number of steps whose second layer alone denoises validation points best."""
     found: list[tuple[float, float, int | None, ConstrDRKM]] = []
     for sigma2 in bandwidths:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(problem.train)
         for steps in (1, 3, 10, 30, None):
             points = reconstruct(model, problem.validation, [(2, 0)], steps=steps)

@@ -76,8 +76,7 @@ class Candidate:
 def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, ...], ConstrDRKM]]:
     """Return the fitted models of the protocol at one σ_1²: kernel PCA and the deep model at each σ_2²."""
     models: list[tuple[str, tuple[Any, ...], ConstrDRKM]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         shallow = ConstrDRKM(3, kernel=RBF(sigma2)).fit(train)
         models.append(("kernel PCA", (sigma2,), shallow))
         for second in DEEP_BANDWIDTHS:

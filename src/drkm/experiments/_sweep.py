@@ -123,6 +123,11 @@ def sizes_of(scale: str) -> Sizes:
     return SIZES[scale]
 
 
+def label(layers: Layers) -> str:
+    """Return an architecture as it is written: (10, 5)."""
+    return "(" + ", ".join(map(str, layers)) + ")"
+
+
 def _run(seed: int, draw: int | None, **parameters: Any) -> Configuration:
     # What is at its default is left out, so that the same run has one configuration whoever asks for it.
     if draw is not None and draw != seed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments._sweep import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Row, values_of
+from drkm.experiments._sweep import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Row, label, values_of
 from drkm.experiments._verdicts import mean_and_spread
 from drkm.experiments.section import Table
 
@@ -36,7 +36,7 @@ def _named(by: Sequence[str], key: Sequence[Any]) -> Row:
     out = {}
     for name, value in zip(by, key, strict=True):
         if name == "layers":
-            value = "(" + ", ".join(map(str, value)) + ")" if value else ""
+            value = label(value) if value else ""
         names = {"dataset": DATASET_NAMES, "family": FAMILY_NAMES}.get(name, {})
         out[{"n": "N", "gamma": "γ", "beta": "β", "layers": "components"}.get(name, name)] = names.get(value, value)
     return out

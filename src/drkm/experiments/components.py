@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drkm.experiments._charts import FAMILY_COLOURS, Cell, Series, box_panels
+from drkm.experiments._charts import Cell, Series, box_panels
 from drkm.experiments._sweep import (
     DATASET_NAMES,
     FAMILY_NAMES,
@@ -15,6 +15,7 @@ from drkm.experiments._sweep import (
     Sizes,
     chosen,
     drkm_run,
+    label,
     paper_run,
     scored_rows,
     sizes_of,
@@ -35,13 +36,9 @@ FAMILIES = ("paper", "drkm")
 def configurations(scale: str) -> list[Configuration]:
     """Return the runs of this experiment."""
     sizes = sizes_of(scale)
-    return [run for family in FAMILIES for run in _runs(sizes, family)]
-
-
-def _runs(sizes: Sizes, family: str) -> list[Configuration]:
-    run = {"paper": paper_run, "drkm": drkm_run}[family]
     return [
         run(sizes, dataset, sizes.components_points, layers, seed)
+        for run in (paper_run, drkm_run)
         for dataset in sizes.datasets
         for layers in CHOICES
         for seed in range(sizes.seeds)
@@ -78,12 +75,8 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
             DATASET_NAMES[dataset]: Cell(
                 metric,
                 [
-                    Series(
-                        FAMILY_NAMES[family],
-                        FAMILY_COLOURS[family],
-                        {_label(s): chosen(rows, dataset=dataset, family=family, layers=s) for s in CHOICES},
-                    )
-                    for family in FAMILIES
+                    Series.of(f, {label(s): chosen(rows, dataset=dataset, family=f, layers=s) for s in CHOICES})
+                    for f in FAMILIES
                 ],
             )
             for dataset in sizes.datasets
@@ -95,10 +88,6 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         "runs each is a dot."
     )
     return Figure(f"components-{metric}", caption, draw)
-
-
-def _label(layers: Sequence[int]) -> str:
-    return "(" + ", ".join(map(str, layers)) + ")"
 
 
 def claims(rows: Sequence[Row], family: str) -> list[Claim]:
@@ -164,7 +153,7 @@ def _no_best_and_no_worst(rows: Sequence[Row], name: str) -> Claim:
             worst[dataset] = min(medians, key=lambda s: medians[s])
     several = len(set(best.values())) > 1 and len(set(worst.values())) > 1
     complete = len(best) == 4
-    listed = "; ".join(f"{DATASET_NAMES[d]}: best {_label(best[d])}, worst {_label(worst[d])}" for d in best)
+    listed = "; ".join(f"{DATASET_NAMES[d]}: best {label(best[d])}, worst {label(worst[d])}" for d in best)
     return Claim(
         f"No choice is best, and none worst, on all datasets ({name}).",
         "no choice consistently best or poor",
@@ -191,7 +180,7 @@ def _largest_on_sprites(rows: Sequence[Row], name: str) -> Claim:
             reversed_ = greater(difference(first, second)) is Verdict.FAILED
             verdicts.append(Verdict.FAILED if reversed_ else Verdict.UNDECIDED)
         listed = (
-            f"{_label(s)} {np.median(scores[s]):.3f}, chance {np.median(values_of(groups[s], 'irs_chance')):.3f}"
+            f"{label(s)} {np.median(scores[s]):.3f}, chance {np.median(values_of(groups[s], 'irs_chance')):.3f}"
             for s in (LARGEST, rival)
         )
         parts.append(f"{DATASET_NAMES[dataset]}: {'; '.join(listed)}")

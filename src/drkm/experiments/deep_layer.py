@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drkm.experiments._charts import FAMILY_COLOURS, Cell, Series, box_panels
+from drkm.experiments._charts import Cell, Series, box_panels
 from drkm.experiments._sweep import (
     DATASET_NAMES,
     FAMILY_NAMES,
@@ -13,6 +13,7 @@ from drkm.experiments._sweep import (
     Sizes,
     chosen,
     drkm_run,
+    label,
     paper_run,
     scored_rows,
     sizes_of,
@@ -73,11 +74,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes) -> Figure:
             f"{DATASET_NAMES[dataset]}, {title}": Cell(
                 metric,
                 [
-                    Series(
-                        FAMILY_NAMES[f],
-                        FAMILY_COLOURS[f],
-                        {_label(s): chosen(rows, dataset=dataset, family=f, layers=s) for s in STACKS},
-                    )
+                    Series.of(f, {label(s): chosen(rows, dataset=dataset, family=f, layers=s) for s in STACKS})
                     for f in FAMILIES
                 ],
             )
@@ -89,10 +86,6 @@ def _figure(rows: Sequence[Row], sizes: Sizes) -> Figure:
     return Figure("deep-layer", "Scores of ten components in one, two and three layers.", draw)
 
 
-def _label(layers: Sequence[int]) -> str:
-    return "(" + ", ".join(map(str, layers)) + ")"
-
-
 def _adds(rows: Sequence[Row], family: str, score: str, deep: Sequence[int]) -> Claim:
-    text = f"{_label(deep)} is better than one layer of ten in {SCORE_NAMES[score]} ({FAMILY_NAMES[family]})."
+    text = f"{label(deep)} is better than one layer of ten in {SCORE_NAMES[score]} ({FAMILY_NAMES[family]})."
     return on_most_datasets(text, chosen(rows, layers=deep), chosen(rows, layers=STACKS[0]), score)

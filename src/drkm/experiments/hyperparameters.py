@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drkm.experiments._charts import FAMILY_COLOURS, Cell, Series, box_panels
+from drkm.experiments._charts import Cell, Series, box_panels
 from drkm.experiments._sweep import (
     DATASET_NAMES,
-    FAMILY_NAMES,
     METRIC_NAMES,
     Row,
     Sizes,
@@ -77,9 +76,9 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         for dataset in sizes.datasets:
             here = chosen(rows, dataset=dataset)
             series = [
-                Series(FAMILY_NAMES["paper"], FAMILY_COLOURS["paper"], _by(here, "paper", "γ = ")),
-                Series(FAMILY_NAMES["drkm"], FAMILY_COLOURS["drkm"], {"any γ": chosen(here, family="drkm")}),
-                Series(FAMILY_NAMES["beta-vae"], FAMILY_COLOURS["beta-vae"], _by(here, "beta-vae", "β = ")),
+                Series.of("paper", _by(here, "paper", "γ = ")),
+                Series.of("drkm", {"any γ": chosen(here, family="drkm")}),
+                Series.of("beta-vae", _by(here, "beta-vae", "β = ")),
             ]
             panels[DATASET_NAMES[dataset]] = Cell(metric, series)
         return box_panels(panels, tilt=True)

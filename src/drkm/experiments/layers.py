@@ -16,6 +16,7 @@ from drkm.experiments._sweep import (
     Row,
     chosen,
     drkm_runs,
+    label,
     paper_runs,
     scored_rows,
     sizes_of,
@@ -40,7 +41,7 @@ from drkm.runs.configuration import Configuration, Results
 TITLE = "Number of layers"
 FAMILIES = ("paper", "drkm")
 COLOURS = {1: GREEN, 2: BLUE, 3: VERMILION}
-NAMES = {depth: f"{depth} layer{'s' if depth > 1 else ''} {s}".replace(",)", ")") for depth, s in ARCHITECTURES.items()}
+NAMES = {depth: f"{depth} layer{'s' if depth > 1 else ''} {label(s)}" for depth, s in ARCHITECTURES.items()}
 #: largest difference of SAP that counts as similar, and of MIG "double": at least half as much again
 SIMILAR_SAP, DOUBLE = 0.01, 1.5
 DOUBLE_N = 400

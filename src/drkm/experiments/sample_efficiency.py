@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drkm.experiments._charts import FAMILY_COLOURS, Cell, Series, line_grid
+from drkm.experiments._charts import Cell, Series, line_grid
 from drkm.experiments._sweep import (
     BETA,
     DATASET_NAMES,
-    FAMILY_NAMES,
     METRIC_NAMES,
     TWO_LAYERS,
     Row,
@@ -74,10 +73,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes) -> Figure:
         cells = {
             (title, DATASET_NAMES[dataset]): Cell(
                 metric,
-                [
-                    Series(FAMILY_NAMES[f], FAMILY_COLOURS[f], by_points(chosen(rows, dataset=dataset, family=f)))
-                    for f in FAMILIES
-                ],
+                [Series.of(f, by_points(chosen(rows, dataset=dataset, family=f))) for f in FAMILIES],
             )
             for metric, title in METRIC_NAMES.items()
             for dataset in sizes.datasets

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drkm.experiments._charts import FAMILY_COLOURS, Cell, Series, box_panels
+from drkm.experiments._charts import Cell, Series, box_panels
 from drkm.experiments._sweep import (
     DATASET_NAMES,
     FAMILY_NAMES,
@@ -83,10 +83,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         panels = {
             DATASET_NAMES[dataset]: Cell(
                 metric,
-                [
-                    Series(FAMILY_NAMES[f], FAMILY_COLOURS[f], by_points(chosen(rows, dataset=dataset, family=f)))
-                    for f in FAMILIES
-                ],
+                [Series.of(f, by_points(chosen(rows, dataset=dataset, family=f))) for f in FAMILIES],
             )
             for dataset in sizes.datasets
         }

@@ -175,9 +175,9 @@ def _draw_timed(timed: Sequence[Row], sizes: Sizes) -> object:
     for dataset in sizes.datasets:
         here = chosen(timed, dataset=dataset)
         for metric, title in METRIC_NAMES.items():
-            ours = Series(FAMILY_NAMES["drkm"], FAMILY_COLOURS["drkm"], {"its own time": chosen(here, family="drkm")})
+            ours = Series.of("drkm", {"its own time": chosen(here, family="drkm")})
             theirs = {f"{times} × that time": chosen(here, family="beta-vae", times=times) for times in TIMES}
-            rival = Series(FAMILY_NAMES["beta-vae"], FAMILY_COLOURS["beta-vae"], theirs)
+            rival = Series.of("beta-vae", theirs)
             panels[f"{DATASET_NAMES[dataset]}, {title}"] = Cell(metric, [ours, rival])
     return box_panels(panels, columns=3)
 

@@ -89,8 +89,7 @@ def logistic_regression(z: np.ndarray, labels: np.ndarray, random_state: int | N
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return LogisticRegression(random_state=random_state).fit(z, labels)
 
 
