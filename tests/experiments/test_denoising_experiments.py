@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -235,6 +235,6 @@ def test_salt_and_pepper_sets_pixels_to_black_or_white():
 
 def test_sizes_survive_being_written_as_json():
     for sizes in shared.SIZES.values():
-        assert shared.Sizes.from_json(json.loads(json.dumps(sizes.to_json()))) == sizes
-    run = Configuration("denoise-cell", {"sizes": TINY.to_json()}, 1)
+        assert shared.Sizes.from_json(json.loads(json.dumps(asdict(sizes)))) == sizes
+    run = Configuration("denoise-cell", {"sizes": asdict(TINY)}, 1)
     assert Configuration.from_json(run.canonical()) == run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,9 @@ class Sizes:
     rival_widths: tuple[float, ...]
     rival_components: tuple[int, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the sizes as parameters of a run."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Sizes:
-        """Return the sizes that `to_json` wrote."""
+        """Return the sizes from the parameters of a run, which have lists for tuples."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
         }
@@ -132,6 +128,12 @@ def make_problem(dataset: str, noise: float, n_train: int, n_validation: int, se
     clean = CURVES[dataset]().sample(n_train + n_validation, rng)
     noisy = clean + noise * rng.standard_normal(clean.shape)
     return Problem(dataset, noise, noisy[:n_train], clean[:n_train], noisy[n_train:], clean[n_train:])
+
+
+def problem_of(parameters: Mapping[str, Any], seed: int) -> tuple[Problem, Sizes]:
+    """Return the problem and the sizes of a run, whose parameters are `curve`, `noise` and `sizes`."""
+    sizes = Sizes.from_json(parameters["sizes"])
+    return make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed), sizes
 
 
 def mean_squared_error(points: Array, clean: Array) -> float:

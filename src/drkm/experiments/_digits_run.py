@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,6 @@ class Sizes:
     layers: tuple[int, ...]
     fractions: tuple[float, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the sizes as parameters of a run."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
 
 #: equal selection effort: 3×6 = 18 candidates for one layer, 3×3×2 for two (medium and paper: 3×15 and 3×5×3)
 SIZES = {
@@ -62,7 +58,7 @@ def run_digits(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     Parameters
     ----------
     parameters : mapping
-        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes` as `Sizes.to_json` gives them.
+        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes`, the fields of `Sizes`.
     seed : int
         Of the order of the images and of the noise.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,10 @@ from drkm.experiments._denoising import (
     SIZES,
     Array,
     Problem,
-    Sizes,
-    make_problem,
     mean_squared_error,
     noise_of,
     posterior_mean,
+    problem_of,
     select_deep,
 )
 from drkm.experiments._protocol import reconstruct
@@ -49,21 +49,12 @@ Row = dict[str, Any]
 
 def configuration(dataset: str, scale: str) -> Configuration:
     """Return the run of one curve."""
-    return Configuration("denoise-panels", {"curve": dataset, "noise": NOISE, "sizes": SIZES[scale].to_json()}, SEED)
+    return Configuration("denoise-panels", {"curve": dataset, "noise": NOISE, "sizes": asdict(SIZES[scale])}, SEED)
 
 
 def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return the points of every panel with their errors.
-
-    Parameters
-    ----------
-    parameters : mapping
-        `curve`, `noise` and `sizes`, the latter as `Sizes.to_json` gives them.
-    seed : int
-        Of the data.
-    """
-    sizes = Sizes.from_json(parameters["sizes"])
-    problem = make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed)
+    """Return the points of every panel with their errors."""
+    problem, sizes = problem_of(parameters, seed)
     with one_thread():
         model, sigma2, steps = least_error(problem, sizes.protocol)
         panels = {NOISY: problem.train}

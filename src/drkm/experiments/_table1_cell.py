@@ -11,10 +11,9 @@ from drkm.experiments._denoising import (
     Array,
     Outcome,
     Problem,
-    Sizes,
-    make_problem,
     mean_squared_error,
     noise_of,
+    problem_of,
 )
 from drkm.experiments._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.threads import one_thread
@@ -27,17 +26,8 @@ ORDER = (*(name for name in METHODS if name != BOUND), PAPER_KPCA, PAPER_DEEP, B
 
 
 def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return the errors of all methods, and those of the paper's two models by every definition.
-
-    Parameters
-    ----------
-    parameters : mapping
-        `curve`, `noise` and `sizes`, the latter as `Sizes.to_json` gives them.
-    seed : int
-        Of the data.
-    """
-    sizes = Sizes.from_json(parameters["sizes"])
-    problem = make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed)
+    """Return the errors of all methods, and those of the paper's two models by every definition."""
+    problem, sizes = problem_of(parameters, seed)
     with one_thread():
         estimate = noise_of(problem)
         outcomes = {name: method(problem, sizes, estimate) for name, method in METHODS.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ Row = dict[str, Any]
 
 def configurations(scale: str) -> list[Configuration]:
     """Return one run a kind of noise."""
-    sizes = SIZES[scale].to_json()
+    sizes = asdict(SIZES[scale])
     return [
         Configuration("digits", {"noise": kind, "level": level, "sizes": sizes}, SEED) for kind, level in LEVELS.items()
     ]

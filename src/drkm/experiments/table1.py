@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from drkm.experiments import _table1_tables as tables
 from drkm.experiments._denoising import DATASETS, NOISES, SEED, SIZES
 from drkm.experiments._table1_claims import judge
@@ -36,7 +38,7 @@ values beyond it."""
 
 def configurations(scale: str) -> list[Configuration]:
     """Return the twelve cells: a curve at a noise level each."""
-    sizes = SIZES[scale].to_json()
+    sizes = asdict(SIZES[scale])
     return [
         Configuration("denoise-cell", {"curve": dataset, "noise": noise, "sizes": sizes}, SEED)
         for noise in NOISES
