@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -278,7 +279,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         if checkpoint:
             checkpoint.bind(fingerprint(samples, named), samples.device)
         bar = ProgressBar(plan.tol) if self.verbose else None
-        plan = parameters.replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
+        plan = replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
         try:
             with log_shown() if bar else nullcontext():
                 trained = train(samples, plan, checkpoint)

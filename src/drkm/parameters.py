@@ -7,7 +7,6 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace as replace
 from typing import Any
 
 import numpy as np

@@ -47,12 +47,10 @@ def pyplot() -> Any:
 @contextmanager
 def style() -> Iterator[Any]:
     """Give matplotlib.pyplot with the house style, and leave the caller's settings as they were."""
-    from contextlib import nullcontext
-
     plt = pyplot()
     from cycler import cycler
 
-    with plt.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}), nullcontext():
+    with plt.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
         yield plt
 
 
@@ -104,9 +102,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         else:
             figure = axes[0].figure
         curve, spectrum = axes
-        lines: dict[str, list[tuple[int, float]]] = {}
-        for row in selection.table:
-            lines.setdefault(_line(row["params"]), []).append((row["n_components"], row["criterion"]))
+        lines = selection._curves()
         for i, (label, points) in enumerate(lines.items()):
             x, y = np.array(sorted(points)).T
             curve.plot(
@@ -143,10 +139,3 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         if selection._spectra:
             spectrum.legend()
     return figure
-
-
-def _line(params: dict[str, Any]) -> str:
-    """Return the label of a candidate's curve: everything but what counts components."""
-    from drkm.selection import _describe
-
-    return _describe({k: v for k, v in params.items() if k not in ("keep", "components", "n_components")})

@@ -97,6 +97,14 @@ class Selection:
             lines.append(f"| {_describe(row['params'])} | {row['n_components']} | {numbers} |")
         return "\n".join(lines)
 
+    def _curves(self) -> dict[str, list[tuple[int, float]]]:
+        """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
+        out: dict[str, list[tuple[int, float]]] = {}
+        for row in self.table:
+            shared = {k: v for k, v in row["params"].items() if k not in ("keep", "components", "n_components")}
+            out.setdefault(_describe(shared), []).append((row["n_components"], row["criterion"]))
+        return out
+
     def plot(self, axes: Any = None) -> Any:
         """Draw the criterion against the number of components, and the eigenvalues of the chosen model's layers.
 
