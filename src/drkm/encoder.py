@@ -26,6 +26,8 @@ from drkm.gram.features import feature_sums
 from drkm.kernels import Explicit
 from drkm.solvers.base import UNDETERMINED
 
+#: relative residual at which codes count as stationary
+TOL = 1e-10
 MAX_NEWTON = 100
 #: a relative residual above this is no rounding and no tolerance
 UNSETTLED = 1e-3
@@ -208,14 +210,14 @@ class StationaryEncoder:
         self.M = (kept @ vectors.T).to(H.dtype)
         self.scale = scale.item()
 
-    def encode(self, rows: Tensor, tol: float = 1e-10, ambiguity: bool = False) -> Encoding:
+    def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""
         t = self.first.scores(rows)
         nearest = self.first.nearest(rows, 2 if ambiguity else 1)
-        codes, residual = self._solve(t, self.H[nearest[:, 0]], tol)
+        codes, residual = self._solve(t, self.H[nearest[:, 0]])
         if not ambiguity:
             return Encoding(codes, residual, None)
-        other, _ = self._solve(t, self.H[nearest[:, -1]], tol)
+        other, _ = self._solve(t, self.H[nearest[:, -1]])
         apart = (other - codes).norm(dim=1) > 1e-4 * codes.norm(dim=1).clamp_min(1e-300)
         return Encoding(codes, residual, apart)
 
@@ -224,7 +226,7 @@ class StationaryEncoder:
         gradient, _ = self._gradient(torch.zeros_like(codes[:, self.slices[0]]), codes)
         return self.eta[0] * gradient[:, self.slices[0]]
 
-    def _solve(self, t: Tensor, z: Tensor, tol: float) -> tuple[Tensor, Tensor]:
+    def _solve(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return a stationary point of ψ for each row, and its relative residual.
 
         Next to a training sample its own stationary point is the answer, whether or not ψ has a minimum there: plain
@@ -232,7 +234,7 @@ class StationaryEncoder:
         """
         null = self.undetermined
         start = z - (z @ null) @ null.T
-        tol = max(tol, 20 * torch.finfo(z.dtype).eps)
+        tol = max(TOL, 20 * torch.finfo(z.dtype).eps)
         there = self._expand(t, start)
         z, residual = self._follow(t, start, there, tol)
         far = _where(residual > tol)
@@ -382,7 +384,7 @@ class ProjectionEncoder:
         self.first = first_layer(energy, H)
         self.deep = couplings(energy, H)
 
-    def encode(self, rows: Tensor, tol: float = 0.0, ambiguity: bool = False) -> Encoding:
+    def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""
         z = self.codes_of(self.first.scores(rows))
         unknown = torch.full_like(z[:, 0], torch.nan)

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
-from drkm import kernels, reduction, solvers, storage
 from drkm.energy import Energy
 from drkm.gram import FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
@@ -148,7 +149,6 @@ def load(
     feature_maps : mapping from layer (counted from 1) to callable, optional
         The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
     """
-    from drkm import parameters
     from drkm.estimator import ConstrDRKM
 
     where = parameters.device(device, None, 0) if device != "auto" else torch.device("cpu")
@@ -167,8 +167,6 @@ def load(
 def _rebuild(
     kind: type[ConstrDRKM], tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]
 ) -> ConstrDRKM:
-    from drkm import parameters
-
     chosen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
@@ -205,8 +203,6 @@ def _rebuild(
     )
     model.n_features_in_ = header["n_features"]
     if header["feature_names"]:
-        import numpy as np
-
         model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
     model._set_fitted(trained, header["lam"], header["axes"], H if header["kind_of_array"] == "torch" else None)
     model._fitted_to_frame = header["kind_of_array"] == "pandas"
@@ -221,8 +217,6 @@ def _kind_of_array(model: ConstrDRKM) -> str:
 
 def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Make sure that the parts of a file fit together."""
-    from drkm import axes, checks, parameters
-
     n = len(tensors["H"])
     sizes = parameters.layer_sizes(header["sizes"], n)
     parameters.one_of("axes", header["axes"], axes.NAMES)

@@ -66,7 +66,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     }
     print(table(rivals, known))
     model.save(folder / "sprites.safetensors")
-    figure = draw(model, images[:n], codes, known, data.factor_names, folder / "sprites.png")
+    figure = draw(model, codes, known, data.factor_names, folder / "sprites.png")
     print(f"\nmodel in {folder / 'sprites.safetensors'}, figure in {figure}")
     return [folder / "sprites.safetensors", figure]
 
@@ -84,7 +84,6 @@ def table(rivals: dict[str, NDArray[np.float64]], factors: NDArray[np.int64]) ->
 
 def draw(
     model: ConstrDRKM,
-    train: NDArray[np.uint8],
     codes: NDArray[np.float64],
     factors: NDArray[np.int64],
     names: tuple[str, ...],

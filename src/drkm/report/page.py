@@ -19,6 +19,7 @@ from drkm.report.blocks import (
 from drkm.report.chapters import Chapter, Report, verdicts
 from drkm.report.markup import Markup, element
 from drkm.report.provenance import provenance
+from drkm.summary import counted
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
 AUTHORS = "F. Tonin, P. Patrinos and J. A. K. Suykens"
@@ -62,7 +63,7 @@ def _header(report: Report, shown: list[Chapter]) -> Markup:
         element("li", element("span", counts[verdict], class_="count"), badge(verdict), class_="tile")
         for verdict in Verdict
     ]
-    lead = f"{_number(total, 'claim')} of the paper and of our own, judged on {_number(report.runs, 'run')} at scale "
+    lead = f"{counted(total, 'claim')} of the paper and of our own, judged on {counted(report.runs, 'run')} at scale "
     return element(
         "header",
         element("h1", TITLE),
@@ -91,11 +92,7 @@ def _of_unfinished(shown: list[Chapter]) -> str | None:
     count = verdicts(unfinished)[Verdict.UNDECIDED]
     if not count:
         return None
-    return f" {count} of these are in {_number(len(unfinished), 'experiment')} of which runs are missing."
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f" {count} of these are in {counted(len(unfinished), 'experiment')} of which runs are missing."
 
 
 def _contents(shown: list[Chapter], left_out: list[Chapter]) -> Markup:
@@ -153,12 +150,12 @@ def _unfinished(chapter: Chapter) -> Markup | None:
         return None
     parts: list[object] = [element("p", f"{chapter.finished} of {chapter.expected} runs are finished.")]
     if chapter.missing:
-        parts.append(element("p", f"{_number(chapter.missing, 'run')} not made yet: ", inline_code(chapter.command)))
+        parts.append(element("p", f"{counted(chapter.missing, 'run')} not made yet: ", inline_code(chapter.command)))
     if chapter.failed:
         failed = [element("li", run.run, ": ", element("code", run.reason)) for run in chapter.failed[:5]]
         more = len(chapter.failed) - len(failed)
         parts += [
-            element("p", f"{_number(len(chapter.failed), 'run')} failed:"),
+            element("p", f"{counted(len(chapter.failed), 'run')} failed:"),
             element("ul", failed, element("li", f"and {more} more") if more > 0 else None),
         ]
     return element("aside", parts, class_="unfinished", aria_label="Unfinished")

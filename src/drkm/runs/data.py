@@ -76,7 +76,7 @@ def checksum(name: str) -> str:
     source = _source(name)
     if not source.files:
         return source.made
-    digests = [_file_digest(path, *_stamp(path)) for path in _present(name, source)]
+    digests = [_file_digest(path, *_stamp(path)) for path in _present(source)]
     return hashlib.sha256("\n".join([*digests, source.made]).encode()).hexdigest()
 
 
@@ -86,7 +86,7 @@ def _source(name: str) -> Source:
     return SOURCES[name]
 
 
-def _present(name: str, source: Source) -> list[Path]:
+def _present(source: Source) -> list[Path]:
     folder = data_dir()
     for names in source.files:
         paths = [folder / file for file in names]
