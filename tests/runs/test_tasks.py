@@ -3,9 +3,13 @@ import pytest
 from drkm.datasets import DatasetError
 from drkm.runs import data, tasks
 from drkm.runs.configuration import Configuration
-from drkm.runs.tasks import TASKS, Task, identify, key, perform
+from drkm.runs.tasks import TASKS, Task, identify, perform
 
 CARS = Configuration("probe", {"dataset": "cars3d"}, 0)
+
+
+def key(run: Configuration) -> str:
+    return identify(run).key
 
 
 @pytest.fixture

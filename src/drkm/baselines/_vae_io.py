@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from drkm.baselines._vae_network import VAENetwork
+from drkm.files import write_whole
 
 _FORMAT = "drkm.baselines.BetaVAE 1"
 _FITTED = (
@@ -26,7 +27,7 @@ _FITTED = (
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; an interrupted write leaves the file that was there before."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
     parameters = model.get_params()
     if not isinstance(parameters["random_state"], int | type(None)):
@@ -37,13 +38,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "fitted": {name: _plain(getattr(model, name)) for name in _FITTED},
     }
     weights = {name: value.contiguous().cpu() for name, value in model.network_.state_dict().items()}
-    target = Path(path)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        save_file(weights, str(partial), metadata={"format": _FORMAT, "details": json.dumps(details)})
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    data = to_bytes(weights, {"format": _FORMAT, "details": json.dumps(details)})
+    write_whole(path, lambda file: file.write(data))
 
 
 def load(kind: type, path: str | os.PathLike[str], device: torch.device) -> Any:

@@ -89,11 +89,8 @@ def missing(dataset: str, path: str | os.PathLike[str] | None, *names: str) -> D
 
 def file_checksum(path: Path, algorithm: str) -> str:
     """Return the checksum of a file as hexadecimal digits."""
-    digest = hashlib.new(algorithm, usedforsecurity=False)
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def is_intact(path: Path, file: RemoteFile) -> bool:

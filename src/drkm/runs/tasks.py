@@ -82,11 +82,6 @@ def identify(configuration: Configuration) -> Run:
     return Run(key_of(configuration, data=data, revision=task.revision), configuration, data, task.revision)
 
 
-def key(configuration: Configuration) -> str:
-    """Return the name under which the result of a run is kept."""
-    return identify(configuration).key
-
-
 def perform(configuration: Configuration) -> dict[str, Any]:
     """Compute a run here and now, and return its result as the task made it."""
     # Through JSON, so that a task sees the same in this process as in a worker: lists, never tuples.
