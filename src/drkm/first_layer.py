@@ -1,0 +1,121 @@
+"""How a new point meets the first layer: by its scores t = H_1ᵀk_1(X, x), and by the samples nearest to it.
+
+Codes of a point depend on the point through its scores alone; the samples are where the search for codes begins.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from drkm import reduction
+from drkm.energy import Energy
+from drkm.gram.features import feature_sums
+from drkm.kernels import Explicit
+
+#: distances between scores that are held at once
+NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
+#: samples of other processes that a process keeps the scores and codes of
+SHARED_STARTS = 1 << 17
+
+
+class FirstLayer(ABC):
+    """What the codes of a new point need to know of it."""
+
+    @abstractmethod
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t for every row, centred like the training Gram matrix."""
+
+    @abstractmethod
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the indices of the nearest training samples, m×count."""
+
+
+class KernelRows(FirstLayer):
+    """New points given by their kernel values with the training samples, m×n."""
+
+    def __init__(self, energy: Energy, H: Tensor):
+        self.center = energy.center
+        self.H1 = H[:, energy.slices[0]]
+        gram = energy.first_uncentered
+        self.diagonal = gram.diagonal()
+        if energy.center:
+            ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=H.dtype, device=H.device)
+            self.row_means = gram.matmul(ones)[:, 0]
+            self.H1 = self.H1 - self.H1.mean(dim=0)
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x)."""
+        if self.center:
+            return (rows - self.row_means) @ self.H1
+        return rows @ self.H1
+
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the samples nearest in feature space."""
+        return _smallest(torch.sub(self.diagonal, rows, alpha=2), count)
+
+
+class FeatureRows(FirstLayer):
+    """New points given by their explicit features, m×D; the sum over samples is done once.
+
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    sample to compare instead of D.
+    """
+
+    def __init__(self, energy: Energy, kernel: Explicit, H: Tensor):
+        H1 = H[:, energy.slices[0]]
+        H1 = H1 - reduction.mean(H1) if energy.center else H1
+        weights = torch.cat([H1, torch.full_like(H1[:, :1], 1.0 / energy.n)], dim=1)
+        sums = feature_sums(energy.first_uncentered, kernel, energy.X, weights)
+        self.sums = sums[:, :-1].contiguous()
+        self.shift = sums[:, -1] @ self.sums if energy.center else torch.zeros_like(H1[0])
+        self.training_scores = starting_points(energy.first.matmul(H1))
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Return t = (H_1ᵀΦ)φ(x)."""
+        return rows @ self.sums - self.shift
+
+    def nearest(self, rows: Tensor, count: int) -> Tensor:
+        """Return the samples nearest in their scores."""
+        n = len(self.training_scores)
+        height = max(1, NEAREST_ENTRIES["cuda" if rows.is_cuda else "cpu"] // n)
+        found = []
+        for part in self.scores(rows).split(height):
+            found.append(_smallest(_distances(part, self.training_scores), count))
+        return torch.cat(found)
+
+
+def starting_points(rows: Tensor) -> Tensor:
+    """Return a row for each sample that codes of new points may begin from: all of them, if one process has them all.
+
+    Where samples are shared out, each process keeps some of all, so that it can encode without the others.
+    """
+    return rows if reduction.current() is None else reduction.spread_rows(rows, SHARED_STARTS)
+
+
+def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
+    """Return how new points are seen by the first layer: by their features where these are explicit."""
+    kernel = energy.kernels[0]
+    return FeatureRows(energy, kernel, H) if isinstance(kernel, Explicit) else KernelRows(energy, H)
+
+
+def _distances(x: Tensor, y: Tensor) -> Tensor:
+    """Return the distances of all rows, squared on a GPU, by differences: with products no sample finds itself."""
+    if not x.is_cuda:
+        return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    # There cdist gives a block of threads to each pair, and takes 25 times as long as this for ten columns.
+    total = x.new_zeros(len(x), len(y))
+    difference = torch.empty_like(total)
+    for a, b in zip(x.T, y.T.contiguous(), strict=True):
+        torch.sub(a[:, None], b, out=difference)
+        total.addcmul_(difference, difference)
+    return total
+
+
+def _smallest(distances: Tensor, count: int) -> Tensor:
+    """Return the columns of the smallest entries of each row, in order."""
+    if count == 1:
+        return distances.argmin(dim=1, keepdim=True)
+    return distances.topk(min(count, distances.shape[1]), dim=1, largest=False).indices
