@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +29,47 @@ print(time.perf_counter() - start, "sklearn" in sys.modules, "scipy.optimize" in
     answers = [python(code).split() for _ in range(3)]
     assert min(float(seconds) for seconds, *_ in answers) < 0.3
     assert all(loaded == "False" for _, *rest in answers for loaded in rest)
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that code imports, wherever it does, but for types alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        yield from imported(child)
+
+
+def parts() -> dict[str, set[str]]:
+    """Return which parts of the package, modules or folders in it, each part imports."""
+    root = Path(drkm.__file__).parent
+    graph: dict[str, set[str]] = {path.stem: set() for path in root.iterdir() if path.stem.strip("_") != "pycache"}
+    for file in root.rglob("*.py"):
+        own = file.relative_to(root).with_suffix("").parts[0]
+        names = [name.split(".") for name in imported(ast.parse(file.read_text(encoding="utf-8")))]
+        graph[own] |= {name[1] for name in names if name[0] == "drkm" and name[1] in graph} - {own}
+    # `load` makes an estimator, which saves itself.
+    graph["io"].remove("estimator")
+    return graph
+
+
+def test_imports_go_one_way():
+    TopologicalSorter(parts()).prepare()
+
+
+def test_imports_go_the_way_that_contributing_says():
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    chain = next(block for block in text.split("\n\n") if block.startswith("    kernels →"))
+    levels = [re.findall(r"\w+", level) for level in chain.split("→") if level.strip()]
+    graph, listed, below = parts(), {name for level in levels for name in level}, set()
+    for level in levels:
+        for part in level:
+            assert graph[part] & listed <= below, part
+        below |= set(level)
+    assert len(below) > 15
 
 
 def test_the_public_surface_is_there():
