@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM
@@ -192,6 +193,34 @@ def test_codes_of_new_points_are_minima_where_no_training_point_is_near(name):
         curvature = torch.func.jacrev(torch.func.jacrev(psi(model, train, x)))(torch.tensor(z))
         lowest.append(float(torch.linalg.eigvalsh(curvature)[0]))
     assert np.median(lowest) >= -1e-6 * np.abs(model.multipliers_).max()
+
+
+def test_ambiguous_are_the_points_that_the_second_nearest_sample_leads_elsewhere():
+    train, new = split(n=120, new=40)
+    model = ConstrDRKM((6, 3), kernel=[RBF(2.0), RBF(0.05)]).fit(train)
+    encoding = model.encode(new)
+    second = ((new[:, None] - train) ** 2).sum(axis=2).argsort(axis=1)[:, 1]
+    elsewhere = []
+    for x, z, start in zip(new, encoding.codes, model.codes_[second], strict=True):
+        f = psi(model, train, x)
+        parts = f, torch.func.grad(f), torch.func.jacrev(torch.func.grad(f))
+        value, gradient, hessian = (lambda z, part=part: part(torch.tensor(z)).numpy() for part in parts)
+        found = minimize(value, start, method="trust-exact", jac=gradient, hess=hessian, options={"gtol": 1e-9}).x
+        elsewhere.append(relative(found, z) > 1e-4)
+    assert 0 < sum(elsewhere) < 20
+    np.testing.assert_array_equal(encoding.ambiguous, elsewhere)
+
+
+def test_residuals_are_gradients_relative_to_the_parts_that_cancel(monkeypatch):
+    model, train, new = small("rbf")
+    monkeypatch.setattr("drkm.encoder.TOL", 1e-2)
+    encoding = model.encode(new)
+    assert np.median(encoding.residual) > 1e-4
+    for x, z, residual in zip(new, encoding.codes, encoding.residual, strict=True):
+        gradient = torch.func.grad(psi(model, train, x))(torch.tensor(z)).numpy()
+        quadratic = -model.multipliers_ @ z
+        size = np.linalg.norm(quadratic) + np.linalg.norm(gradient - quadratic)
+        assert residual == pytest.approx(np.linalg.norm(gradient) / size, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", UNCENTRED)

@@ -9,6 +9,7 @@ from sklearn.mixture import GaussianMixture
 
 from drkm import ConstrDRKM, load
 from drkm.gram import Dense, Nystroem
+from drkm.sampling import CodeDensity
 from few_digits import NEW, X, relative
 
 
@@ -200,6 +201,15 @@ def test_samples_and_traversals_are_in_the_codes_of_the_encoder(gram, center, tm
             np.testing.assert_allclose(fitted.traverse(layer, 0, [-0.5, 0.5], 3), expected, atol=1e-6)
         drawn = fitted.transform(fitted.sample(60, random_state=0))
         assert 0.7 < drawn.std(axis=0).max() / fitted.transform(X).std(axis=0).max() < 1.4
+
+
+def test_codes_are_drawn_where_there_are_some_and_not_between():
+    rng = np.random.RandomState(0)
+    centres = np.array([[-1.0, 0.0], [1.0, 0.5]])[rng.randint(2, size=200)]
+    drawn = CodeDensity(torch.tensor(centres + 0.05 * rng.randn(200, 2))).draw(100, rng).numpy()
+    distances = np.linalg.norm(drawn[:, None] - np.unique(centres, axis=0), axis=2)
+    assert distances.min(axis=1).max() < 0.3
+    assert set(distances.argmin(axis=1)) == {0, 1}
 
 
 def test_samples_are_reproducible_and_near_the_data(model):

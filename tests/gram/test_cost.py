@@ -90,6 +90,11 @@ class TestChoice:
         machine(100e9)
         assert type(self.chosen(n=15_000)) is Dense
 
+    def test_auto_leaves_memory_to_others_that_an_explicit_choice_may_take(self, machine):
+        machine(Dense().cost(work(n=15_000)).bytes / 0.9)
+        assert type(self.chosen(n=15_000)) is Tiled
+        assert type(grams.settle(Dense(), work(n=15_000))[0]) is Dense
+
     def test_a_strategy_is_passed_over_where_it_cannot_serve(self):
         class Picky(Dense):
             def serves(self, work):

@@ -45,6 +45,12 @@ class TestWarmUp:
         best = solve(LBFGS(), two, starts.kernel_pca(two)).H
         assert warm_up(two, best, self.minimise) is best
 
+    def test_a_coarse_step_that_raises_the_energy_is_not_taken(self, monkeypatch):
+        energy = make_energy((4, 2), (20.0, 1.0))
+        H = starts.kernel_pca(energy)
+        monkeypatch.setattr("drkm.solvers.warmup.coarse_step", lambda *_: orthonormal(N, 6))
+        assert warm_up(energy, H, self.minimise) is H
+
     @pytest.mark.parametrize("sigma2", [1.0, 0.02], ids=["coarse steps", "continuation"])
     @pytest.mark.parametrize("center", [False, True])
     def test_begins_lower_and_on_the_manifold(self, sigma2, center):
