@@ -204,6 +204,17 @@ def drkm_runs(sizes: Sizes, layers: Layers, datasets: Iterable[str] | None = Non
     ]
 
 
+def runs_at_one_n(sizes: Sizes, n: int, stacks: Iterable[Layers]) -> list[Configuration]:
+    """Return architectures of the paper's recipe and of our defaults at one N: every dataset and seed."""
+    return [
+        run(sizes, dataset, n, layers, seed)
+        for run in (paper_run, drkm_run)
+        for dataset in sizes.datasets
+        for layers in stacks
+        for seed in range(sizes.seeds)
+    ]
+
+
 def beta_vae_runs(sizes: Sizes, datasets: Iterable[str] | None = None) -> list[Configuration]:
     """Return the β-VAE at every dataset, N, β and seed."""
     return [

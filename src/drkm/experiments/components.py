@@ -14,9 +14,8 @@ from drkm.experiments._sweep import (
     Row,
     Sizes,
     chosen,
-    drkm_run,
     label,
-    paper_run,
+    runs_at_one_n,
     scored_rows,
     sizes_of,
     values_of,
@@ -36,13 +35,7 @@ FAMILIES = ("paper", "drkm")
 def configurations(scale: str) -> list[Configuration]:
     """Return the runs of this experiment."""
     sizes = sizes_of(scale)
-    return [
-        run(sizes, dataset, sizes.components_points, layers, seed)
-        for run in (paper_run, drkm_run)
-        for dataset in sizes.datasets
-        for layers in CHOICES
-        for seed in range(sizes.seeds)
-    ]
+    return runs_at_one_n(sizes, sizes.components_points, CHOICES)
 
 
 def section(results: Results, scale: str) -> Section:

@@ -12,12 +12,10 @@ from drkm.experiments._sweep import (
     Row,
     Sizes,
     chosen,
-    drkm_run,
     label,
-    paper_run,
+    runs_at_one_n,
     scored_rows,
     sizes_of,
-    unique,
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
@@ -34,13 +32,7 @@ SCORES = ("irs_above", "mig", "sap")
 def configurations(scale: str) -> list[Configuration]:
     """Return the runs of this experiment."""
     sizes = sizes_of(scale)
-    return unique(
-        run(sizes, dataset, sizes.start_points, layers, seed)
-        for run in (paper_run, drkm_run)
-        for dataset in sizes.datasets
-        for layers in STACKS
-        for seed in range(sizes.seeds)
-    )
+    return runs_at_one_n(sizes, sizes.start_points, STACKS)
 
 
 def section(results: Results, scale: str) -> Section:
