@@ -165,6 +165,11 @@ class TestInnerSolvers:
         assert decrease == pytest.approx((0.5 * R.T @ torch.linalg.solve(M, R)).item())
         assert not outside
 
+    def test_truncated_cg_ends_where_squares_vanish_in_single_precision(self):
+        R = torch.full((12, 1), 1e-18)
+        Z, decrease, outside = truncated_cg(lambda Z: 1e30 * Z, lambda Z: 1e-15 * Z, R, 1.0, 0.0, 100)
+        assert (Z.norm().item(), decrease, outside) == (0.0, 0.0, False)
+
     @pytest.mark.parametrize("low", [0.5, -2.0])
     def test_truncated_cg_stops_at_the_boundary(self, low):
         M, R = self.matrix(low), draw(12, 1, seed=3)

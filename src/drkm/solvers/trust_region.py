@@ -96,7 +96,8 @@ def truncated_cg(
             Z, HZ = Z + tau * d, HZ + tau * Hd
             return Z, -_model(R, Z, HZ), True
         Z, HZ, r = Z + alpha * d, HZ + alpha * Hd, r + alpha * Hd
-        if stiefel.norm(r) <= target:
+        # Where ⟨r, z⟩ is 0 to the last digit, of float32 for instance, no step is left to take.
+        if stiefel.norm(r) <= target or rz == 0:
             break
         z = precondition(r)
         rz_new = stiefel.inner(r, z)
