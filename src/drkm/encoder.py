@@ -163,12 +163,12 @@ class StationaryEncoder:
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
-        for number in range(MAX_NEWTON):
+        for number in range(MAX_NEWTON + 1):
             there = self._expand(t[active], z[active]) if number else there
             relative = there.gradient.norm(dim=1) / there.size
             residual[active] = relative
             busy = _where(relative > tol)
-            if not len(busy):
+            if not len(busy) or number == MAX_NEWTON:
                 break
             active, here = active[busy], there.of(busy)
             step = self._newton_step(here.gradient, here.hessian, torch.ones_like)

@@ -30,6 +30,7 @@ def status(
 
     Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
     """
+    from drkm.report.provenance import duration
     from drkm.runs.store import RECENT, Store
 
     with Store(store, readonly=True) as opened:
@@ -39,8 +40,7 @@ def status(
         return
     heads = ("task", "done", "failed", "running", "interrupted", f"last {RECENT / 60:.0f} min", "computing time")
     rows = [
-        (c.task, *map(str, (c.done, c.failed, c.running, c.interrupted, c.recent)), _duration(c.seconds))
-        for c in counts
+        (c.task, *map(str, (c.done, c.failed, c.running, c.interrupted, c.recent)), duration(c.seconds)) for c in counts
     ]
     _print_table([heads, *rows])
     for failure in failures:
@@ -103,13 +103,6 @@ def _entry(failure: Any) -> dict[str, Any]:
         "traceback": failure.traceback,
         "attempts": failure.attempts,
     }
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:

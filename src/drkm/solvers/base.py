@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm import reduction, stiefel
-from drkm.energy import Energy
+from drkm.energy import Energy, Evaluation
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
 #: numbers, strings and None.
@@ -135,6 +135,25 @@ class Solver(ABC):
 
     def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
+
+
+def point(H: Tensor, evaluation: Evaluation) -> State:
+    """Return what a state knows of a point of the manifold."""
+    G = evaluation.gradient
+    multipliers = stiefel.multipliers(H, G)
+    R = G - H @ multipliers.to(H.dtype)
+    size, size_R = stiefel.norms(G, R)
+    state: State = {
+        "H": H,
+        "G": G,
+        "R": R,
+        "multipliers": multipliers,
+        "objective": evaluation.value,
+        "stationarity": size_R / size if size > 0 else 0.0,
+    }
+    for layer, weight in enumerate(evaluation.curvature):
+        state[f"curvature{layer}"] = weight
+    return state
 
 
 class Journal(Protocol):

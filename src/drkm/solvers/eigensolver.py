@@ -9,8 +9,7 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.eigen import leading_eigenpairs
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.lbfgs import point
+from drkm.solvers.base import Solver, State, Status, point
 
 
 @dataclass
@@ -23,7 +22,7 @@ class Eigensolver(Solver):
         """Evaluate the energy at the start."""
         if len(energy.sizes) > 1:
             raise ValueError(f"solver: Eigensolver is for one layer, got {len(energy.sizes)} layers")
-        return point(energy, H, energy.evaluate(H))
+        return point(H, energy.evaluate(H))
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Solve the eigenproblem."""
@@ -31,4 +30,4 @@ class Eigensolver(Solver):
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
         H = stiefel.polar(vectors)
-        return {**point(energy, H, energy.evaluate(H)), "status": Status.STALLED.value}
+        return {**point(H, energy.evaluate(H)), "status": Status.STALLED.value}

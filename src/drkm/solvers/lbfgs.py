@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from drkm import checks, reduction, stiefel
-from drkm.energy import Energy, Evaluation
-from drkm.solvers.base import Solver, State, Status
+from drkm.energy import Energy
+from drkm.solvers.base import Solver, State, Status, point
 from drkm.solvers.line_search import backtrack
 from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
 from drkm.solvers.warmup import warm_up
@@ -63,7 +63,7 @@ class LBFGS(Solver):
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
-        return {**point(energy, H, energy.evaluate(H)), "S": [], "Y": [], "age": 0}
+        return {**point(H, energy.evaluate(H)), "S": [], "Y": [], "age": 0}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Take one quasi-Newton step."""
@@ -83,28 +83,9 @@ class LBFGS(Solver):
         found = backtrack(energy, H, direction, state["objective"], slope, length)
         if found is None:
             return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
-        new = point(energy, *found)
+        new = point(*found)
         S, Y = with_pair(S, Y, new["H"] - H, new["R"] - R, 1e-10, self.memory)
         return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
-
-
-def point(energy: Energy, H: Tensor, evaluation: Evaluation) -> State:
-    """Return what a state knows of a point of the manifold."""
-    G = evaluation.gradient
-    multipliers = stiefel.multipliers(H, G)
-    R = G - H @ multipliers.to(H.dtype)
-    size, size_R = stiefel.norms(G, R)
-    state: State = {
-        "H": H,
-        "G": G,
-        "R": R,
-        "multipliers": multipliers,
-        "objective": evaluation.value,
-        "stationarity": size_R / size if size > 0 else 0.0,
-    }
-    for layer, weight in enumerate(evaluation.curvature):
-        state[f"curvature{layer}"] = weight
-    return state
 
 
 def fresh_preconditioner(energy: Energy, state: State) -> State:

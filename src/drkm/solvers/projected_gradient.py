@@ -8,8 +8,7 @@ from torch import Tensor
 
 from drkm import checks, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.lbfgs import point
+from drkm.solvers.base import Solver, State, Status, point
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
@@ -35,7 +34,7 @@ class ProjectedGradient(Solver):
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
-        return {**point(energy, H, energy.evaluate(H)), "length": self.length}
+        return {**point(H, energy.evaluate(H)), "length": self.length}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Shorten the step until the energy falls in proportion to the squared distance moved."""
@@ -46,6 +45,6 @@ class ProjectedGradient(Solver):
             moved = trial - H
             distance2 = stiefel.inner(moved, moved)
             if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2:
-                return {**point(energy, trial, energy.evaluate(trial)), "length": length}
+                return {**point(trial, energy.evaluate(trial)), "length": length}
             length *= 0.5
         return {"status": Status.STALLED.value}

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from drkm import checks, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status
-from drkm.solvers.lbfgs import fresh_preconditioner, point
+from drkm.solvers.base import Solver, State, Status, point
+from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
 
@@ -38,7 +38,7 @@ class TrustRegion(Solver):
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Evaluate the energy at the start."""
-        return {**point(energy, H, energy.evaluate(H)), "radius": 0.5}
+        return {**point(H, energy.evaluate(H)), "radius": 0.5}
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Minimise the model inside the region, move if the energy agrees with it, and adapt the region."""
@@ -56,6 +56,8 @@ class TrustRegion(Solver):
         norm = stiefel.norm(R)
         target = norm * min(0.1, math.sqrt(norm / stiefel.norm(G)))
         step, decrease, at_boundary = truncated_cg(hessian, precondition, R, radius, target, self.max_inner)
+        if stiefel.norm(step) == 0:
+            return {"status": Status.STALLED.value}
         trial = stiefel.retraction(H, step)
         evaluation = energy.evaluate(trial)
         slack = rounding(state["objective"], H.dtype)
@@ -66,7 +68,7 @@ class TrustRegion(Solver):
         elif ratio > 0.75 and at_boundary:
             radius = min(2 * radius, math.sqrt(H.shape[1]))
         if ratio > 0.05 and actual >= -slack:
-            return {**point(energy, trial, evaluation), "radius": radius}
+            return {**point(trial, evaluation), "radius": radius}
         if radius < 1e-12:
             return {"status": Status.STALLED.value}
         return {"radius": radius}
