@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drkm.kernels import Approximation
 from drkm.training import Trained
+from drkm.wording import counted
 
 #: a layer below another one that rests on fewer than this share of the samples is pointed at
 FEW_SAMPLES = 0.25
@@ -58,8 +59,3 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
             "the energy does not depend on them"
         )
     return "\n".join([head, *lines, *foot])
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -15,11 +15,11 @@ from drkm.report.chapters import verdicts
 from drkm.report.listing import listing
 from drkm.report.markup import Markup, element
 from drkm.report.page import page
-from drkm.report.provenance import duration
 from drkm.report.writing import gather
 from drkm.runs import store as stores
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
+from drkm.wording import duration
 from report import pages
 
 matplotlib = pytest.importorskip("matplotlib")

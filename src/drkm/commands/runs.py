@@ -11,6 +11,7 @@ import typer
 from drkm.commands._help import examples
 from drkm.commands._options import Json, print_json
 from drkm.commands._outcome import warn
+from drkm.wording import duration
 
 STATUS_EXAMPLES = examples(
     "drkm status",
@@ -30,7 +31,6 @@ def status(
 
     Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
     """
-    from drkm.report.provenance import duration
     from drkm.runs.store import RECENT, Store
 
     with Store(store, readonly=True) as opened:

@@ -11,6 +11,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Device, Force, Json, Model, Shape
+from drkm.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +73,6 @@ def traverse(
 
     from drkm import files
     from drkm.commands._data import FittedModel
-    from drkm.summary import counted
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
     if not np.isfinite(span):

@@ -10,6 +10,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
+from drkm.wording import counted
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -55,7 +56,6 @@ def encode(
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.commands._data import FittedModel
-    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
@@ -120,7 +120,6 @@ def denoise(
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header)
     from drkm.commands._data import FittedModel
-    from drkm.summary import counted
 
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None

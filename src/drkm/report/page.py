@@ -19,7 +19,7 @@ from drkm.report.blocks import (
 from drkm.report.chapters import Chapter, Report, verdicts
 from drkm.report.markup import Markup, element
 from drkm.report.provenance import provenance
-from drkm.summary import counted
+from drkm.wording import counted
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
 AUTHORS = "F. Tonin, P. Patrinos and J. A. K. Suykens"

@@ -9,6 +9,7 @@ from drkm.experiments.section import Table
 from drkm.report.blocks import table_block
 from drkm.report.chapters import Chapter, Report
 from drkm.report.markup import Markup, element
+from drkm.wording import duration
 
 #: of an environment, in this order; the name of the machine is nobody's business
 SHOWN = (
@@ -64,13 +65,3 @@ def _machines(environments: Any) -> list[dict[str, Any]]:
 
 def _machine(environment: Mapping[str, Any]) -> dict[str, Any]:
     return {"runs": environment.get("runs"), **{name: environment.get(name) for name in SHOWN}}
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it: 8.2 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

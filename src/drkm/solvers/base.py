@@ -15,6 +15,7 @@ from torch import Tensor
 
 from drkm import reduction, stiefel
 from drkm.energy import Energy, Evaluation
+from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
 #: numbers, strings and None.
@@ -86,7 +87,7 @@ class Result:
     def outcome(self) -> str:
         """How it ended, in a few words."""
         numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
-        steps = f"{self.n_iter} iteration{'' if self.n_iter == 1 else 's'}"
+        steps = counted(self.n_iter, "iteration")
         if self.converged:
             return f"converged in {steps} ({numbers})"
         return f"did not converge ({self.status.value} after {steps}, {numbers})"
