@@ -290,6 +290,8 @@ BAD_MAPS = {
     "no features": (lambda x: x[:, :0], ("layer 1", "×D", "(30, 0)")),
     "other rows matter": (lambda x: x - x.mean(0), ("layer 1", "other rows")),
     "chance": (torch.nn.functional.dropout, ("layer 1", "every time")),
+    "as many features as rows": (lambda x: x @ x.T, ("layer 1", "other rows", "first 2 alone")),
+    "not for few rows": (lambda x: x - x[2], ("layer 1", "fails on 2×4 values")),
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
 }
 
@@ -314,11 +316,15 @@ def test_points_that_a_feature_map_cannot_take_are_refused_after_fit():
         refused(lambda method=method: method(-np.abs(X[:2])), ValueError, "X", "kernel", "NaN")
 
 
-def test_modules_are_used_in_evaluation_mode_and_left_in_theirs():
+def test_modules_are_used_in_evaluation_mode_and_left_in_theirs(tmp_path):
     module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(4))
     fitted = ConstrDRKM((3, 2), kernel=[FeatureMap(module), "rbf"]).fit(X)
     assert module.training
     np.testing.assert_allclose(fitted.transform(X), fitted.codes_, atol=1e-6)
+    fitted.save(tmp_path / "model")
+    loaded = load(tmp_path / "model", feature_maps={1: module})
+    assert module.training
+    np.testing.assert_allclose(loaded.transform(X), fitted.codes_, atol=1e-6)
 
 
 def test_columns_of_codes_in_another_order_are_refused(model):
@@ -332,6 +338,7 @@ def test_columns_of_codes_in_another_order_are_refused(model):
 def test_numbers_of_bandwidths_are_counted():
     refused(lambda: ConstrDRKM.paper((3, 2), [50.0]), ValueError, "sigma2:", LAYERS, "got 1")
     assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).kernel == [RBF(50.0), RBF(2.0)]
+    assert ConstrDRKM.paper((3, 2), np.array(50.0)).kernel == [RBF(50.0), RBF(50.0)]
 
 
 def test_fit_transform_takes_no_words_that_fit_does_not():

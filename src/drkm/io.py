@@ -325,8 +325,8 @@ def _kernel(
     if isinstance(chosen, torch.nn.Module):
         prefix = f"map{layer}."
         numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        # A copy, because the caller's module is not ours to change.
-        chosen = copy.deepcopy(chosen).to(like)
+        # A copy, because the caller's module is not ours to change; evaluated as it was while fitting.
+        chosen = copy.deepcopy(chosen).to(like).eval()
         try:
             chosen.load_state_dict(numbers)
         except RuntimeError as error:

@@ -91,8 +91,8 @@ def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
 def rbf_kernels(sigma2: Any, n_components: Any) -> list[Kernel]:
     """Return RBF kernels, one a layer, with one σ² for all or one for each."""
     layers = len(layer_sizes(n_components, sys.maxsize))
-    several = isinstance(sigma2, Sequence | np.ndarray | Tensor) and not isinstance(sigma2, str)
-    widths = [sigma2] * layers if not several else sigma2.tolist() if hasattr(sigma2, "tolist") else list(sigma2)
+    given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
+    widths = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * layers
     if len(widths) != layers:
         raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
     return [kernels.RBF(width) for width in widths]

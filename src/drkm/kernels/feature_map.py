@@ -72,11 +72,14 @@ class FeatureMap(Explicit):
             # A copy, because fitting must leave the caller's parameters as they are.
             module = copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype).eval()
             kernel = replace(self, map=module)
+        given = points
         try:
             with torch.no_grad():
-                phi, few = kernel.map(points), kernel.map(points[:FEW])
+                phi = kernel.map(given)
+                given = points[:FEW]
+                few = kernel.map(given)
         except Exception as error:
-            shape = "×".join(map(str, points.shape))
+            shape = "×".join(map(str, given.shape))
             raise ValueError(f"kernel: the feature map of layer {layer} fails on {shape} values ({error})") from error
         if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows or phi.shape[1] == 0:
             got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
@@ -88,6 +91,6 @@ class FeatureMap(Explicit):
         if few.shape != phi[:FEW].shape or not (few - phi[:FEW]).abs().max() <= DEPENDENT * phi.abs().max():
             raise ValueError(
                 f"kernel: the feature map of layer {layer} must give a row the same features whatever other rows it is "
-                "given with, and every time, got others"
+                f"given with, and every time, got other ones for the first {FEW} alone"
             )
         return kernel
