@@ -10,6 +10,7 @@ import textwrap
 import time
 import warnings
 from functools import partial
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -309,6 +310,25 @@ def test_a_function_that_calls_itself_is_told_from_others():
         return settings({"kernel": FeatureMap(power)})
 
     assert powers(1.0) == powers(1.0) != powers(2.0)
+
+
+def test_modules_and_classes_that_a_function_holds_are_known_by_their_names():
+    class Own:
+        def method(self):
+            return self
+
+    module = ModuleType("own")
+    module.part = object()
+    for held in (Own, module):
+        found = settings({"kernel": FeatureMap(scaled(held))})
+        assert "wn" in found
+        assert "0x" not in found
+
+
+def test_sets_that_a_function_holds_are_known_in_any_order():
+    one, two = frozenset([0, 8]), frozenset([8, 0])
+    assert list(one) != list(two)
+    assert settings({"kernel": FeatureMap(scaled(one))}) == settings({"kernel": FeatureMap(scaled(two))})
 
 
 @pytest.mark.slow

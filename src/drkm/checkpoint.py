@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -234,6 +234,9 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
         return {str(key): _canonical(entry, inside) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(entry, inside) for entry in value]
+    if isinstance(value, set | frozenset):
+        # Their order differs from one process to the next.
+        return sorted(json.dumps(_canonical(entry, inside)) for entry in value)
     if isinstance(value, Sharded):
         # Who shares the samples does not change the result.
         return _canonical(value.inner)
@@ -255,19 +258,18 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
         return _canonical([value.func, value.args, value.keywords], inside)
     if isinstance(value, FunctionType):
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        parts = [_code(value.__code__), value.__defaults__, value.__kwdefaults__, held]
+        parts = [value.__code__, value.__defaults__, value.__kwdefaults__, held]
         return [value.__module__, value.__qualname__, _canonical(parts, inside)]
-    if isinstance(value, BuiltinFunctionType):
+    if isinstance(value, CodeType):
+        # What a function does: its operations, the names they use, and its constants, functions among them.
+        return [value.co_code.hex(), _canonical([value.co_names, value.co_consts], inside)]
+    if isinstance(value, BuiltinFunctionType | type):
         return [value.__module__, value.__qualname__]
+    if isinstance(value, ModuleType):
+        return value.__name__
     if hasattr(value, "__dict__"):
         return [type(value).__module__, type(value).__qualname__, _canonical(vars(value), inside)]
     return str(value)
-
-
-def _code(code: CodeType) -> list[Any]:
-    """Return what a function does: its operations, the names they use, and its constants, functions among them."""
-    constants = [_code(entry) if isinstance(entry, CodeType) else repr(entry) for entry in code.co_consts]
-    return [code.co_code.hex(), list(code.co_names), constants]
 
 
 def _plain(result: Result) -> dict[str, Any]:
