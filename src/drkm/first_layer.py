@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
+from drkm.components import component_sums
 from drkm.energy import Energy
-from drkm.gram.features import feature_sums
 from drkm.kernels import Explicit
 
 #: distances between scores that are held at once
@@ -64,11 +64,10 @@ class FeatureRows(FirstLayer):
     sample to compare instead of D.
     """
 
-    def __init__(self, energy: Energy, kernel: Explicit, H: Tensor):
-        H1 = H[:, energy.slices[0]]
-        H1 = H1 - reduction.mean(H1) if energy.center else H1
-        weights = torch.cat([H1, torch.full_like(H1[:, :1], 1.0 / energy.n)], dim=1)
-        sums = feature_sums(energy.first_uncentered, kernel, energy.X, weights)
+    def __init__(self, energy: Energy, H: Tensor):
+        H1 = H[:, energy.slices[0]].contiguous()
+        sums = component_sums(energy, H1)
+        assert sums is not None
         self.sums = sums[:, :-1].contiguous()
         self.shift = sums[:, -1] @ self.sums if energy.center else torch.zeros_like(H1[0])
         self.training_scores = starting_points(energy.first.matmul(H1))
@@ -97,8 +96,7 @@ def starting_points(rows: Tensor) -> Tensor:
 
 def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
     """Return how new points are seen by the first layer: by their features where these are explicit."""
-    kernel = energy.kernels[0]
-    return FeatureRows(energy, kernel, H) if isinstance(kernel, Explicit) else KernelRows(energy, H)
+    return (FeatureRows if isinstance(energy.kernels[0], Explicit) else KernelRows)(energy, H)
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:

@@ -51,9 +51,12 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
 
 def layers_at_bound(begin: Sequence[Kernel], end: Sequence[Kernel]) -> list[int]:
     """Return the layers (counted from 1) whose σ² went from `begin` as far as it may."""
-    pairs = [(getattr(old, "sigma2", 1.0), getattr(new, "sigma2", 1.0)) for old, new in zip(begin, end, strict=True)]
     nearly = 0.999 * math.log(RANGE)
-    return [layer for layer, (old, new) in enumerate(pairs, start=1) if abs(math.log(new / old)) >= nearly]
+    return [
+        layer
+        for layer, (old, new) in enumerate(zip(begin, end, strict=True), start=1)
+        if old.has_bandwidth and abs(math.log(new.bandwidth / old.bandwidth)) >= nearly
+    ]
 
 
 def set_bandwidths(energy: Energy, sigma2: dict[int, float]) -> None:
