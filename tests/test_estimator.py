@@ -188,6 +188,8 @@ def test_a_deep_kernel_with_kinks_is_named_where_training_stops(kernel, words):
     assert re.search(words, model.summary())
     # What it says helps.
     assert model.set_params(eta=(1, 10), max_iter=1000).fit(X).converged_
+    with pytest.warns(ConvergenceWarning, match=rf"{words}, or raise max_iter"):
+        model.set_params(max_iter=2).fit(X)
 
 
 def test_too_little_time_warns_with_advice():

@@ -81,7 +81,8 @@ class Trained:
         if self.result.status in (Status.STALLED, Status.MAX_ITER):
             for layer, kernel in enumerate(self.energy.kernels[1:], start=2):
                 if kernel.rough:
-                    return f"{type(kernel).__name__} in layer {layer} {kernel.rough} or a larger eta there"
+                    more = ", or raise max_iter" if self.result.status is Status.MAX_ITER else ""
+                    return f"{type(kernel).__name__} in layer {layer} {kernel.rough} or a larger eta there{more}"
         return self.result.advice
 
     @property
