@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from drkm import load
+from drkm.runs.store import Store
+
+PROBE = "import sys; from drkm.cli import main\ntry: main()\nfinally: print('torch' in sys.modules)"
 
 
 def drkm(*words, cwd=None, **environment):
@@ -47,12 +50,19 @@ def test_fit_and_encode_give_what_python_gives_and_nothing_but_json_on_stdout(tm
     ],
 )
 def test_an_error_is_one_sentence_on_stderr_and_comes_before_torch(words, sentence, tmp_path):
-    probe = "import sys; from drkm.cli import main\ntry: main()\nfinally: print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", probe, *words], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "False\n")
     assert done.stderr.startswith(f"drkm: {sentence}")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_status_does_without_torch(tmp_path):
+    with Store(tmp_path / "runs.sqlite"):
+        pass
+    words = ("status", "--store", tmp_path / "runs.sqlite")
+    done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True)
+    assert done.stdout.endswith("computing time\nFalse\n"), done.stderr
 
 
 def test_help_has_80_columns_and_no_colour_in_a_pipe():

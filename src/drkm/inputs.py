@@ -138,7 +138,10 @@ def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
 
 
 def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = True) -> Any:
-    """Return the tensor as whatever `like` is; `columns` name the columns of a frame, whose rows may be the same."""
+    """Return the tensor as whatever `like` is.
+
+    `columns` name the columns of a frame; with `same_rows` its rows are named as those of `like`.
+    """
     if isinstance(like, Tensor):
         return tensor.to(like.device)
     array = tensor.detach().cpu().numpy()
