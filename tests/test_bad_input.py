@@ -271,6 +271,12 @@ def test_precomputed_gram_matrices_are_checked():
     for no_gram in (squares, -GRAM, -np.eye(30)):
         refused(lambda K=no_gram: one.fit(K), ValueError, "X", "precomputed", "positive semi-definite", "distances")
     one.fit(GRAM)
+    # As centring in single precision leaves a sample at the mean.
+    rounded = GRAM.copy()
+    rounded[0] = rounded[:, 0] = -1e-4
+    one.fit(rounded)
+    rounded[0, 1] = 1e-3
+    refused(lambda: one.fit(rounded), ValueError, "X", "symmetric", "differ by 0.0011", "(X + X.T) / 2")
     refused(lambda: one.transform(GRAM[:, :20]), ValueError, "X", "20 features", "30 features")
 
 
