@@ -323,9 +323,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             nearest training sample leads to other codes).
         """
         check_is_fitted(self)
-        codes, *others = self._codec.encode(self._read(X), ambiguity=ambiguity)
-        written = [None if part is None else inputs.write(part, X) for part in others]
-        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)  # type: ignore[arg-type]
+        codes, residual, ambiguous = self._codec.encode(self._read(X), ambiguity=ambiguity)
+        return Encoding(
+            inputs.write(codes, X, self.get_feature_names_out()),
+            inputs.write(residual, X),
+            None if ambiguous is None else inputs.write(ambiguous, X),
+        )
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data points from their codes.

@@ -32,9 +32,14 @@ class Approximation(Explicit):
         return self.kernel.has_bandwidth
 
     @property
-    def sigma2(self) -> float:
-        """Width of the kernel that is approximated."""
+    def bandwidth(self) -> float:
+        """σ² of the kernel that is approximated."""
         return self.kernel.bandwidth
+
+    @property
+    def sigma2(self) -> float:
+        """The same, by the name that it has there."""
+        return self.bandwidth
 
     @property
     def parameters(self) -> dict[str, Any]:

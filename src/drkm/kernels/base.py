@@ -36,8 +36,6 @@ class Kernel(ABC):
 
     #: whether k(Rx, Ry) = k(x, y) for every rotation R; decides whether the axes below it are free
     rotation_invariant: bool = True
-    #: where it is not differentiable, as the rest of a sentence; a deep layer may stop there
-    rough: str = ""
 
     @abstractmethod
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -79,7 +77,12 @@ class Kernel(ABC):
     @property
     def bandwidth(self) -> float:
         """σ² as a number, of a kernel that has one."""
-        return float(self.sigma2)  # type: ignore[attr-defined]
+        raise TypeError(f"kernel: {type(self).__name__} has no bandwidth")
+
+    @property
+    def rough(self) -> str:
+        """Where it is not differentiable, as the rest of a sentence; a deep layer may stop there."""
+        return ""
 
 
 class Pairwise(Kernel):
@@ -157,6 +160,11 @@ class Isotropic(Pairwise):
     @abstractmethod
     def spectral_degrees(self) -> float:
         """Degrees of freedom of the multivariate t distribution that is the spectral density; inf is a Gaussian."""
+
+    @property
+    def bandwidth(self) -> float:
+        """σ² as a number."""
+        return float(self.sigma2)
 
     @property
     def pull_scale(self) -> float:

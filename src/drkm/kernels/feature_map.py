@@ -45,7 +45,7 @@ class FeatureMap(Explicit):
             raise ValueError("normalize: a trainable feature map must be normalised, got normalize=False")
 
     @property
-    def rough(self) -> str:  # type: ignore[override]
+    def rough(self) -> str:
         """Where it is not differentiable, whatever the map is."""
         return "jumps where its features vanish: add a constant one, use normalize=False" if self.normalize else ""
 
