@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drkm.datasets import _download, cars3d, dsprites, smallnorb
@@ -22,13 +22,13 @@ class DatasetInfo:
     about: str
     licence: str
     files: tuple[_download.RemoteFile, ...]
-    compact: str | None
+    compact: str
     drawn: bool
     load: Callable[..., FactorDataset]
 
     def present(self) -> list[Path]:
         """Return the files of this dataset that are in the data folder."""
-        names = [file.name for file in self.files] + ([self.compact] if self.compact else [])
+        names = [*(file.name for file in self.files), self.compact]
         return [path for name in names if (path := _download.data_dir() / name).is_file()]
 
 
@@ -42,27 +42,20 @@ class FileCheck:
     message: str
 
 
+_DSPRITES = DatasetInfo(
+    "dsprites",
+    "white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
+    "Apache-2.0",
+    (_download.DSPRITES,),
+    dsprites.COMPACT,
+    True,
+    dsprites.load_dsprites,
+)
 _CATALOGUE = {
     info.name: info
     for info in (
-        DatasetInfo(
-            "dsprites",
-            "white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
-            "Apache-2.0",
-            (_download.DSPRITES,),
-            dsprites.COMPACT,
-            True,
-            dsprites.load_dsprites,
-        ),
-        DatasetInfo(
-            "noisy_dsprites",
-            "dSprites on a noisy background, 64×64×3; made from dsprites",
-            "Apache-2.0",
-            (_download.DSPRITES,),
-            dsprites.COMPACT,
-            True,
-            dsprites.load_dsprites,
-        ),
+        _DSPRITES,
+        replace(_DSPRITES, name="noisy_dsprites", about="dSprites on a noisy background, 64×64×3; made from dsprites"),
         DatasetInfo(
             "cars3d",
             "rendered cars: 4 elevations × 24 azimuths × 183 objects, 64×64×3",
@@ -118,22 +111,21 @@ def verify(name: str | None = None) -> list[FileCheck]:
     """
     checks = []
     for info in list_datasets() if name is None else [_info(name)]:
-        compact = _download.data_dir() / info.compact if info.compact else None
-        has_compact = compact is not None and compact.is_file()
+        compact = _download.data_dir() / info.compact
         for file in info.files:
             path = _download.data_dir() / file.name
             if not path.is_file():
                 hint = f"download it, or place {file.url} there"
                 if info.drawn:
                     hint = "not needed: images are drawn"
-                elif has_compact:
+                elif compact.is_file():
                     hint = f"{info.compact} is read in its place"
                 checks.append(FileCheck(info.name, path, "missing", hint))
             elif _download.is_intact(path, file):
                 checks.append(FileCheck(info.name, path, "ok", file.checksum))
             else:
                 checks.append(FileCheck(info.name, path, "damaged", f"its checksum is not {file.checksum}"))
-        if compact is not None and has_compact:
+        if compact.is_file():
             try:
                 checks.append(FileCheck(info.name, compact, "ok", f"compact: {len(info.load(compact)):,} images"))
             except DatasetError as error:

@@ -133,14 +133,13 @@ def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dt
 
 def read_compact(
     path: Path, what: str, factor_names: tuple[str, ...], image_shape: tuple[int, ...]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[int, ...] | None]:
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Read a compact ``.npz``: ``images`` uint8, ``factors`` class indices, ``factor_names``.
 
     Returns
     -------
     images : uint8 array of shape (n, *image_shape)
     factors : int64 array of shape (n, n_factors)
-    factor_sizes : tuple of int, or None where the file does not say
     """
     with reading(path, f"a compact {what} file"), NpzFile(path) as file:
         file.require("images", "factors", "factor_names")
@@ -159,7 +158,4 @@ def read_compact(
                 f"{path}: array 'factors' should hold integers of shape ({len(images)}, {len(names)}),"
                 f" is {factors.dtype} of {factors.shape}"
             )
-        sizes = None
-        if "factor_sizes" in file.names():
-            sizes = tuple(int(s) for s in file.read("factor_sizes", 1 << 16).ravel())
-    return images, factors.astype(np.int64), sizes
+    return images, factors.astype(np.int64)

@@ -77,7 +77,7 @@ def read_original(path: Path) -> ArrayDataset:
 
 
 def _read_compact(path: Path) -> ArrayDataset:
-    images, factors, _ = read_compact(path, "cars3d", FACTOR_NAMES, IMAGE_SHAPE)
+    images, factors = read_compact(path, "cars3d", FACTOR_NAMES, IMAGE_SHAPE)
     with reading(path, "a compact Cars3D file"):
         return ArrayDataset("cars3d", FACTOR_NAMES, (ELEVATIONS, AZIMUTHS, OBJECTS), images, factors)
 

@@ -100,7 +100,7 @@ def _read_file(path: Path) -> FactorDataset:
         original = "imgs" in file.names()
     if original:
         return read_original(path)
-    images, factors, _ = read_compact(path, "dsprites", FACTOR_NAMES, (SIZE, SIZE))
+    images, factors = read_compact(path, "dsprites", FACTOR_NAMES, (SIZE, SIZE))
     with reading(path, "a compact dSprites file"):
         if images.max() == 1:
             images = images * np.uint8(255)

@@ -94,7 +94,7 @@ def _read_compact(path: Path, instance: int | None) -> ArrayDataset:
     if instance != 0:
         raise DatasetError(f"{path}: holds instance 0 alone, got instance={'all' if instance is None else instance!r}")
     names, sizes = (FACTOR_NAMES[0], *FACTOR_NAMES[2:]), (FACTOR_SIZES[0], *FACTOR_SIZES[2:])
-    images, factors, _ = read_compact(path, "smallnorb", names, IMAGE_SHAPE)
+    images, factors = read_compact(path, "smallnorb", names, IMAGE_SHAPE)
     with reading(path, "a compact SmallNORB file"):
         return ArrayDataset("smallnorb", names, sizes, images, factors)
 

@@ -14,8 +14,8 @@ SPIRAL_TURNS = 2.0
 RING_RADII = (1.2, 0.6)
 
 
-def _square(centre: tuple[float, float], side: float = 2.0) -> list[Piece]:
-    corners = np.asarray(centre) + 0.5 * side * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+def _square(centre: tuple[float, float]) -> list[Piece]:
+    corners = np.asarray(centre) + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     return [Segment(corners[i], corners[(i + 1) % 4]) for i in range(4)]
 
 
