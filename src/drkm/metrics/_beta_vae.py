@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._explicitness import logistic_regression
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
-from drkm.metrics._validation import check_number, standardized
+from drkm.metrics._validation import standardized
 
 # Samples worked on at a time: their rows stay in the cache.
 _CHUNK = 256
@@ -75,9 +76,9 @@ def beta_vae(
     The classifier is regularised and its features are not scaled, so that small codes score low whatever they
     know: pass ``standardize=True`` for codes of a kernel model. A code that mixes all factors can score 1.
     """
-    check_number(batch, "batch", 1)
-    check_number(n_train, "n_train", 2)
-    check_number(n_eval, "n_eval", 1)
+    checks.integer("batch", batch, 1)
+    checks.integer("n_train", n_train, 2)
+    checks.integer("n_eval", n_eval, 1)
     sampler = make_sampler(codes, factors, factor_sizes, "the BetaVAE score")
     if sampler.n_factors < 2:
         raise ValueError("factors: the BetaVAE score tells factors apart and needs at least two, got 1")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._beta_vae import beta_vae
 from drkm.metrics._dci import dci
 from drkm.metrics._explicitness import explicitness
@@ -19,7 +20,7 @@ from drkm.metrics._modularity import modularity
 from drkm.metrics._result import Result
 from drkm.metrics._sap import sap
 from drkm.metrics._unsupervised import unsupervised
-from drkm.metrics._validation import check_codes, check_number
+from drkm.metrics._validation import check_codes
 
 METRICS: dict[str, Callable[..., Result]] = {
     "irs": irs,
@@ -112,7 +113,7 @@ def shuffled_results(
     """Results of ``function`` on codes shuffled ``repeats`` times."""
     z = check_codes(codes)
     rng = np.random.default_rng(random_state)
-    for _ in range(check_number(repeats, "repeats", 1)):
+    for _ in range(checks.integer("repeats", repeats, 1)):
         if function is unsupervised:
             yield function(rng.permuted(z, axis=0), **options)
         else:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._chance import METRICS, shuffled_results, summarize
+from drkm.metrics._factor_vae import FactorVAE
 from drkm.metrics._information import discretize
 from drkm.metrics._result import Result
-from drkm.metrics._validation import check_codes, check_factors, check_number, require_integer, require_varied
+from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 
 # Attribute of the result, how the table calls it, and whether more or less of it is better.
 _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -246,7 +248,7 @@ def evaluate(
         if name not in METRICS:
             raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
     if repeats is not None:
-        check_number(repeats, "repeats", 1)
+        checks.integer("repeats", repeats, 1)
     labels = check_factors(discretize(y.values), names=y.names) if continuous else y
 
     rows: list[Row] = []
@@ -276,6 +278,6 @@ def evaluate(
             for factor, score, chance in zip(y.names, getattr(results[name], attribute).tolist(), levels, strict=True):
                 by_factor.append(FactorRow(factor, name, label, score, chance))
     pruned = results.get("factor_vae")
-    if pruned is not None and pruned.active.size == 0:  # type: ignore[attr-defined]
+    if isinstance(pruned, FactorVAE) and pruned.active.size == 0:
         notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned: standardize the codes")
     return Evaluation(tuple(rows), results, tuple(notes), tuple(by_factor))

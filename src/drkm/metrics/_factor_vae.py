@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
-from drkm.metrics._validation import check_number, constant_columns, standardized
+from drkm.metrics._validation import constant_columns, standardized
 
 # Votes worked on at a time: their rows stay in the cache.
 _CHUNK = 2048
@@ -85,9 +86,9 @@ def factor_vae(
     (with threshold 0 they win every vote there, as nan), and overall variances are those of all rows
     rather than of 10,000 random ones.
     """
-    check_number(batch, "batch", 2)
-    check_number(n_train, "n_train", 1)
-    check_number(n_eval, "n_eval", 1)
+    checks.integer("batch", batch, 2)
+    checks.integer("n_train", n_train, 1)
+    checks.integer("n_eval", n_eval, 1)
     if not threshold >= 0:
         raise ValueError(f"threshold: expected a number of at least 0, got {threshold}")
     sampler = make_sampler(codes, factors, factor_sizes, "the FactorVAE score")

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._validation import _as_array, check_number
+from drkm import checks
+from drkm.metrics._validation import as_array
 
 
 def bin_columns(values: np.ndarray, bins: int) -> np.ndarray:
@@ -47,8 +48,8 @@ def discretize(values: Any, bins: int = 20) -> np.ndarray:
     ndarray of shape (n, m), intp
         Bin numbers from 0 to ``bins - 1``; bins are closed on the left. A constant column is all zero.
     """
-    array = _as_array(values, "values").astype(np.float64)
-    return bin_columns(array, check_number(bins, "bins", 2))
+    array = as_array(values, "values").astype(np.float64)
+    return bin_columns(array, checks.integer("bins", bins, 2))
 
 
 def entropy_of_counts(counts: np.ndarray) -> np.ndarray:

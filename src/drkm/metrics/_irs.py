@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._information import bin_columns
 from drkm.metrics._result import Result
 from drkm.metrics._validation import (
     Factors,
     check_codes,
     check_factors,
-    check_number,
     constant_columns,
     standardized,
 )
@@ -95,7 +95,7 @@ def irs(
     if bins is None:
         labels, sizes = y.labels, y.sizes
     else:
-        labels, sizes = _binned_labels(y, check_number(bins, "bins", 2)), (bins,) * y.count
+        labels, sizes = _binned_labels(y, checks.integer("bins", bins, 2)), (bins,) * y.count
 
     active = np.flatnonzero(~constant_columns(z))
     if active.size == 0:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._information import bin_columns, entropy_of_counts, mutual_information
 from drkm.metrics._result import Result
-from drkm.metrics._validation import check_codes, check_factors, check_number, require_labels, require_varied
+from drkm.metrics._validation import check_codes, check_factors, require_labels, require_varied
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +63,7 @@ def mig(codes: Any, factors: Any, *, bins: int = 20) -> MIG:
     y = check_factors(factors, z.shape[0])
     require_varied(y, "MIG")
     require_labels(y, "MIG")
-    information = mutual_information(bin_columns(z, check_number(bins, "bins", 2)), y.labels, y.sizes)
+    information = mutual_information(bin_columns(z, checks.integer("bins", bins, 2)), y.labels, y.sizes)
     entropy = np.array([entropy_of_counts(np.bincount(y.labels[:, j])) for j in range(y.count)])
     ordered = np.sort(information, axis=0)
     per_factor = (ordered[-1] - ordered[-2]) / entropy

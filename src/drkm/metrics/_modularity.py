@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._information import bin_columns, mutual_information
 from drkm.metrics._result import Result
-from drkm.metrics._validation import check_codes, check_factors, check_number, require_labels
+from drkm.metrics._validation import check_codes, check_factors, require_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +59,7 @@ def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
     z = check_codes(codes)
     y = check_factors(factors, z.shape[0])
     require_labels(y, "modularity")
-    information = mutual_information(bin_columns(z, check_number(bins, "bins", 2)), y.labels, y.sizes)
+    information = mutual_information(bin_columns(z, checks.integer("bins", bins, 2)), y.labels, y.sizes)
     if y.count == 1:
         return Modularity(float("nan"), np.full(z.shape[1], np.nan), information)
     squared = information**2

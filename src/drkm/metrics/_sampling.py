@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._validation import check_codes, check_factors, check_number, require_integer, require_varied
+from drkm import checks
+from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 
 
 class RowSampler:
@@ -120,7 +121,7 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
         require_integer(y, metric)
         require_varied(y, metric)
         return RowSampler(z, y.labels, y.names)
-    sizes = tuple(check_number(size, "factor_sizes", 2) for size in factor_sizes)
+    sizes = tuple(checks.integer("factor_sizes", size, 2) for size in factor_sizes)
     n = math.prod(sizes)
     if z.shape[0] != n:
         shape = "×".join(map(str, sizes))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from drkm import checks
 from drkm.metrics._information import bin_columns, mutual_information
 from drkm.metrics._result import Result
-from drkm.metrics._validation import check_codes, check_number, constant_columns
+from drkm.metrics._validation import check_codes, constant_columns
 
 _EPS = np.finfo(np.float64).eps
 
@@ -69,7 +70,7 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     z = check_codes(codes, at_least=2)
     if z.shape[0] < 2:
         raise ValueError(f"codes: at least 2 rows are needed for a covariance, got {z.shape[0]}")
-    binned = bin_columns(z, check_number(bins, "bins", 2))
+    binned = bin_columns(z, checks.integer("bins", bins, 2))
     m = z.shape[1]
     pairs = mutual_information(binned, binned, (bins,) * m)
     mutual = float((pairs.sum() - np.trace(pairs)) / (m * (m - 1)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 
-def _as_array(values: Any, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Real, finite numbers in two dimensions, one row a sample."""
     # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not
     # needed to help it.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
@@ -49,7 +50,7 @@ def check_codes(codes: Any, name: str = "codes", *, at_least: int = 1) -> np.nda
     -------
     ndarray of shape (n, m), float64
     """
-    array = np.ascontiguousarray(_as_array(codes, name), dtype=np.float64)
+    array = np.ascontiguousarray(as_array(codes, name), dtype=np.float64)
     if array.shape[1] < at_least:
         raise ValueError(f"{name}: at least {at_least} codes are needed, got {array.shape[1]}")
     return array
@@ -127,7 +128,7 @@ def check_factors(
     if isinstance(factors, Factors):
         return factors
     columns = getattr(factors, "columns", None) if names is None else names
-    array = _as_array(factors, name)
+    array = as_array(factors, name)
     if rows is not None and array.shape[0] != rows:
         raise ValueError(f"{name}: as many rows as {codes} are needed, {rows}, got {array.shape[0]}")
     if names is not None and len(names) != array.shape[1]:
@@ -196,15 +197,6 @@ def _first_fraction(column: np.ndarray) -> float:
     return float(column[np.argmax(column != np.floor(column))])
 
 
-def check_number(value: Any, name: str, low: int) -> int:
-    """An integer of at least ``low``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}: expected an integer of at least {low}, got {value!r}")
-    if value < low:
-        raise ValueError(f"{name}: expected an integer of at least {low}, got {value}")
-    return int(value)
-
-
 def constant_columns(codes: np.ndarray) -> np.ndarray:
     """Which columns hold one value.
 
@@ -257,9 +249,9 @@ def split(
         train, test = np.sort(order[:cut]), np.sort(order[cut:])
         return (
             codes[train],
-            _rename(check_factors(given.values[train]), given.names),
+            check_factors(given.values[train], names=given.names),
             codes[test],
-            _rename(check_factors(given.values[test]), given.names),
+            check_factors(given.values[test], names=given.names),
         )
     test_codes = check_codes(test_codes, "test_codes")
     if test_codes.shape[1] != codes.shape[1]:
@@ -270,10 +262,6 @@ def split(
     if other.count != given.count:
         raise ValueError(f"test_factors: as many columns as factors are needed, {given.count}, got {other.count}")
     return codes, given, test_codes, other
-
-
-def _rename(factors: Factors, names: tuple[str, ...]) -> Factors:
-    return Factors(factors.values, names, factors.labels, factors.sizes, factors.levels)
 
 
 def match_labels(train: Factors, test: Factors, j: int) -> np.ndarray:
