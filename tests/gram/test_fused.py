@@ -18,6 +18,7 @@ from drkm.energy import Energy
 from drkm.gram import Dense, Fused, MovingGram, StoredGram, Sums, SweptGram, Tiled, Workload, by_name, fused
 from drkm.gram.fused import FusedGram, FusedStoredGram, form
 from drkm.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Precomputed
+from drkm.kernels.base import BLOCK_ENTRIES
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -229,7 +230,7 @@ class TestWithoutGPU:
 @pytest.mark.parametrize("kernel", [*ISOTROPIC, Polynomial(3, 0.3, 0.7)], ids=lambda kernel: kernel.describe())
 def test_the_first_matrix_formed_in_place_is_the_gram_matrix(kernel, monkeypatch):
     U = draw(70, 3)
-    monkeypatch.setitem(fused.BLOCK_ENTRIES, "cpu", 1)
+    monkeypatch.setitem(BLOCK_ENTRIES, "cpu", 1)
     K = form(kernel, U)
     torch.testing.assert_close(K, values(kernel, U, U), rtol=1e-7, atol=1e-7)
     assert K.stride() == (128, 1)

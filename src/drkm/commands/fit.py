@@ -260,7 +260,7 @@ def _drawn(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 def _kernels(kernel: str, sigma2: str, components: str) -> Any:
     """Return one kernel a layer with its bandwidth; one name or value alone is for all layers."""
-    from drkm.kernels import NAMES, Isotropic, by_name
+    from drkm.kernels import by_name
 
     names, widths = options.words_of(kernel), options.words_of(sigma2)
     layers = len(options.words_of(components))
@@ -269,15 +269,13 @@ def _kernels(kernel: str, sigma2: str, components: str) -> Any:
             raise ValueError(f"{option}: expected one value or one for each of the {layers} layers, got {len(given)}")
     chosen = []
     for name, width in zip(_spread(names, layers), _spread(widths, layers), strict=True):
-        if width == "auto":
-            chosen.append(by_name(name))
-            continue
-        by_name(name)
-        if not issubclass(NAMES[name], Isotropic):
-            if len(widths) == 1:
-                raise ValueError(f"sigma2: the kernel {name} has no bandwidth, got {sigma2!r}")
-            raise ValueError(f"sigma2: the kernel {name} has no bandwidth, give auto in its place, got {sigma2!r}")
-        chosen.append(NAMES[name](sigma2=_number_or_word(width)))  # type: ignore[call-arg]
+        one = by_name(name)
+        if width != "auto":
+            if not one.has_bandwidth:
+                instead = "" if len(widths) == 1 else ", give auto in its place"
+                raise ValueError(f"sigma2: the kernel {name} has no bandwidth{instead}, got {sigma2!r}")
+            one = one.with_parameters(sigma2=_number_or_word(width))
+        chosen.append(one)
     return chosen
 
 

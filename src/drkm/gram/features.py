@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -67,8 +67,7 @@ class FeatureGram(MovingGram):
         if not self.kernel.has_bandwidth:
             return 0.0
         with torch.no_grad():
-            own = sum(self.kernel.width_features(self.points[rows]).T @ A[rows] for rows in _blocks(self.n))
-            moved = reduction.total(own)  # type: ignore[arg-type]
+            moved = _summed(self.kernel.width_features, self.points, A)
         return 2 * float((inner(A, self.phi).T * moved).double().sum())
 
 
@@ -133,9 +132,9 @@ def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor)
     if isinstance(gram, CodedFeatures):
         return gram.basis @ inner(A, gram.phi).T
     with torch.no_grad():
-        own = sum(kernel.features(points[rows]).T @ A[rows] for rows in _blocks(len(points)))
-        return reduction.total(own)  # type: ignore[arg-type]
+        return _summed(kernel.features, points, A)
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(begin, begin + ROWS) for begin in range(0, n, ROWS))
+def _summed(features: Callable[[Tensor], Tensor], points: Tensor | Rows, A: Tensor) -> Tensor:
+    blocks = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
+    return reduction.total(sum(features(points[rows]).T @ A[rows] for rows in blocks))  # type: ignore[arg-type]

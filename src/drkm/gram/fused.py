@@ -20,7 +20,7 @@ from drkm.gram import memory
 from drkm.gram.base import Gram, MovingGram, Strategy, Sums
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredGram
-from drkm.gram.sweep import BLOCK_ENTRIES, SweptGram
+from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
 
@@ -270,10 +270,9 @@ def form(kernel: Pairwise, points: Tensor) -> Tensor:
     padded = points.new_empty(n, -(-n // TILE_COLUMNS) * TILE_COLUMNS)
     padded[:, n:] = 0
     K = padded[:, :n]
-    height = max(16, BLOCK_ENTRIES["cuda" if points.is_cuda else "cpu"] // n)
-    for begin in range(0, n, height):
-        block = K[begin : begin + height]
-        torch.mm(left[begin : begin + height], right, out=block)
+    for rows in blocks(n, n, points):
+        block = K[rows]
+        torch.mm(left[rows], right, out=block)
         values = kernel.values(block)
         if values.data_ptr() != block.data_ptr():
             block.copy_(values)

@@ -102,7 +102,7 @@ class SweptGram(MovingGram):
 
 
 def blocks(m: int, n: int, like: Tensor) -> list[slice]:
-    """Return slices of m rows such that a block of kernel values with n points stays in the processor's cache."""
+    """Return slices of m rows such that a block of n columns stays in the processor's cache."""
     rows = max(16, BLOCK_ENTRIES["cuda" if like.is_cuda else "cpu"] // max(n, 1))
     return [slice(i, min(i + rows, m)) for i in range(0, m, rows)]
 

@@ -28,6 +28,10 @@ SAMPLE_COPIES = 7
 SHARE = 0.5
 
 
+def _tile_rows(device: torch.device) -> int:
+    return TILE_ROWS["cuda" if device.type == "cuda" else "cpu"]
+
+
 class TiledGram(Gram):
     """The Gram matrix of a pairwise kernel at samples that may be in a file.
 
@@ -45,7 +49,7 @@ class TiledGram(Gram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        rows = rows or TILE_ROWS.get(points.device.type, TILE_ROWS["cpu"])
+        rows = rows or _tile_rows(points.device)
         self._slices = [slice(begin, min(begin + rows, self.n)) for begin in range(0, self.n, rows)]
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         self._origin = mean_row(points) if kernel.is_isotropic else None
@@ -217,7 +221,7 @@ class Tiled(Dense):
         every = self._all_tiles(work)
         kept = min(int(settled.keep), every)
         recomputed = 1.0 - kept / every
-        rows = TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"])
+        rows = _tile_rows(work.device)
         values = work.n**2 / 2 * pair_flops(work.d)
         reading = work.sample_bytes * max(1.0, work.n / rows) / 2
         return base.plus(
@@ -246,11 +250,11 @@ class Tiled(Dense):
         if not work.first_is_pairwise:
             first = first_of_features(work)
             return base.plus(flops=first.flops, traffic=first.traffic, bytes=0 if work.on_disk else first.bytes)
-        rows = min(work.n, TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"]))
+        rows = min(work.n, _tile_rows(work.device))
         return base.plus(bytes=work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows))
 
     @staticmethod
     def _all_tiles(work: Workload) -> int:
         """Return the bytes of all tiles on and above the diagonal."""
-        rows = min(work.n, TILE_ROWS.get(work.device.type, TILE_ROWS["cpu"]))
+        rows = min(work.n, _tile_rows(work.device))
         return work.item * work.n * (work.n + rows) // 2

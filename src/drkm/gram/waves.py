@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.gram.base import MovingGram, Sums
-from drkm.gram.sweep import BLOCK_ENTRIES
+from drkm.gram.sweep import blocks
 from drkm.kernels import FourierFeatures
 
 
@@ -106,11 +106,5 @@ class FourierGram(MovingGram):
 
     def _phases(self) -> Iterator[tuple[slice, Tensor]]:
         """Yield blocks of rows with their phases Ωᵀu."""
-        step = self._step()
-        for begin in range(0, self.n, step):
-            rows = slice(begin, min(begin + step, self.n))
+        for rows in blocks(self.n, self._frequencies.shape[1], self.points):
             yield rows, self.points[rows] @ self._frequencies
-
-    def _step(self) -> int:
-        entries = BLOCK_ENTRIES["cuda" if self.points.is_cuda else "cpu"]
-        return max(16, entries // self._frequencies.shape[1])

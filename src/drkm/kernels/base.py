@@ -22,6 +22,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
+
 Bandwidth = float | str
 
 #: memory for the results of a jet
@@ -65,7 +67,7 @@ class Kernel(ABC):
         )
         return f"{type(self).__name__}({inside})"
 
-    def with_parameters(self, **parameters: float) -> Self:
+    def with_parameters(self, **parameters: float | str) -> Self:
         """Return a copy with some parameters replaced."""
         return replace(self, **parameters)  # type: ignore[type-var]
 
@@ -147,10 +149,11 @@ class Isotropic(Pairwise):
     has_bandwidth = True
     sigma2: Bandwidth
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
+
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
         """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
-        from drkm.kernels.bandwidth import check_digits, resolve_bandwidth
-
         sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
         if layer == 1:
             check_digits(sigma2, points)

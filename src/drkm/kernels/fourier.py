@@ -58,7 +58,7 @@ class FourierFeatures(Approximation):
         """1/√F."""
         return self.frequencies.shape[1] ** -0.5
 
-    def with_parameters(self, **parameters: float) -> Self:
+    def with_parameters(self, **parameters: float | str) -> Self:
         """Return a copy with another width and the same frequencies."""
         return replace(self, kernel=self.kernel.with_parameters(**parameters))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm.kernels.bandwidth import check_bandwidth
 from drkm.kernels.base import Isotropic, Room, places
 
 
@@ -26,9 +25,6 @@ class Laplacian(Isotropic):
 
     rough = "has a kink where the codes of two samples meet: use RBF or Matern"
     sigma2: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
 
     @property
     def spectral_degrees(self) -> float:

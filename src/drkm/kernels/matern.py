@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm.kernels.bandwidth import check_bandwidth
 from drkm.kernels.base import Isotropic, Room, places
 from drkm.kernels.laplacian import distance, inverse_distance
 
@@ -28,7 +27,7 @@ class Matern(Isotropic):
     sigma2: float | str = "auto"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
+        super().__post_init__()
         if self.nu not in (1.5, 2.5):
             raise ValueError(f"nu: got {self.nu!r}, allowed are 1.5 and 2.5")
 

@@ -55,7 +55,7 @@ class NystroemFeatures(Approximation):
         """Landmarks and factor."""
         return {"landmarks": self.landmarks, "factor": self.factor}
 
-    def with_parameters(self, **parameters: float) -> Self:
+    def with_parameters(self, **parameters: float | str) -> Self:
         """Return the features of another kernel at the same landmarks."""
         return type(self)(self.kernel.with_parameters(**parameters), self.landmarks)
 

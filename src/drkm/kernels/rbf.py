@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm.kernels.bandwidth import check_bandwidth
 from drkm.kernels.base import Isotropic, Room
 
 
@@ -24,9 +23,6 @@ class RBF(Isotropic):
 
     rooms = 0
     sigma2: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
 
     @property
     def spectral_degrees(self) -> float:
