@@ -19,7 +19,7 @@ import torch
 from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES
 from benchmarks.scaling_cell import clock
-from drkm import starts, stiefel
+from drkm import reduction, starts, stiefel
 from drkm.energy import Energy
 from drkm.gram import Dense, Strategy, Tiled
 from drkm.gram.cost import in_bytes
@@ -36,7 +36,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def energy_of(rows: Rows, strategy: Strategy) -> Energy:
-    sigma2 = RBF("median").resolve(rows.evenly(500), layer=1).sigma2
+    sigma2 = RBF("median").resolve(reduction.spread_rows(rows, 500), layer=1).sigma2
     return Energy(rows, [RBF(sigma2), RBF(2 * SIZES[0] / len(rows))], SIZES, (1.0, 1.0), strategy)
 
 

@@ -12,6 +12,8 @@ from drkm.energy import Energy
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
 from drkm.kernels import RBF, Cosine, Polynomial
 from drkm.rows import AbsentRows, Rows, largest_values, open_rows
+from drkm.solvers import LBFGS
+from drkm.training import Plan, resolve_kernels
 
 SETTINGS = {"n_components": (3, 2), "tol": 1e-5}
 
@@ -185,6 +187,13 @@ class TestFit:
             ConstrDRKM(gram="dense", **SETTINGS).fit(npy)
         again = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
         assert isinstance(again._trained.energy.first, TiledGram)
+
+
+def test_bandwidths_of_a_file_are_those_of_the_array_to_the_last_digit():
+    array = np.random.RandomState(0).randn(1_000_000, 1)
+    plan = Plan((1,), (RBF(),), (1.0,), (1.0,), Dense(), LBFGS())
+    (in_file,), (in_memory,) = (resolve_kernels(X, plan) for X in (Rows(array), torch.from_numpy(array)))
+    assert in_file == in_memory
 
 
 class TestOut:

@@ -68,12 +68,6 @@ class Rows:
             self._mean = (total / len(self)).to(self.dtype)
         return self._mean
 
-    def evenly(self, count: int) -> Tensor:
-        """Return at most `count` evenly spaced rows."""
-        if len(self) <= count:
-            return self.tensor()
-        return self[torch.linspace(0, len(self) - 1, count).round().long()]
-
     def tiles(self) -> Iterator[slice]:
         """Return slices that cover all rows, each of a size that memory does not notice."""
         step = max(1, PASS_BYTES // (8 * max(1, self.shape[1])))

@@ -52,7 +52,7 @@ class Plan:
     max_iter: int = 1000
     max_seconds: float | None = None
     seed: int = 0
-    callbacks: Iterable[Callback] = field(default_factory=tuple)
+    callbacks: Iterable[Callback] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
     Rules see some 2,000 rows of samples that are in a file.
     """
     kernels = []
-    points = X.evenly(MEDIAN_ROWS) if isinstance(X, Rows) else X
+    points = reduction.spread_rows(X, MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
         kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
