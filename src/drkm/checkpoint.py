@@ -27,7 +27,7 @@ from drkm.gram import Sharded
 from drkm.kernels import Kernel
 from drkm.rows import Rows
 from drkm.slots import KIND, VERSION
-from drkm.solvers import Result, State, Status
+from drkm.solvers import Result, State
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class FinishedStart:
 
     def kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels with the bandwidths that this start ended with."""
-        return _with_sigma2(kernels, self.sigma2)
+        pairs = zip(kernels, self.sigma2, strict=True)
+        return tuple(kernel if value is None else kernel.with_parameters(sigma2=value) for kernel, value in pairs)
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,7 @@ class Checkpoint:
 
     def _restore(self, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
         for number, entry in header["finished"].items():
-            result = Result(
-                H=tensors[f"finished{number}"], **{**entry["result"], "status": Status(entry["result"]["status"])}
-            )
+            result = Result.from_facts(tensors[f"finished{number}"], entry["result"])
             self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
         for number, entry in header["runs"].items():
             state = _unpack(tensors, f"run{number}.", entry["scalars"], entry["lists"])
@@ -161,7 +160,7 @@ class Checkpoint:
             "fingerprint": self.fingerprint,
             "runs": runs,
             "finished": {
-                number: {"result": _plain(start.result), "sigma2": start.sigma2}
+                number: {"result": start.result.facts(), "sigma2": start.sigma2}
                 for number, start in self._finished.items()
             },
         }
@@ -272,15 +271,5 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
     return str(value)
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    entry = {name: value for name, value in vars(result).items() if name != "H"}
-    return {**entry, "status": result.status.value}
-
-
 def _sigma2_of(kernels: Sequence[Kernel]) -> list[float | None]:
     return [kernel.bandwidth if kernel.has_bandwidth else None for kernel in kernels]
-
-
-def _with_sigma2(kernels: Sequence[Kernel], sigma2: Sequence[float | None]) -> tuple[Kernel, ...]:
-    pairs = zip(kernels, sigma2, strict=True)
-    return tuple(kernel if value is None else kernel.with_parameters(sigma2=value) for kernel, value in pairs)

@@ -26,7 +26,7 @@ from drkm.gram.memory import in_memory
 from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
-from drkm.solvers import Eigensolver, Result, Status
+from drkm.solvers import Eigensolver, Result
 from drkm.training import Trained, layer_supports, layer_traces
 
 if TYPE_CHECKING:
@@ -106,16 +106,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "objectives": trained.objectives,
         "errors": trained.errors,
         "at_bound": trained.at_bound,
-        "result": {
-            "objective": result.objective,
-            "feasibility": result.feasibility,
-            "stationarity": result.stationarity,
-            "n_iter": result.n_iter,
-            "n_evaluations": result.n_evaluations,
-            "seconds": result.seconds,
-            "status": result.status.value,
-            "history": result.history,
-        },
+        "result": result.facts(),
     }
     if preparation is not None:
         more, header["preparation"] = preparation.parts()
@@ -186,8 +177,7 @@ def _rebuild(
         first = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
     strategy = parameters.strategy(model.gram)
     energy = Energy(X, layers, header["sizes"], header["eta"], strategy, bool(model.center), first)
-    facts = header["result"]
-    result = Result(H=H, **{**facts, "status": Status(facts["status"])})
+    result = Result.from_facts(H, header["result"])
     count = len(layers)
     trained = Trained(
         energy,

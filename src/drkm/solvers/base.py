@@ -78,6 +78,15 @@ class Result:
     status: Status
     history: list[dict[str, float]] = field(default_factory=list, repr=False)
 
+    def facts(self) -> dict[str, Any]:
+        """Return all but H, as JSON takes it."""
+        return {**{name: value for name, value in vars(self).items() if name != "H"}, "status": self.status.value}
+
+    @classmethod
+    def from_facts(cls, H: Tensor, facts: dict[str, Any]) -> Result:
+        """Return the result that `facts` took apart."""
+        return cls(H=H, **{**facts, "status": Status(facts["status"])})
+
     @property
     def converged(self) -> bool:
         """Whether the tolerance was reached."""
