@@ -37,7 +37,3 @@ def _run(words: Sequence[str]) -> int:
     from drkm.commands._outcome import run
 
     return run(app, words)
-
-
-if __name__ == "__main__":
-    main()

@@ -73,7 +73,7 @@ class Components:
         if H.shape[1] == 0:
             raise ValueError("components: expected at least one component, got none")
         self.kernel, self.X = kernel, X
-        self.center, self.normalized = center, normalized
+        self.center = center
         self.n, self.c = H.shape
         self.H = H - H.mean(dim=0) if center and mean_weights is None else H
         self.mean_weights = H.new_full((self.n,), 1.0 / self.n) if mean_weights is None else mean_weights
@@ -81,10 +81,9 @@ class Components:
         operator = self._operator = _operator(kernel, X) if gram is None else gram
         self._features: Tensor | None = None
         self.diagonal = operator.diagonal()
-        self.KH, self.mean_row = self.H, None
+        self.mean_row: Tensor | None = None
         if center:
-            block = torch.cat([self.H, self.mean_weights[:, None]], dim=1)
-            product = operator.matmul(block)
+            product = operator.matmul(torch.cat([self.H, self.mean_weights[:, None]], dim=1))
             self.KH, self.mean_row = product[:, :-1].contiguous(), product[:, -1].contiguous()
             self.mean_scores = self.H.T @ self.mean_row
             self.mean_norm2 = float(self.mean_row @ self.mean_weights)

@@ -83,13 +83,14 @@ class Energy:
         #: number of samples, and how many of them are at hand
         self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
+        work = self._workload(X)
         #: what was chosen, and what it costs
         if first is None:
-            self.strategy, self.cost = grams.settle(strategy, self._workload(X))
+            self.strategy, self.cost = grams.settle(strategy, work)
         else:
             # Nothing is formed, so that nothing need fit into memory.
-            self.strategy = strategy.settle(self._workload(X))
-            self.cost = self.strategy.cost(self._workload(X))
+            self.strategy = strategy.settle(work)
+            self.cost = self.strategy.cost(work)
         self.X = X if self._streams() or first is not None else in_memory(X)
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +14,12 @@ from drkm.baselines._vae_network import SIZE
 SHAPES = ((SIZE, SIZE), (SIZE, SIZE, 3))
 
 
-def check_image_shape(image_shape: object) -> tuple[int, ...] | None:
+def check_image_shape(image_shape: Any) -> tuple[int, ...] | None:
     """Return ``image_shape`` as a tuple, or say what it takes."""
     if image_shape is None:
         return None
     try:
-        shape = tuple(int(s) for s in image_shape)  # type: ignore[attr-defined]
+        shape = tuple(int(s) for s in image_shape)
     except (TypeError, ValueError):
         shape = ()
     if shape not in (*SHAPES, (SIZE, SIZE, 1)):

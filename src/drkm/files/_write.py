@@ -15,31 +15,29 @@ from drkm.files._whole import called, check_writable, write_whole
 SUFFIXES = (".npy", ".npz", ".csv")
 
 
-def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None, name: str = "out") -> Path:
+def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None) -> Path:
     """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
-        raise ValueError(f"{name}: {path} should end in {_either(suffixes)}")
+        raise ValueError(f"out: {path} should end in {_either(suffixes)}")
     if path.exists() and not path.is_file():
         # A device such as /dev/stdout would be replaced by a file.
-        raise ValueError(f"{name}: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
-    return _check_place(path, force, name)
+        raise ValueError(f"out: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
+    return _check_place(path, force)
 
 
-def check_folder(path: Path, name: str = "out") -> Path:
+def check_folder(path: Path) -> Path:
     """Make sure that a new folder can be written there; one that holds something is never replaced."""
-    if path.is_dir() and not any(path.iterdir()):
-        return _check_place(path, True, name)
-    if path.exists():
-        raise ValueError(f"{name}: {path} is there and not empty, choose a new folder")
-    return _check_place(path, True, name)
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise ValueError(f"out: {path} is there and not empty, choose a new folder")
+    return _check_place(path, True)
 
 
-def _check_place(path: Path, force: bool, name: str) -> Path:
+def _check_place(path: Path, force: bool) -> Path:
     if not path.parent.is_dir():
-        raise ValueError(f"{name}: there is no folder {path.parent}")
+        raise ValueError(f"out: there is no folder {path.parent}")
     if path.exists() and not force:
-        raise ValueError(f"{name}: {path} is there, replace it with --force")
-    with called(name):
+        raise ValueError(f"out: {path} is there, replace it with --force")
+    with called("out"):
         check_writable(path)
     return path
 
