@@ -42,11 +42,6 @@ def paragraphs(text: str) -> Markup:
     return together(element("p", prose(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip())
 
 
-def inline_code(text: str) -> Markup:
-    """Return a command."""
-    return element("code", text)
-
-
 def claims_block(claims: Sequence[Claim], name: str) -> Markup | None:
     """Return the claims as a table, which becomes a stack of cards where there is no room for one."""
     if not claims:

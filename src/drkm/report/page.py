@@ -10,7 +10,6 @@ from drkm.report.blocks import (
     badge,
     claims_block,
     figure_block,
-    inline_code,
     paragraphs,
     prose,
     settings_block,
@@ -96,21 +95,19 @@ def _of_unfinished(shown: list[Chapter]) -> str | None:
 
 
 def _contents(shown: list[Chapter], left_out: list[Chapter]) -> Markup:
-    heads = [element("th", badge(verdict, short=True), scope="col", class_="num") for verdict in Verdict]
+    heads = [
+        element("th", head, scope="col", class_="num") for head in (*(badge(v, short=True) for v in Verdict), "runs")
+    ]
     rows = [_contents_row(chapter) for chapter in shown]
     last = element("p", element("a", "Configuration, versions, hardware, run time", href="#provenance"))
     missing = element("p", element("a", f"Not run: {len(left_out)} more", href="#not-run")) if left_out else None
     table = element(
         "table",
-        element("thead", element("tr", element("th", "Experiment", scope="col"), heads, _runs_head())),
+        element("thead", element("tr", element("th", "Experiment", scope="col"), heads)),
         element("tbody", rows),
         class_="contents",
     )
     return element("nav", element("h2", "Contents", id="contents"), table, missing, last, aria_labelledby="contents")
-
-
-def _runs_head() -> Markup:
-    return element("th", "runs", scope="col", class_="num")
 
 
 def _contents_row(chapter: Chapter) -> Markup:
@@ -150,7 +147,9 @@ def _unfinished(chapter: Chapter) -> Markup | None:
         return None
     parts: list[object] = [element("p", f"{chapter.finished} of {chapter.expected} runs are finished.")]
     if chapter.missing:
-        parts.append(element("p", f"{counted(chapter.missing, 'run')} not made yet: ", inline_code(chapter.command)))
+        parts.append(
+            element("p", f"{counted(chapter.missing, 'run')} not made yet: ", element("code", chapter.command))
+        )
     if chapter.failed:
         failed = [element("li", run.run, ": ", element("code", run.reason)) for run in chapter.failed[:5]]
         more = len(chapter.failed) - len(failed)
@@ -162,7 +161,7 @@ def _unfinished(chapter: Chapter) -> Markup | None:
 
 
 def _not_run(chapters: Iterable[Chapter]) -> Markup | None:
-    items = [element("li", f"{chapter.section.title}: ", inline_code(chapter.command)) for chapter in chapters]
+    items = [element("li", f"{chapter.section.title}: ", element("code", chapter.command)) for chapter in chapters]
     if not items:
         return None
     return element(

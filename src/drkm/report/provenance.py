@@ -29,8 +29,10 @@ SHOWN = (
 
 def provenance(report: Report) -> Markup:
     """Return the chapter about the runs themselves."""
-    runs = Table("runs", "Runs at this scale, with the computing time of the finished ones.", _runs(report))
-    machines = Table("environments", "What the finished runs ran on.", _machines(report.environments))
+    runs = Table(
+        "runs", "Runs at this scale, with the computing time of the finished ones.", list(map(_run, report.chapters))
+    )
+    machines = Table("environments", "What the finished runs ran on.", list(map(_machine, report.environments)))
     return element(
         "footer",
         element("h2", "Configuration, versions, hardware, run time", id="provenance"),
@@ -44,11 +46,7 @@ def provenance(report: Report) -> Markup:
     )
 
 
-def _runs(report: Report) -> list[dict[str, Any]]:
-    return [_run_row(chapter) for chapter in report.chapters]
-
-
-def _run_row(chapter: Chapter) -> dict[str, Any]:
+def _run(chapter: Chapter) -> dict[str, Any]:
     return {
         "experiment": chapter.section.title,
         "runs": chapter.expected,
@@ -57,10 +55,6 @@ def _run_row(chapter: Chapter) -> dict[str, Any]:
         "seeds": ", ".join(str(seed) for seed in chapter.seeds) or None,
         "computing time": duration(chapter.seconds) if chapter.finished else None,
     }
-
-
-def _machines(environments: Any) -> list[dict[str, Any]]:
-    return [_machine(environment) for environment in environments]
 
 
 def _machine(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from drkm.report.chapters import Chapter, FailedRun, Report
 from drkm.report.listing import listing
 from drkm.report.page import page
 from drkm.runs.configuration import SCALES, Configuration
-from drkm.runs.store import Failure, Store
+from drkm.runs.store import Store
 
 #: what a report is written as, by the end of its name
 FORMATS = {".html": page, ".md": listing}
@@ -73,15 +73,11 @@ def _chapter(store: Store, name: str, scale: str) -> Chapter:
         module.section(results, scale),
         expected=len(runs),
         finished=len(results),
-        failed=[_failed(failure) for failure in store.failures(runs)],
+        failed=[FailedRun(described(one.configuration), one.reason) for one in store.failures(runs)],
         seconds=sum(results.seconds(run) for run in runs if run in results),
         seeds=sorted({run.seed for run in runs}),
         command=f"drkm reproduce {name} --scale {scale}",
     )
-
-
-def _failed(failure: Failure) -> FailedRun:
-    return FailedRun(described(failure.configuration), failure.reason)
 
 
 def described(run: Configuration) -> str:
