@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_format
-import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+
+from drkm.plain import plain
 
 Number = TypeVar("Number", int, float)
 
@@ -71,19 +72,7 @@ def completed(*names: str) -> Callable[[str], list[str]]:
 
 def print_json(result: dict[str, Any]) -> None:
     """Print a result for scripts; numbers that are not finite are null."""
-    typer.echo(json_format.dumps(_plain(result), ensure_ascii=False, indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, Path):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def words_of(text: str | None) -> list[str]:

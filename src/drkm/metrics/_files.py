@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from drkm.files import QUALITY, Columns, Table, listed, read_table
 from drkm.metrics._evaluate import Evaluation, evaluate
+from drkm.plain import plain
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -125,16 +124,7 @@ def _written(found: Evaluation, format: str) -> str:
     if format == "markdown":
         return found.to_markdown()
     if format == "json":
-        scores, factors = _plain(found.to_dicts()), _plain(map(asdict, found.by_factor))
-        held = {"scores": scores, "factors": factors, "notes": list(found.notes)}
-        return json.dumps(held, ensure_ascii=False, indent=2)
+        factors = [asdict(row) for row in found.by_factor]
+        held = {"scores": found.to_dicts(), "factors": factors, "notes": found.notes}
+        return json.dumps(plain(held), ensure_ascii=False, indent=2)
     return str(found)
-
-
-def _plain(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows for JSON, which has no nan."""
-
-    def number(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return [{key: number(value) for key, value in row.items()} for row in rows]

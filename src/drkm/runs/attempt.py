@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import sys
@@ -17,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from drkm._version import __version__
+from drkm.plain import plain
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import perform
 
@@ -64,20 +64,7 @@ def as_json(result: Mapping[str, Any]) -> str:
     """Return a result as JSON; NaN and infinities, which JSON has no word for, become null."""
     if not isinstance(result, Mapping):
         raise TypeError(f"result: a task returns a dict, got {type(result).__name__}")
-    return json.dumps(_plain(result), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    # numpy's and torch's numbers and arrays, without importing either.
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return json.dumps(plain(result), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def environment() -> str:
