@@ -22,12 +22,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
-from drkm import ConstrDRKM
 from drkm.experiments._denoising import (
     DATASETS,
     DEEP_WIDTH,
     NOISES,
-    deep_base,
+    base_model,
     make_problem,
     mean_squared_error,
     noise_of,
@@ -81,8 +80,8 @@ def floors(cell: Cell) -> tuple[Cell, dict[int, float]]:
     for width, sizes, kept in settings(cell):
         layers = len(sizes)
         widths = [width * noise**2, DEEP_WIDTH * 2 * sizes[0] / cell.points][:layers]
-        base = deep_base() if layers == 2 else ConstrDRKM(tol=1e-5, encoder="projection")
-        base.set_params(n_components=sizes, kernel=[RBF(value) for value in widths], device=cell.device)
+        kernels = [RBF(value) for value in widths]
+        base = base_model(layers).set_params(n_components=sizes, kernel=kernels, device=cell.device)
         model = base.fit(problem.train)
         for keep in kept:
             components = [(layer, i) for layer, count in enumerate(keep, 1) for i in range(count)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS
 
 Array = np.ndarray
+Grid = list[dict[str, list[Any]]]
 DATASETS = {
     "square": "Square",
     "half_circle": "Half circle",
@@ -233,42 +234,55 @@ def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[A
 
 def select_one_layer(problem: Problem, sizes: Sizes, noise: float) -> Selection:
     """Return the choice among one-layer models: bandwidth and number of components."""
-    grid: dict[str, list[Any]] = {
-        "n_components": [max(sizes.keep)],
-        "sigma2": [f * noise**2 for f in sizes.widths],
-        "keep": list(sizes.keep),
-    }
-    base = ConstrDRKM(tol=1e-5, encoder="projection")
-    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
+    grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.keep)
+    return _select(problem, grid, base_model(1), noise)
 
 
 def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
     """Return the choice among two-layer models: bandwidth, components of both layers."""
-    n = len(problem.train)
-    grid: list[dict[str, list[Any]]] = [
+    grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.layers, sizes.fractions, len(problem.train))
+    return _select(problem, grid, base_model(2), noise)
+
+
+def _select(problem: Problem, grid: Grid, base: ConstrDRKM, noise: float) -> Selection:
+    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
+
+
+def one_layer_grid(widths: Sequence[float], keep: Sequence[int]) -> Grid:
+    """Return one-layer models to select from, at these σ²."""
+    return [{"n_components": [max(keep)], "sigma2": list(widths), "keep": list(keep)}]
+
+
+def deep_grid(widths: Sequence[float], layers: Sequence[int], fractions: Sequence[float], n: int) -> Grid:
+    """Return two-layer models to select from, at these σ_1², for n training points."""
+    return [
         {
             "n_components": [(s, s)],
-            "sigma2": [(f * noise**2, DEEP_WIDTH * 2 * s / n) for f in sizes.widths],
-            "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
+            "sigma2": [(width, DEEP_WIDTH * 2 * s / n) for width in widths],
+            "keep": [(s, max(1, round(q * s))) for q in fractions],
         }
-        for s in sizes.layers
+        for s in layers
     ]
-    return select(problem.train, grid, estimator=deep_base(), validation=problem.validation, noise=noise, draws=DRAWS)
 
 
-def deep_base() -> ConstrDRKM:
-    """Return the settings of the deep fits: few plain steps from layer-wise kernel PCA, no encoder to prepare."""
+def base_model(layers: int) -> ConstrDRKM:
+    """Return the settings of the fits: no encoder to prepare, deep ones few plain steps from layer-wise kernel PCA."""
+    if layers == 1:
+        return ConstrDRKM(tol=1e-5, encoder="projection")
     return ConstrDRKM(eta=DEEP_ETA, tol=1e-3, max_iter=DEEP_STEPS, solver=LBFGS(warmup=False), encoder="projection")
+
+
+def choice(found: Selection) -> str:
+    """Return σ² of the first layer and the components that were selected."""
+    sigma2 = found.best_params["sigma2"]
+    first = sigma2 if isinstance(sigma2, float) else sigma2[0]
+    return f"σ²={first:.3g}, components {found.best_params['keep']}"
 
 
 def _outcome(choose: Callable[[Problem, Sizes, float], Selection]) -> Method:
     def method(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
         chosen = choose(problem, sizes, noise)
-        best = chosen.best_params
-        sigma2 = best["sigma2"]
-        first = sigma2 if isinstance(sigma2, float) else sigma2[0]
-        text = f"σ²={first:.3g}, components {best['keep']}"
-        return Outcome(chosen.denoise(problem.train), text)
+        return Outcome(chosen.denoise(problem.train), choice(chosen))
 
     return method
 

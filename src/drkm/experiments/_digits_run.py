@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 
 from drkm._noise import estimate_noise
-from drkm.estimator import ConstrDRKM
-from drkm.experiments._denoising import DEEP_WIDTH, deep_base, mean_squared_error
+from drkm.experiments._denoising import base_model, choice, deep_grid, mean_squared_error, one_layer_grid
 from drkm.experiments._table1_cell import rounded
 from drkm.selection import denoising_losses, perturbations, select
 from drkm.threads import one_thread
@@ -112,25 +111,14 @@ def choose(
 
     half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
     widths = [f * half_median for f in sizes.widths]
-    if method == "scikit-learn KernelPCA":
+    if method == RIVAL:
         return _choose_rival(train, validation, noise, widths, sizes)
-    if method == "one layer":
-        grid: Any = {"n_components": [max(sizes.keep)], "sigma2": widths, "keep": list(sizes.keep)}
-        base = ConstrDRKM(tol=1e-5, encoder="projection")
+    if method == ONE:
+        grid, base = one_layer_grid(widths, sizes.keep), base_model(1)
     else:
-        grid = [
-            {
-                "n_components": [(s, s)],
-                "sigma2": [(w, DEEP_WIDTH * 2 * s / len(train)) for w in widths],
-                "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
-            }
-            for s in sizes.layers
-        ]
-        base = deep_base()
+        grid, base = deep_grid(widths, sizes.layers, sizes.fractions, len(train)), base_model(2)
     found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1)
-    best = found.best_params
-    first = best["sigma2"] if isinstance(best["sigma2"], float) else best["sigma2"][0]
-    return found.denoise, f"σ²={first:.3g}, components {best['keep']}"
+    return found.denoise, choice(found)
 
 
 def _choose_rival(

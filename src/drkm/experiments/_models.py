@@ -99,16 +99,12 @@ def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed
         options["eta"] = (1.0, *[parameters["deep_eta"]] * (len(layers) - 1))
     if "width" in parameters or "deep_width" in parameters:
         options["kernel"] = _kernels(rows, layers, parameters.get("width", 1.0), parameters.get("deep_width", 1.0))
-    return ConstrDRKM(_components(layers), random_state=seed, device="cpu", **options)
+    return ConstrDRKM(tuple(layers), random_state=seed, device="cpu", **options)
 
 
 def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float, deep_width: float) -> list[RBF]:
     median = resolve_bandwidth("median", torch.from_numpy(np.ascontiguousarray(rows)), layer=1)
     return [RBF(width * median), *(RBF(deep_width * 2.0 * below / len(rows)) for below in layers[:-1])]
-
-
-def _components(layers: Sequence[int]) -> Any:
-    return layers[0] if len(layers) == 1 else tuple(layers)
 
 
 def _drkm(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:
@@ -119,7 +115,7 @@ def _drkm(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed
 def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:
     def make() -> ConstrDRKM:
         return ConstrDRKM.paper(
-            _components(parameters["layers"]),
+            tuple(parameters["layers"]),
             PAPER_SIGMA2,
             gamma=parameters.get("gamma", 1.0),
             init=parameters.get("init", "random"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,14 +31,7 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     with style():
         for kind in ("png", "svg"):
             metadata = {"Date": None} if kind == "svg" else {}
-            paths.append(
-                write_bytes(
-                    out / f"{name}.{kind}",
-                    lambda file, kind=kind, metadata=metadata: figure.savefig(  # type: ignore[misc]
-                        file, format=kind, metadata=metadata
-                    ),
-                )
-            )
+            paths.append(write_bytes(out / f"{name}.{kind}", partial(figure.savefig, format=kind, metadata=metadata)))
     pyplot().close(figure)
     return paths
 

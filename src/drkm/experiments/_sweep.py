@@ -184,21 +184,21 @@ def beta_grid(sizes: Sizes) -> list[tuple[int, float]]:
     return [(n, BETA) for n in sizes.points] + at_one_n
 
 
-def paper_runs(sizes: Sizes, layers: Layers, datasets: Iterable[str] | None = None) -> list[Configuration]:
+def paper_runs(sizes: Sizes, layers: Layers) -> list[Configuration]:
     """Return an architecture of the paper's recipe at every dataset, N, γ and seed."""
     return [
         paper_run(sizes, dataset, n, layers, seed, gamma=gamma)
-        for dataset in datasets or sizes.datasets
+        for dataset in sizes.datasets
         for n, gamma in gamma_grid(sizes, layers)
         for seed in range(sizes.seeds)
     ]
 
 
-def drkm_runs(sizes: Sizes, layers: Layers, datasets: Iterable[str] | None = None) -> list[Configuration]:
+def drkm_runs(sizes: Sizes, layers: Layers) -> list[Configuration]:
     """Return an architecture of our defaults at every dataset, N and draw."""
     return [
         drkm_run(sizes, dataset, n, layers, seed)
-        for dataset in datasets or sizes.datasets
+        for dataset in sizes.datasets
         for n in sizes.points
         for seed in range(sizes.seeds)
     ]
@@ -215,11 +215,11 @@ def runs_at_one_n(sizes: Sizes, n: int, stacks: Iterable[Layers]) -> list[Config
     ]
 
 
-def beta_vae_runs(sizes: Sizes, datasets: Iterable[str] | None = None) -> list[Configuration]:
+def beta_vae_runs(sizes: Sizes) -> list[Configuration]:
     """Return the β-VAE at every dataset, N, β and seed."""
     return [
         beta_vae_run(sizes, dataset, n, seed, beta=beta)
-        for dataset in datasets or sizes.datasets
+        for dataset in sizes.datasets
         for n, beta in beta_grid(sizes)
         for seed in range(sizes.seeds)
     ]
@@ -250,6 +250,11 @@ def with_scores_above_chance(row: Row) -> Row:
 def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     """Return the rows that have these values; a row without such a key is not among them."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def by_points(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    """Return rows by number of training images."""
+    return {n: chosen(rows, n=n) for n in sorted({row["n"] for row in rows})}
 
 
 def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:

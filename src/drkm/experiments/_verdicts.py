@@ -147,6 +147,6 @@ def described(rows: Sequence[Row], score: str) -> str:
     return f"{text} ({len(values)} runs)"
 
 
-def with_and_without_chance(make: Callable[[str, str], Claim], score: str = "irs") -> list[Claim]:
-    """Return a claim in the score as published, and the same above chance: `make(score, what to add to its text)`."""
-    return [make(score, ""), make(f"{score}_above", f", judged above chance in {SCORE_NAMES[score]}")]
+def with_and_without_chance(make: Callable[[str, str], Claim]) -> list[Claim]:
+    """Return a claim in IRS, as published, and the same above chance: `make(score, what to add to its text)`."""
+    return [make("irs", ""), make("irs_above", ", judged above chance in IRS")]

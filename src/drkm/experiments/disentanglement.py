@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments._disentanglement_rule import DEFAULTS, LAYERS, Rule
+from drkm.experiments._disentanglement_rule import DEFAULTS, LAYERS, SIZES, Rule
 from drkm.experiments._disentanglement_rule import run as run_selection
 from drkm.experiments._output import write_csv, write_text
 from drkm.experiments._verdicts import mean_and_spread
@@ -54,8 +54,6 @@ PARTS: dict[str, tuple[str, ...]] = {
     "paper-fixed": ("paper-random-fixed", "paper-kpca-fixed"),
     "random": ("random",),
 }
-#: training images, evaluation images
-SIZES = {"paper": (800, 4000), "quick": (200, 1000)}
 SCORES = ("irs", "irs_chance", "irs_above", "mig", "mig_chance", "sap", "dci", "dci_completeness", "dci_accuracy")
 FIELDS = ("dataset", "model", "draw", "seed", *SCORES, "train_s", "encode_s", "note")
 _DEFAULT_PARTS = ("defaults", "ours", "kpca", "paper", "beta-vae", "random")

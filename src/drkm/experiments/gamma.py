@@ -11,6 +11,7 @@ from drkm.experiments._sweep import (
     TWO_LAYERS,
     Row,
     Sizes,
+    by_points,
     chosen,
     drkm_runs,
     paper_runs,
@@ -20,7 +21,6 @@ from drkm.experiments._sweep import (
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, alike, majority
 from drkm.experiments.hyperparameters import STEADY, groups_of, widest
-from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Verdict
 from drkm.plotting import COLOURS
 from drkm.runs.configuration import Configuration, Results

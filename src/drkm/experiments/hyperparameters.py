@@ -167,10 +167,10 @@ def _less_sensitive(rows: Sequence[Row]) -> Claim:
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         here = chosen(rows, dataset=dataset)
         for score in METRIC_NAMES:
-            ranges = [widest(list(groups_of(here, family).values()), score) for family in ("paper", "beta-vae")]
-            if all(found is not None for found in ranges):
+            ours, theirs = (widest(list(groups_of(here, family).values()), score) for family in ("paper", "beta-vae"))
+            if ours is not None and theirs is not None:
                 total += 1
-                less += ranges[0].estimate < ranges[1].estimate  # type: ignore[union-attr]
+                less += ours.estimate < theirs.estimate
     verdict = Verdict.UNDECIDED
     if all_four(rows) and total:
         verdict = Verdict.HELD if less > total / 2 else Verdict.FAILED

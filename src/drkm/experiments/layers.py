@@ -14,6 +14,7 @@ from drkm.experiments._sweep import (
     FAMILY_NAMES,
     METRIC_NAMES,
     Row,
+    by_points,
     chosen,
     drkm_runs,
     label,
@@ -94,11 +95,6 @@ def _figure(rows: Sequence[Row], dataset: str) -> Figure:
         f"{DATASET_NAMES[dataset]}: mean score by N and number of layers, band of one standard error, chance dotted."
     )
     return Figure(f"layers-{dataset}", caption, draw)
-
-
-def by_points(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    """Return rows by number of training images."""
-    return {n: chosen(rows, n=n) for n in sorted({row["n"] for row in rows})}
 
 
 def claims(rows: Sequence[Row], family: str) -> list[Claim]:

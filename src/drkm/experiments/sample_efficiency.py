@@ -15,6 +15,7 @@ from drkm.experiments._sweep import (
     Row,
     Sizes,
     beta_vae_run,
+    by_points,
     chosen,
     drkm_runs,
     scored_rows,
@@ -23,7 +24,6 @@ from drkm.experiments._sweep import (
 )
 from drkm.experiments._tables import score_table
 from drkm.experiments._verdicts import SCORE_NAMES, on_most_datasets
-from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
 from drkm.runs.configuration import Configuration, Results
 

@@ -16,6 +16,7 @@ from drkm.experiments._sweep import (
     Sizes,
     at_common_points,
     beta_vae_runs,
+    by_points,
     chosen,
     drkm_runs,
     paper_runs,
@@ -35,7 +36,6 @@ from drkm.experiments._verdicts import (
     spread,
     with_and_without_chance,
 )
-from drkm.experiments.layers import by_points
 from drkm.experiments.section import Claim, Figure, Section, Verdict
 from drkm.runs.configuration import Configuration, Results
 
