@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from drkm.checkpoint import settings
+from drkm.fingerprint import settings
 from drkm.kernels import FeatureMap
 
 

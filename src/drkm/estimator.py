@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from drkm import checks, inputs, io, nested, parameters, reduction
-from drkm.checkpoint import Checkpoint, fingerprint, settings
+from drkm.checkpoint import Checkpoint
 from drkm.codec import Codec
 from drkm.encoder import Encoding
+from drkm.fingerprint import fingerprint, settings
 from drkm.gram.memory import in_memory
 from drkm.kernels import Kernel, Precomputed
 from drkm.preimage import PreImage
