@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 
@@ -91,8 +92,9 @@ def test_needs_a_process_group():
     ("options", "message"),
     [
         ({"inner": "nystroem"}, r"inner: expected a drkm.gram object, got 'nystroem'"),
-        ({"timeout": 0.0}, r"timeout: expected a positive number of seconds, got 0.0"),
-        ({"timeout": "1 h"}, r"timeout: expected a positive number of seconds, got '1 h'"),
+        ({"timeout": 0.0}, r"timeout: expected a positive number, got 0.0"),
+        ({"timeout": math.inf}, r"timeout: expected a positive number, got inf"),
+        ({"timeout": "1 h"}, r"timeout: expected a positive number, got '1 h'"),
     ],
 )
 def test_bad_values_are_named(options, message):

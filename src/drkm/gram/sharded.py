@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor
 
+from drkm import checks
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.nystroem import Nystroem
@@ -48,10 +48,7 @@ class Sharded(Strategy):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Strategy):
             raise TypeError(f"inner: expected a drkm.gram object, got {self.inner!r}")
-        if isinstance(self.timeout, bool) or not isinstance(self.timeout, Real):
-            raise TypeError(f"timeout: expected a positive number of seconds, got {self.timeout!r}")
-        if not self.timeout > 0:
-            raise ValueError(f"timeout: expected a positive number of seconds, got {self.timeout}")
+        checks.number("timeout", self.timeout)
 
     def serves(self, work: Workload) -> bool:
         """Whether there are processes to share with, and the features can be had."""
