@@ -163,10 +163,9 @@ class ArrayDataset(FactorDataset):
 
     def save_compact(self, path: str | os.PathLike[str]) -> None:
         """Write a compact ``.npz`` that the loader reads: ``images``, ``factors``, ``factor_names``."""
-        names, sizes = np.array(self.factor_names), np.array(self.factor_sizes)
-        factors = self._factors.astype(np.int16)
+        names, factors = np.array(self.factor_names), self._factors.astype(np.int16)
         with open(path, "wb") as stream:
-            np.savez_compressed(stream, images=self._stored, factors=factors, factor_names=names, factor_sizes=sizes)
+            np.savez_compressed(stream, images=self._stored, factors=factors, factor_names=names)
 
     def _rows_of(self, factors: Factors) -> NDArray[np.int64]:
         rows = self._row_at[super()._rows_of(factors)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drkm._version import __version__
 from drkm.experiments import NAMES, module_of
-from drkm.experiments._output import write_text
+from drkm.files import write_whole
 from drkm.report.chapters import Chapter, FailedRun, Report
 from drkm.report.listing import listing
 from drkm.report.page import page
@@ -48,7 +48,9 @@ def write_report(
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {path.name}")
-    return write_text(path, write(gather(Path(store), scale, names)))
+    text = write(gather(Path(store), scale, names))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_whole(path, lambda file: file.write(text.encode()))
 
 
 def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from drkm.datasets import FactorDataset, data_dir, load_cars3d, load_dsprites, load_noisy_dsprites, load_smallnorb
 from drkm.datasets import cars3d as _cars3d
 from drkm.datasets import dsprites as _dsprites
-from drkm.datasets import load_cars3d, load_dsprites, load_noisy_dsprites, load_smallnorb
 from drkm.datasets import smallnorb as _smallnorb
-from drkm.datasets._download import CARS3D, DSPRITES, SMALLNORB_TESTING, data_dir, file_checksum, missing
-from drkm.datasets._factors import FactorDataset
+from drkm.datasets._download import CARS3D, DSPRITES, SMALLNORB_TESTING, file_checksum, missing
 from drkm.datasets.toy2d import CURVES
 
 #: raised by whoever changes what is drawn, so that results of other pictures are not taken for those of these
