@@ -93,8 +93,22 @@ class TestRows:
 
     def test_an_npy_file_with_objects_is_not_unpickled(self, tmp_path):
         np.save(tmp_path / "objects.npy", np.array([[object()]]), allow_pickle=True)
-        with pytest.raises(ValueError, match=r"Python objects in dtype|allow_pickle"):
+        with pytest.raises(ValueError, match=r"^X: .*objects.npy is damaged or not .* \(.*Python objects in dtype"):
             open_rows(tmp_path / "objects.npy")
+
+    def test_damaged_and_foreign_files_get_one_sentence(self, npy, hdf5, tmp_path):
+        whole = npy.read_bytes()
+        for held in (whole[:-100], whole[:40], b"", b"no array"):
+            npy.write_bytes(held)
+            with pytest.raises(ValueError, match=r"^X: .*X.npy is damaged or not a .npy file of numbers \("):
+                open_rows(npy)
+        np.savez(tmp_path / "archive", whole)
+        (tmp_path / "archive.npz").rename(npy)
+        with pytest.raises(ValueError, match=r"^X: .*X.npy is damaged or not a .npy file of numbers \("):
+            open_rows(npy)
+        hdf5.write_bytes(hdf5.read_bytes()[:100])
+        with pytest.raises(ValueError, match=r"^X: .*X.h5 is damaged or not an HDF5 file \("):
+            open_rows(hdf5)
 
 
 class TestFit:

@@ -125,7 +125,7 @@ def open_rows(path: str | os.PathLike[str]) -> Rows:
     """
     text = os.fspath(path)
     if text.endswith(".npy"):
-        return Rows(np.load(_existing(text), mmap_mode="r", allow_pickle=False))
+        return Rows(_array(_existing(text)))
     name, _, inner = text.rpartition(":") if ".h5:" in text or ".hdf5:" in text else (text, "", "")
     if name.endswith((".h5", ".hdf5")):
         return Rows(_dataset(_existing(name), inner))
@@ -138,12 +138,22 @@ def _existing(path: str) -> str:
     return path
 
 
+def _array(path: str) -> Any:
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"X: {path} is damaged or not a .npy file of numbers ({error})") from error
+
+
 def _dataset(path: str, name: str) -> Any:
     try:
         import h5py
     except ImportError as error:
         raise ImportError("HDF5 files need h5py: pip install 'drkm[data]'") from error
-    file = h5py.File(path, "r")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"X: {path} is damaged or not an HDF5 file ({error})") from error
     names = [name] if name else [key for key, entry in file.items() if isinstance(entry, h5py.Dataset)]
     if len(names) != 1 or names[0] not in file:
         held = ", ".join(file) or "none"

@@ -265,6 +265,7 @@ def test_scikit_learn_conventions(model, images):
         ({"image_shape": 64}, "image_shape"),
         ({"image_shape": (64, 64, 3)}, r"X: takes images of shape \(64, 64, 3\)"),
         ({"learning_rate": 1e30}, "learning_rate: training diverged"),
+        ({"random_state": "dice"}, "random_state: takes an integer .* got 'dice'"),
     ],
 )
 def test_bad_parameters_get_one_sentence(parameters, sentence, images):
@@ -299,6 +300,10 @@ def test_bad_codes_get_one_sentence(model):
         model.traverse(4, [0.0])
     with pytest.raises(ValueError, match="values: takes a 1-d array"):
         model.traverse(0, [])
+    with pytest.raises(ValueError, match=r"values: takes a 1-d array of finite numbers, at least one, got \[nan\]"):
+        model.traverse(0, [np.nan])
+    with pytest.raises(ValueError, match="Z: takes an array of numbers, got 'a'"):
+        model.inverse_transform("a")
     with pytest.raises(ValueError, match="X: takes images of shape"):
         model.traverse(0, [0.0], base=np.zeros(7))
     with pytest.raises(ValueError, match="n: takes an integer >= 1"):

@@ -134,6 +134,12 @@ def test_compact_norb_holds_instance_0_alone(tmp_path):
 
 
 @pytest.mark.parametrize("load", [datasets.load_cars3d, datasets.load_smallnorb])
+def test_what_is_no_path_gets_one_sentence(load):
+    with pytest.raises(ValueError, match=r"^path: takes a path or None, got 5$"):
+        load(5)
+
+
+@pytest.mark.parametrize("load", [datasets.load_cars3d, datasets.load_smallnorb])
 def test_missing_files_say_where_they_belong(load, tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
     with pytest.raises(DatasetError, match=r"found no .* in .*drkm datasets download .* or place it there by hand"):

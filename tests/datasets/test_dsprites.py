@@ -186,6 +186,8 @@ def test_auto_draws_without_a_file_and_reads_it_where_there_is_one(tmp_path, mon
         ({"source": "rendered", "path": "x.npz"}, "path: takes None"),
         ({"source": "file", "values": {"scale": [1.0]}}, "values: another grid"),
         ({"values": {"colour": [1.0]}}, "values: takes the factors shape, .* got 'colour'"),
+        ({"values": [1.0]}, r"values: takes a mapping of factor names to arrays, got \[1.0\]"),
+        ({"path": 5}, "path: takes a path or None, got 5"),
         ({"values": {"scale": [0.0]}}, "scale takes numbers above 0"),
         ({"values": {"scale": []}}, "scale takes a 1-d array"),
         ({"values": {"pos_x": [np.nan]}}, "pos_x takes a 1-d array of finite numbers"),

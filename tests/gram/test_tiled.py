@@ -9,7 +9,17 @@ from gram_suite import GramSuite, N
 from test_gram import EXPLICIT, PAIRWISE
 
 from dense_oracle import LargestTensor, draw, values
-from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram, Tiled, TiledGram
+from drkm.gram import (
+    Centered,
+    Dense,
+    FeatureGram,
+    NotEnoughMemory,
+    StoredGram,
+    SweptGram,
+    Tiled,
+    TiledGram,
+    Workload,
+)
 from drkm.gram import tiled as tiled_module
 from drkm.gram.tiled import StreamedFeatures
 from drkm.kernels import RBF, Linear, Precomputed
@@ -154,6 +164,13 @@ class TestTiledStrategy:
         assert isinstance(Tiled().fixed(Linear(), U), FeatureGram)
         assert isinstance(Tiled().fixed(Linear(), rows), StreamedFeatures)
         assert isinstance(Tiled().fixed(Precomputed(), U @ U.T), StoredGram)
+
+    @pytest.mark.parametrize("kernel", [Linear(), Precomputed()], ids=repr)
+    def test_speaks_of_no_tiles_where_there_are_none(self, kernel):
+        work = Workload(N, N, (3,), (kernel,))
+        assert Tiled().settle(work).describe() == "tiled"
+        with pytest.raises(NotEnoughMemory, match="memory: tiled needs at least"):
+            Tiled(memory=1).settle(work)
 
     def test_keeps_all_tiles_where_memory_allows(self):
         U, A = draw(N, 3), draw(N, 2, seed=1)

@@ -72,6 +72,13 @@ def test_evaluate_has_all_metrics_beside_their_chance_level(table):
         table["nothing"]
 
 
+@pytest.mark.parametrize("name", ["sap", "dci", "factor_vae", "beta_vae", "explicitness"])
+def test_the_seed_of_evaluate_is_that_of_splits_and_samples(name):
+    z, y = noise(120)
+    found = metrics.evaluate(z, y, metrics=name, repeats=1, random_state=3)
+    assert found[name].score == float(getattr(metrics, name)(z, y, random_state=3))
+
+
 def test_the_printed_table_is_aligned(table):
     lines = str(table).splitlines()
     assert len({len(line) for line in lines[: len(table) + 2]}) == 1

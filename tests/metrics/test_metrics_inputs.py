@@ -63,6 +63,24 @@ def test_text_is_refused(function, codes, factors):
         function(codes.astype(str), factors)
 
 
+def test_text_labels_are_told_what_to_become(codes, factors):
+    for text in (factors.astype(str), np.array([["red", 1]] * 60, dtype=object)):
+        with pytest.raises(TypeError, match=r"^factors: expected real numbers, .*; number the labels of each factor$"):
+            metrics.mig(codes, text)
+
+
+def test_rows_of_different_lengths_are_refused(codes, factors):
+    with pytest.raises(ValueError, match=r"^codes: expected a two-dimensional array, got rows of different lengths$"):
+        metrics.mig([[1.0, 2.0], [3.0]], factors)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "dice"])
+@pytest.mark.parametrize("function", [metrics.sap, metrics.factor_vae, metrics.beta_vae, metrics.evaluate])
+def test_a_bad_seed_is_refused_by_name(function, seed, codes, factors):
+    with pytest.raises((TypeError, ValueError), match=r"^random_state: expected an integer of at least 0, got "):
+        function(codes, factors, random_state=seed)
+
+
 @pytest.mark.parametrize("function", [metrics.mig, metrics.sap, metrics.evaluate])
 def test_one_code_where_two_are_needed_is_refused(function, codes, factors):
     with pytest.raises(ValueError, match=r"^codes: at least 2 codes are needed, got 1$"):
@@ -117,6 +135,12 @@ def test_frames_tensors_and_lists_give_the_same_score(codes, factors):
 def test_bad_options_are_refused_by_name(codes, factors):
     with pytest.raises(ValueError, match=r"^quantile: .* got 99$"):
         metrics.irs(codes, factors, quantile=99)
+    with pytest.raises(ValueError, match=r"^quantile: .* got 'most'$"):
+        metrics.irs(codes, factors, quantile="most")
+    with pytest.raises(ValueError, match=r"^threshold: .* got None$"):
+        metrics.factor_vae(codes, factors, threshold=None)
+    with pytest.raises(TypeError, match=r"^factor_sizes: expected one integer a factor, got 3$"):
+        metrics.beta_vae(codes, factors, factor_sizes=3)
     with pytest.raises(ValueError, match=r"^bins: expected an integer of at least 2, got 1$"):
         metrics.mig(codes, factors, bins=1)
     with pytest.raises(TypeError, match=r"^bins: expected an integer of at least 2, got 2.5$"):
@@ -131,6 +155,8 @@ def test_bad_options_are_refused_by_name(codes, factors):
         metrics.chance("irz", codes, factors)
     with pytest.raises(ValueError, match=r"^metrics: expected some of irs, .* got 'irz'$"):
         metrics.evaluate(codes, factors, metrics=["irz"])
+    with pytest.raises(ValueError, match=r"^metrics: expected some of irs, .* got none$"):
+        metrics.evaluate(codes, factors, metrics=[])
 
 
 def test_a_grid_must_be_one(codes, factors):

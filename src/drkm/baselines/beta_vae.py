@@ -120,7 +120,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         schedule = self._check_parameters()
         device = _device(self.device)
         images, shape, flat = check_images(X, check_image_shape(self.image_shape))
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=2)
+        seeds = _random(self.random_state).randint(2**31 - 1, size=2)
         held = self._held_out(len(images), np.random.default_rng(seeds[0]))
         generator = torch.Generator().manual_seed(int(seeds[1]))
 
@@ -158,7 +158,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         """Return decoded images: pixel means in [0, 1], in the layout of the training images."""
         check_is_fitted(self)
         n_latents = self.network_.n_latents
-        codes = np.asarray(Z, dtype=np.float32)
+        codes = _numbers("Z", Z)
         if codes.ndim != 2 or codes.shape[1] != n_latents or not np.all(np.isfinite(codes)):
             raise ValueError(f"Z: takes finite codes of shape (n, {n_latents}), got shape {codes.shape}")
         parts = torch.tensor(codes, device=self.device_).split(_CHUNK)
@@ -185,9 +185,9 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         n_latents = self.network_.n_latents
         if not isinstance(index, numbers.Integral) or not 0 <= index < n_latents:
             raise ValueError(f"index: takes an integer from 0 to {n_latents - 1}, got {index!r}")
-        settings = np.asarray(values, dtype=np.float32)
-        if settings.ndim != 1 or len(settings) == 0:
-            raise ValueError(f"values: takes a 1-d array with at least one number, got shape {settings.shape}")
+        settings = _numbers("values", values)
+        if settings.ndim != 1 or len(settings) == 0 or not np.all(np.isfinite(settings)):
+            raise ValueError(f"values: takes a 1-d array of finite numbers, at least one, got {values!r}")
         start = np.zeros(n_latents, dtype=np.float32) if base is None else np.asarray(base)
         if start.shape != (n_latents,):
             start = self.transform(start[None])[0]
@@ -200,12 +200,12 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         _check_integer("n", n, 1)
         n_latents = self.network_.n_latents
-        return self.inverse_transform(check_random_state(random_state).standard_normal((int(n), n_latents)))
+        return self.inverse_transform(_random(random_state).standard_normal((int(n), n_latents)))
 
     def elbo(self, X: ArrayLike, random_state: Any = 0) -> float:
         """Return the mean evidence lower bound (β = 1) per image, in nats, with one noise draw an image."""
         data = self._data(X)
-        noise = check_random_state(random_state).standard_normal((1, len(data), self.network_.n_latents))
+        noise = _random(random_state).standard_normal((1, len(data), self.network_.n_latents))
         draws = torch.tensor(noise, dtype=torch.float32, device=self.device_)
         return evaluate(self.network_, data, draws, 1.0)["elbo"]
 
@@ -278,6 +278,21 @@ def _check_integer(name: str, value: object, least: int) -> None:
 def _check_number(name: str, value: Any, takes: str, holds: Any) -> None:
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not holds(value):
         raise ValueError(f"{name}: takes {takes}, got {value!r}")
+
+
+def _random(random_state: Any) -> np.random.RandomState:
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        takes = "an integer from 0 to 2**32 - 1, a RandomState or None"
+        raise ValueError(f"random_state: takes {takes}, got {random_state!r}") from error
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
+    try:
+        return np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: takes an array of numbers, got {values!r}") from error
 
 
 def _device(name: str) -> torch.device:

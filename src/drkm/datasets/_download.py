@@ -69,6 +69,8 @@ def find(path: str | os.PathLike[str] | None, *names: str) -> Path | None:
     ``path=None`` means the data folder. A path that does not exist is an error; a folder without any of the
     files gives None.
     """
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path: takes a path or None, got {path!r}")
     folder = data_dir() if path is None else Path(path).expanduser()
     if path is not None and not folder.exists():
         raise DatasetError(f"{folder}: no such file or folder")

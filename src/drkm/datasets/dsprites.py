@@ -40,6 +40,8 @@ class RenderedDSprites(FactorDataset):
     """
 
     def __init__(self, values: Mapping[str, ArrayLike] | None = None) -> None:
+        if values is not None and not isinstance(values, Mapping):
+            raise ValueError(f"values: takes a mapping of factor names to arrays, got {values!r}")
         self.values = _default_values()
         for name, given in (values or {}).items():
             if name not in self.values:

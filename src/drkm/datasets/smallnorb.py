@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm.datasets._download import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, data_dir, find, missing
+from drkm.datasets._download import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
@@ -118,11 +118,10 @@ def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int 
     if instance != "all" and (isinstance(instance, str | bool) or instance not in range(FACTOR_SIZES[1])):
         raise ValueError(f"instance: takes 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
     chosen = None if isinstance(instance, str) else int(instance)
-    folder = data_dir() if path is None else Path(path).expanduser()
     split = "training" if chosen in INSTANCES["training"] else "testing"
     file = find(path, _FILES[split][0].name, COMPACT)
     if file is None:
         raise missing("smallnorb", path, _FILES[split][0].name, COMPACT)
     if file.name.endswith(".mat.gz"):
-        return read_original(folder if folder.is_dir() else folder.parent, chosen)
+        return read_original(file.parent, chosen)
     return _read_compact(file, chosen)

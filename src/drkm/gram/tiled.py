@@ -196,7 +196,7 @@ class Tiled(Dense):
         self.keep = keep
 
     def settle(self, work: Workload) -> Tiled:
-        """Return the strategy with the bytes of tiles it will keep for a workload."""
+        """Return the strategy with the bytes of tiles it will keep for a workload, if its K_1 has tiles."""
         if self.keep is not None:
             return self
         least = self._without_tiles(work).bytes
@@ -209,6 +209,8 @@ class Tiled(Dense):
                     f"memory: tiled needs at least {memory_of.in_bytes(least)} for {work.n} samples of "
                     f"{work.d} features, got {memory_of.in_bytes(self.memory)}"
                 )
+        if not work.first_is_pairwise:
+            return self
         return Tiled(self.memory, keep=max(0, min(int(free), self._all_tiles(work))))
 
     def cost(self, work: Workload) -> Cost:

@@ -12,7 +12,7 @@ from drkm import checks
 from drkm.metrics._explicitness import logistic_regression
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
-from drkm.metrics._validation import standardized
+from drkm.metrics._validation import check_random_state, standardized
 
 # Samples worked on at a time: their rows stay in the cache.
 _CHUNK = 256
@@ -83,7 +83,7 @@ def beta_vae(
     if sampler.n_factors < 2:
         raise ValueError("factors: the BetaVAE score tells factors apart and needs at least two, got 1")
     z = standardized(sampler.codes) if standardize else sampler.codes
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     train_factor, train_x = _samples(sampler, z, batch, n_train, rng)
     test_factor, test_x = _samples(sampler, z, batch, n_eval, rng)
     model = logistic_regression(train_x, train_factor, random_state)

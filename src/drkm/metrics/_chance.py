@@ -20,7 +20,7 @@ from drkm.metrics._modularity import modularity
 from drkm.metrics._result import Result
 from drkm.metrics._sap import sap
 from drkm.metrics._unsupervised import unsupervised
-from drkm.metrics._validation import check_codes
+from drkm.metrics._validation import check_codes, check_random_state
 
 METRICS: dict[str, Callable[..., Result]] = {
     "irs": irs,
@@ -112,7 +112,7 @@ def shuffled_results(
 ) -> Iterator[Any]:
     """Results of ``function`` on codes shuffled ``repeats`` times."""
     z = check_codes(codes)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     for _ in range(checks.integer("repeats", repeats, 1)):
         if function is unsupervised:
             yield function(rng.permuted(z, axis=0), **options)

@@ -50,6 +50,7 @@ _OF_EACH_FACTOR = {
 # Shuffles for the chance level: as many as keep the whole table within seconds.
 _REPEATS = {"dci": 3, "explicitness": 5, "beta_vae": 5, "factor_vae": 10}
 _SCALED = ("irs", "sap", "factor_vae", "beta_vae")
+_SEEDED = ("sap", "dci", "factor_vae", "beta_vae", "explicitness")
 _NEED_TWO_FACTORS = ("factor_vae", "beta_vae", "modularity")
 
 
@@ -243,7 +244,9 @@ def evaluate(
     require_varied(y, "evaluate")
     if not continuous:
         require_integer(y, "evaluate without 'continuous'")
-    chosen = list(METRICS) if metrics is None else list(metrics)
+    chosen = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
+    if not chosen:
+        raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got none")
     for name in chosen:
         if name not in METRICS:
             raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
@@ -262,6 +265,8 @@ def evaluate(
             notes.append(f"{name}: left out, it compares factors and there is one")
             continue
         options: dict[str, Any] = {"standardize": True} if standardize and name in _SCALED else {}
+        if name in _SEEDED:
+            options["random_state"] = random_state
         if name == "sap" and continuous:
             options["continuous"] = True
         given = y if options.get("continuous") else labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from drkm import checks
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
-from drkm.metrics._validation import constant_columns, standardized
+from drkm.metrics._validation import check_random_state, constant_columns, standardized
 
 # Votes worked on at a time: their rows stay in the cache.
 _CHUNK = 2048
@@ -89,8 +90,8 @@ def factor_vae(
     checks.integer("batch", batch, 2)
     checks.integer("n_train", n_train, 1)
     checks.integer("n_eval", n_eval, 1)
-    if not threshold >= 0:
-        raise ValueError(f"threshold: expected a number of at least 0, got {threshold}")
+    if not isinstance(threshold, Real) or not threshold >= 0:
+        raise ValueError(f"threshold: expected a number of at least 0, got {threshold!r}")
     sampler = make_sampler(codes, factors, factor_sizes, "the FactorVAE score")
     z = sampler.codes
     if standardize:
@@ -104,7 +105,7 @@ def factor_vae(
     # Scaled to unit variance, the ratio of variances becomes a variance.
     scaled = (z[:, active] - z[:, active].mean(axis=0)) / np.sqrt(variance[active])
     moments = np.concatenate([scaled, scaled**2], axis=1)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     train_factor, train_code = _vote(sampler, moments, batch, n_train, rng)
     test_factor, test_code = _vote(sampler, moments, batch, n_eval, rng)
     np.add.at(votes, (train_factor, active[train_code]), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,8 @@ def irs(
     """
     z = check_codes(codes)
     y = check_factors(factors, z.shape[0])
-    if not 0 < quantile <= 1:
-        raise ValueError(f"quantile: expected a number above 0 and at most 1, got {quantile}")
+    if not isinstance(quantile, Real) or not 0 < quantile <= 1:
+        raise ValueError(f"quantile: expected a number above 0 and at most 1, got {quantile!r}")
     if bins is None:
         labels, sizes = y.labels, y.sizes
     else:

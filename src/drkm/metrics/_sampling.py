@@ -121,6 +121,8 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
         require_integer(y, metric)
         require_varied(y, metric)
         return RowSampler(z, y.labels, y.names)
+    if not isinstance(factor_sizes, Sequence | np.ndarray):
+        raise TypeError(f"factor_sizes: expected one integer a factor, got {factor_sizes!r}")
     sizes = tuple(checks.integer("factor_sizes", size, 2) for size in factor_sizes)
     n = math.prod(sizes)
     if z.shape[0] != n:

@@ -15,14 +15,17 @@ def as_array(values: Any, name: str) -> np.ndarray:
     # needed to help it.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: expected a two-dimensional array, got rows of different lengths") from None
     if array.dtype == object:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise TypeError(f"{name}: expected real numbers, got an array of objects") from None
+            raise TypeError(f"{name}: expected real numbers, got an array of objects{_instead_of_text(name)}") from None
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}{_instead_of_text(name)}")
     if array.ndim != 2:
         raise ValueError(f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}")
     if array.shape[0] == 0:
@@ -33,6 +36,10 @@ def as_array(values: Any, name: str) -> np.ndarray:
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name}: expected finite numbers, got {array[row, column]} in row {row}, column {column}")
     return array
+
+
+def _instead_of_text(name: str) -> str:
+    return "; number the labels of each factor" if name.endswith("factors") else ""
 
 
 def check_codes(codes: Any, name: str = "codes", *, at_least: int = 1) -> np.ndarray:
@@ -197,6 +204,14 @@ def _first_fraction(column: np.ndarray) -> float:
     return float(column[np.argmax(column != np.floor(column))])
 
 
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """A generator with that seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"random_state: expected an integer of at least 0, got {random_state!r}") from None
+
+
 def constant_columns(codes: np.ndarray) -> np.ndarray:
     """Which columns hold one value.
 
@@ -244,7 +259,7 @@ def split(
         n = codes.shape[0]
         if n < 3:
             raise ValueError(f"codes: at least 3 rows are needed to set test rows aside, got {n}")
-        order = np.random.default_rng(random_state).permutation(n)
+        order = check_random_state(random_state).permutation(n)
         cut = -(-2 * n // 3)
         train, test = np.sort(order[:cut]), np.sort(order[cut:])
         return (
