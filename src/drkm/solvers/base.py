@@ -150,7 +150,7 @@ def point(H: Tensor, evaluation: Evaluation) -> State:
         "R": R,
         "multipliers": multipliers,
         "objective": evaluation.value,
-        "stationarity": size_R / size if size > 0 else 0.0,
+        "stationarity": stiefel.relative(size_R, size),
     }
     for layer, weight in enumerate(evaluation.curvature):
         state[f"curvature{layer}"] = weight
@@ -267,8 +267,8 @@ def _record(state: State) -> dict[str, float]:
 def _verdict(
     state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
 ) -> Status | None:
-    if not math.isfinite(state["objective"]):
-        raise FloatingPointError("the energy became NaN or inf: check the data, the kernels and eta")
+    if not math.isfinite(state["objective"]) or not math.isfinite(state["stationarity"]):
+        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     limit: Status | None = None
     if state.get("status"):
         limit = Status(state["status"])
