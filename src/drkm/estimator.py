@@ -487,7 +487,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return scikit-learn's tags: a precomputed kernel makes the input pairwise."""
         tags = super().__sklearn_tags__()
         first: Any = self.kernel
-        if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str):
+        if checks.is_list(first):
             first = next(iter(first), None)
         tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
         return tags

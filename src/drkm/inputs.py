@@ -42,6 +42,8 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
+    if np.ma.is_masked(X):
+        raise ValueError("X: contains masked values, fill them or leave their samples out")
     # Pixels stay as small as they are until they reach the device and the precision of the model.
     kinds = (np.float64, np.float32, np.uint8)
     if isinstance(X, np.ndarray):
@@ -64,6 +66,10 @@ def _one_sentence(message: str) -> str:
         return "X: expected dense data, got a sparse matrix, use '.toarray()'"
     if first.startswith(("could not convert", "float() argument")):
         return f"X: expected numbers, {first}"
+    if first.startswith("setting an array element"):
+        return "X: expected one number for each sample and feature, got sequences of other lengths"
+    if first.startswith(("The DType", "Cannot cast")):
+        return "X: expected numbers, got columns of other kinds beside them"
     if first.startswith(("Complex data", "Found array")):
         return f"X: {first}"
     if first.startswith("Expected a 2-dimensional container"):
