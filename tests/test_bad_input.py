@@ -455,7 +455,18 @@ def test_a_refused_fit_leaves_the_fitted_model_usable(model):
     fitted = ConstrDRKM((3, 2)).fit(X)
     with pytest.raises(ValueError, match="NaN"):
         fitted.fit(with_entry(NAN))
+    for other in (X[:, :3], torch.tensor(X[:, :3]), pd.DataFrame(X[:, :3], columns=list("abc"))):
+        with pytest.raises(ValueError, match="eta"):
+            fitted.set_params(eta=-1).fit(other)
     np.testing.assert_array_equal(fitted.transform(X), model.transform(X))
+
+
+def test_a_model_whose_first_fit_was_refused_is_not_fitted():
+    unfitted = ConstrDRKM((3, 2), eta=-1)
+    with pytest.raises(ValueError, match="eta"):
+        unfitted.fit(X)
+    with pytest.raises(NotFittedError):
+        unfitted.transform(X)
 
 
 @pytest.mark.parametrize("n_components", [3, (3, 2)])

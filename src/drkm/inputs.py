@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,20 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
     return torch.from_numpy(np.array(array, order="C"))
+
+
+@contextmanager
+def features_restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Take back what a fit has set of the features if it fails, so that what was fitted before stays usable."""
+    names = ("n_features_in_", "feature_names_in_")
+    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
 
 
 def _one_sentence(message: str) -> str:
