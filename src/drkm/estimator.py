@@ -66,7 +66,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
         "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.
     axes : {"ritz", "varimax", "ica", None}, default="ritz"
-        Which basis of each layer is reported; the energy does not depend on it.
+        Which basis of each layer is reported; the energy does not depend on it. Below a feature map it does, and the
+        basis is the one that the map sees.
     encoder : {"stationary", "projection"}, default="stationary"
         How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
     learn_bandwidth : bool, default=False
