@@ -108,11 +108,17 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         if number in finished:
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
-            energy.set_kernels(_own_maps(kernels))
-            energy.count.evaluations = 0
             try:
+                energy.set_kernels(_own_maps(kernels))
+                energy.count.evaluations = 0
                 with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
                     result = _run(energy, plan, number, checkpoint)
+            except KeyboardInterrupt:
+                # Before its solver begins a start has no point to return, but an earlier one may.
+                if best is None:
+                    raise
+                cut_short = True
+                break
             except (FloatingPointError, torch.linalg.LinAlgError) as error:
                 raise ValueError(_overflow(energy)) from error
             found = energy.kernels

@@ -232,6 +232,8 @@ def solve(
             state = {**state, **solver.step(energy, state, tol), "iteration": state["iteration"] + 1}
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        # The step that was cut short may have changed the energy already.
+        solver.resume(energy, state)
     return Result(
         H=state["H"],
         objective=state["objective"],
