@@ -23,8 +23,8 @@ class FeatureMap(Explicit):
     Parameters
     ----------
     map : callable or torch.nn.Module
-        φ, applied to a batch of rows. It must treat rows independently and give the same answer every time; a module
-        is used in evaluation mode.
+        φ, applied to a batch of rows. It must treat rows independently, leave them as they are and give the same answer
+        every time; in a deep layer torch must be able to differentiate it. A module is used in evaluation mode.
     normalize : bool
         Scale every φ(x) to norm 1. A trainable map must be normalised: the energy rewards scale without bound.
     trainable : bool
