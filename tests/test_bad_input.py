@@ -57,6 +57,10 @@ BAD_SAMPLES = {
     "1-d": (X[0], ValueError, ("1D", "2D")),
     "3-d": (np.ones((5, 3, 2)), ValueError, ("3", "2")),
     "frame of text": (pd.DataFrame({"a": ["x", "y", "z"]}), ValueError, ("X", "'x'")),
+    "rows of other lengths": ([[1.0, 2.0], [3.0], [4.0]], ValueError, ("X", "one number for each sample")),
+    "frame with dates": (pd.DataFrame({"a": pd.date_range("2020", periods=3), "b": 1.0}), TypeError, ("X", "numbers")),
+    "masked": (np.ma.masked_array(X, X > 1), ValueError, ("X", "masked")),
+    "records": (np.zeros(5, dtype=[("a", float), ("b", float)]), TypeError, ("X", "numbers")),
     "tensor with NaN": (torch.tensor(with_entry(NAN)), ValueError, ("X", "NaN")),
     "tensor with inf": (torch.tensor(with_entry(INF)), ValueError, ("X", "inf")),
     "tensor of 0 samples": (torch.tensor(X[:0]), ValueError, ("X", "2 samples", "got 0")),
@@ -78,9 +82,9 @@ def test_bad_samples_are_refused_by_fit(name):
 def test_bad_samples_are_refused_after_fit(name, model):
     samples, error, words = BAD_SAMPLES[name]
     words = [word for word in words if not word.startswith("2")] if "0 samples" in name else words
-    if "frame" in name:
+    if name == "frame of text":
         samples = pd.DataFrame([["x"] * 4], columns=list("abcd"))
-    if isinstance(samples, list):
+    if name == "text":
         samples = [["a"] * 4]
     for method in (model.transform, model.denoise, model.score, model.encode):
         with warnings.catch_warnings():
@@ -110,6 +114,7 @@ BAD_PARAMETERS = [
     ({"n_components": True}, TypeError, ("integer", "True")),
     ({"n_components": None}, TypeError, ("integer", "None")),
     ({"n_components": {1, 2}}, TypeError, ("integer",)),
+    ({"n_components": np.array(3)}, TypeError, ("integer", "array(3)")),
     ({"n_components": ((1, 2),)}, TypeError, ("integer", "(1, 2)")),
     ({"kernel": ["rbf"] * 3}, ValueError, (LAYERS, "got 3")),
     ({"kernel": ["rbf"]}, ValueError, (LAYERS, "got 1")),
@@ -117,6 +122,7 @@ BAD_PARAMETERS = [
     ({"kernel": "gauss"}, ValueError, ("'gauss'", "rbf", "laplacian", "matern", "linear", "polynomial", "cosine")),
     ({"kernel": ["rbf", "gauss"]}, ValueError, ("'gauss'", "rbf", "precomputed")),
     ({"kernel": 3}, TypeError, ("name", "drkm.kernels", "got 3")),
+    ({"kernel": np.array("rbf")}, TypeError, ("name", "drkm.kernels", "array('rbf'")),
     ({"kernel": RBF}, TypeError, ("name", "drkm.kernels", "RBF")),
     ({"kernel": ["rbf", 3]}, TypeError, ("name", "drkm.kernels", "got 3")),
     ({"kernel": ["rbf", "precomputed"]}, ValueError, ("layer 1", "layer 2")),
@@ -129,6 +135,7 @@ BAD_PARAMETERS = [
     ({"eta": "a"}, TypeError, ("positive", "'a'")),
     ({"eta": (1, "a")}, TypeError, ("positive", "'a'")),
     ({"eta": None}, TypeError, ("positive", "None")),
+    ({"eta": np.array(2.0)}, TypeError, ("positive", "array(2.)")),
     ({"lam": [1]}, ValueError, (LAYERS, "got 1")),
     ({"lam": -1}, ValueError, ("positive", "got -1")),
     ({"tol": -1e-3}, ValueError, ("at least 0", "-0.001")),
@@ -154,6 +161,9 @@ BAD_PARAMETERS = [
     ({"init": torch.ones(2)}, ValueError, ("(30, 5)", "(2,)")),
     ({"init": np.full((30, 5), NAN)}, ValueError, ("NaN",)),
     ({"init": {}}, TypeError, ("kpca", "array")),
+    ({"init": np.ones((30, 5)) * 1j}, TypeError, ("real", "kpca", "array")),
+    ({"init": torch.ones(30, 5) * 1j}, TypeError, ("complex", "kpca", "array")),
+    ({"init": torch.ones(30, 5).to_sparse()}, TypeError, ("sparse", "kpca", "array")),
     ({"gram": "huge"}, ValueError, ("'huge'", "auto", "dense")),
     ({"gram": 3}, TypeError, ("name", "got 3")),
     ({"device": "tpu"}, ValueError, ("'tpu'", "auto", "cpu")),
@@ -299,6 +309,10 @@ BAD_MAPS = {
     "as many features as rows": (lambda x: x @ x.T, ("layer 1", "other rows", "first 2 alone")),
     "not for few rows": (lambda x: x - x[2], ("layer 1", "fails on 2×4 values")),
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
+    "less precise": (lambda x: x.float(), ("layer 1", "float64", "got float32")),
+    "whole numbers": (lambda x: (3 * x).long(), ("layer 1", "float64", "got int64")),
+    "in place": (lambda x: x.mul_(2.0), ("layer 1", "must not change")),
+    "in place, once": (lambda x: x.clamp_(min=0.0), ("layer 1", "must not change")),
 }
 
 
@@ -314,6 +328,23 @@ def test_feature_maps_are_checked(name):
 def test_feature_maps_of_deep_layers_are_checked():
     kernel = ["rbf", FeatureMap(lambda x: x * NAN)]
     refused(lambda: ConstrDRKM((2, 1), kernel=kernel).fit(X), ValueError, "kernel", "layer 2", "NaN")
+
+
+class Frozen(torch.nn.Module):
+    """A module whose parameters have gradients, but whose inputs have none."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x.detach())
+
+
+@pytest.mark.parametrize("function", [Frozen(), lambda x: torch.tanh(x.detach()), torch.no_grad()(torch.cos)])
+def test_a_feature_map_without_gradients_is_refused_in_a_deep_layer_which_it_would_stop_from_training(function):
+    kernel = ["rbf", FeatureMap(function)]
+    refused(lambda: ConstrDRKM((2, 1), kernel=kernel).fit(X), ValueError, "kernel", "layer 2", "differentiable")
 
 
 def test_points_that_a_feature_map_cannot_take_are_refused_after_fit():
@@ -424,7 +455,18 @@ def test_a_refused_fit_leaves_the_fitted_model_usable(model):
     fitted = ConstrDRKM((3, 2)).fit(X)
     with pytest.raises(ValueError, match="NaN"):
         fitted.fit(with_entry(NAN))
+    for other in (X[:, :3], torch.tensor(X[:, :3]), pd.DataFrame(X[:, :3], columns=list("abc"))):
+        with pytest.raises(ValueError, match="eta"):
+            fitted.set_params(eta=-1).fit(other)
     np.testing.assert_array_equal(fitted.transform(X), model.transform(X))
+
+
+def test_a_model_whose_first_fit_was_refused_is_not_fitted():
+    unfitted = ConstrDRKM((3, 2), eta=-1)
+    with pytest.raises(ValueError, match="eta"):
+        unfitted.fit(X)
+    with pytest.raises(NotFittedError):
+        unfitted.transform(X)
 
 
 @pytest.mark.parametrize("n_components", [3, (3, 2)])
@@ -470,3 +512,16 @@ def test_very_large_and_very_small_data_stay_finite():
     for scale in (1e-8, 1e8):
         fitted = ConstrDRKM((3, 2)).fit(scale * X)
         np.testing.assert_allclose(fitted.objective_, ConstrDRKM((3, 2)).fit(X).objective_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e13, 1e25])
+@pytest.mark.parametrize("n_components", [3, (3, 2)])
+@pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian"])
+def test_energies_that_overflow_are_refused_and_never_called_stationary(scale, n_components, solver):
+    """The norm of a gradient overflows long before the energy does, and anything over it is 0."""
+    kernel = ("linear", "rbf")[: np.size(n_components)]
+    settings = {"kernel": kernel, "init": "orthogonal", "solver": solver, "random_state": 0}
+    single = ConstrDRKM(n_components, **settings, dtype="float32")
+    refused(lambda: single.fit(scale * X), ValueError, "X", "inf in float32", "divide the data", 'dtype="float64"')
+    if scale == 1e9 and solver == "auto":
+        assert ConstrDRKM(n_components, **settings).fit(scale * X).converged_

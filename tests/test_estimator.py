@@ -160,6 +160,14 @@ def test_summary_counts_one_thing_as_one():
     assert "100 samples, 1 feature, 1 component in 1 layer\n" in ConstrDRKM(1).fit(X[:, 2:3]).summary()
 
 
+def test_the_summary_says_where_a_feature_map_and_not_the_option_gives_the_axes():
+    below = "axes: ica (those of layer 1 are given by the feature map above)"
+    deep = ConstrDRKM((3, 2), kernel=("rbf", FeatureMap(torch.cos)), eta=(1, 10), axes="ica", tol=1.0).fit(X)
+    assert below in deep.summary()
+    first = ConstrDRKM((3, 2), kernel=(FeatureMap(torch.cos), "rbf"), axes="ica", tol=1.0).fit(X[:, :3])
+    assert "axes: ica\n" in first.summary()
+
+
 def test_too_few_iterations_warn_with_advice():
     model = ConstrDRKM((6, 3), init="orthogonal", random_state=0, max_iter=1)
     with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter.*: raise max_iter, loosen tol"):

@@ -130,6 +130,16 @@ def test_the_object_behind_gram_comes_back(gram, tmp_path):
     assert repr(load(tmp_path / "model").gram) == repr(gram)
 
 
+def test_a_file_holds_what_was_fitted_and_not_what_is_set_for_the_next_fit(tmp_path):
+    fitted = ConstrDRKM((3, 2)).fit(X)
+    fitted.set_params(encoder="projection", center=True, axes="ica", kernel="linear", n_components=(2, 2), eta=3.0)
+    fitted.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    assert loaded.summary() == fitted.summary()
+    assert loaded.get_params() == ConstrDRKM((3, 2)).get_params()
+
+
 def test_a_loaded_model_saves_to_the_same_model(model, tmp_path):
     model.save(tmp_path / "one")
     load(tmp_path / "one").save(tmp_path / "two")

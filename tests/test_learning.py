@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from dense_oracle import draw, network, orthonormal, structured
 from drkm import ConstrDRKM, learning, load, starts
@@ -269,3 +270,58 @@ def test_a_bandwidth_that_is_learned_to_its_bound_is_pointed_at(tmp_path):
         assert "layer 1 learned sigma2 to its bound" in model.summary()
     for options in ({}, {"learn_bandwidth": True, "center": True}, {"gram": "nystroem"}):
         assert "bound" not in ConstrDRKM(3, **options).fit(X).summary()
+
+
+@pytest.mark.parametrize("call", [5, 12, 31])
+@pytest.mark.parametrize("solver", ["penalty", "auto"])
+def test_ctrl_c_while_a_gram_matrix_is_formed_anew_returns_codes_and_kernels_that_belong_together(
+    call, solver, monkeypatch
+):
+    form, calls = Energy.form_first, itertools.count(1)
+
+    def interrupted(energy, given=None):
+        if next(calls) == call:
+            vars(energy).pop("first")
+            raise KeyboardInterrupt
+        form(energy, given)
+
+    monkeypatch.setattr(Energy, "form_first", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = ConstrDRKM((4, 2), solver=solver, learn_bandwidth=True).fit(X)
+    assert model.objective_ == pytest.approx(make(model.kernels_).value(model.codes_), rel=1e-10)
+
+
+def test_ctrl_c_while_bandwidths_are_tried_keeps_those_that_were_there(monkeypatch):
+    energy = make()
+    H, begin = starts.kernel_pca(energy), bandwidths(energy)
+    form, calls = Energy.form_first, itertools.count(1)
+
+    def interrupted(energy, given=None):
+        form(energy, given)
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Energy, "form_first", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learning.improve_bandwidths(energy, H, begin)
+    assert bandwidths(energy) == pytest.approx(begin)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_ctrl_c_before_the_solver_of_a_start_returns_the_best_of_the_earlier_starts(number, monkeypatch):
+    kernel_pca, calls = starts.kernel_pca, itertools.count()
+
+    def interrupted(energy):
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        return kernel_pca(energy)
+
+    monkeypatch.setattr(starts, "kernel_pca", interrupted)
+    model = ConstrDRKM((4, 2), n_init=4, random_state=0)
+    if number == 0:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+    else:
+        model.fit(X)
+        monkeypatch.undo()
+        assert model.objective_ == ConstrDRKM((4, 2), n_init=number, random_state=0).fit(X).objective_

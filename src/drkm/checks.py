@@ -36,10 +36,17 @@ def boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def is_list(value: Any) -> bool:
+    """Whether it holds one entry after another: an array without dimensions does not, nor does text."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
     """Return one positive number a layer."""
     given = [value] * layers if isinstance(value, numbers.Real) else value
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+    if not is_list(given):
         raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
     if len(given) != layers:
         raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")

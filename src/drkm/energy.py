@@ -124,7 +124,8 @@ class Energy:
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Replace the kernels, for example by ones with other bandwidths."""
-        changed = kernels[0] != self.kernels[0]
+        # There is no operator where forming the last one was interrupted.
+        changed = kernels[0] != self.kernels[0] or "first" not in vars(self)
         self.kernels = tuple(kernels)
         if changed:
             self.form_first()

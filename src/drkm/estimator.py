@@ -67,7 +67,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
         "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.
     axes : {"ritz", "varimax", "ica", None}, default="ritz"
-        Which basis of each layer is reported; the energy does not depend on it.
+        Which basis of each layer is reported; the energy does not depend on it. Below a feature map it does, and the
+        basis is the one that the map sees.
     encoder : {"stationary", "projection"}, default="stationary"
         How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
     learn_bandwidth : bool, default=False
@@ -252,6 +253,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Besides arrays, frames and tensors, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
         file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
         """
+        with inputs.features_restored_on_failure(self):
+            self._fit(X)
+        if not self.converged_:
+            warnings.warn(f"ConstrDRKM {self._trained.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _fit(self, X: Any) -> None:
+        """Read the samples and train on them, together with other processes if the strategy says so."""
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
         samples = inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
@@ -266,10 +275,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             return settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
 
         with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
-            self._fit(samples, X, named, checkpoint)
-        return self
+            self._train(samples, X, named, checkpoint)
 
-    def _fit(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
+    def _train(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
         """Train on the samples at hand, which X holds as the caller gave them."""
         plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
         if isinstance(plan.kernels[0], Precomputed):
@@ -288,8 +296,6 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if bar:
                 bar.close()
         self._set_fitted(trained, plan.lam, plan.axes, X)
-        if not self.converged_:
-            warnings.warn(f"ConstrDRKM {trained.message}", ConvergenceWarning, stacklevel=3)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
@@ -488,7 +494,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """Return scikit-learn's tags: a precomputed kernel makes the input pairwise."""
         tags = super().__sklearn_tags__()
         first: Any = self.kernel
-        if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str):
+        if checks.is_list(first):
             first = next(iter(first), None)
         tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
         return tags
@@ -498,6 +504,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         energy, result = trained.energy, trained.result
         rotation = torch.block_diag(*trained.rotation)
         self._trained = trained
+        # For files: what is set after a fit is for the next one.
+        self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
         self._axes = axes
         self._lam = tuple(lam)
         self._codec = Codec(trained, lam, self.encoder)

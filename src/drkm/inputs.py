@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,8 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
     from sklearn.utils.validation import validate_data
 
+    if np.ma.is_masked(X):
+        raise ValueError("X: contains masked values, fill them or leave their samples out")
     # Pixels stay as small as they are until they reach the device and the precision of the model.
     kinds = (np.float64, np.float32, np.uint8)
     if isinstance(X, np.ndarray):
@@ -55,6 +59,20 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
     return torch.from_numpy(np.array(array, order="C"))
 
 
+@contextmanager
+def features_restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Take back what a fit has set of the features if it fails, so that what was fitted before stays usable."""
+    names = ("n_features_in_", "feature_names_in_")
+    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
+
+
 def _one_sentence(message: str) -> str:
     """Return scikit-learn's complaint about samples as one sentence, without the array and the advice it may hold."""
     first = message.split("\n", 1)[0].rstrip(":. ")
@@ -64,6 +82,10 @@ def _one_sentence(message: str) -> str:
         return "X: expected dense data, got a sparse matrix, use '.toarray()'"
     if first.startswith(("could not convert", "float() argument")):
         return f"X: expected numbers, {first}"
+    if first.startswith("setting an array element"):
+        return "X: expected one number for each sample and feature, got sequences of other lengths"
+    if first.startswith(("The DType", "Cannot cast")):
+        return "X: expected numbers, got columns of other kinds beside them"
     if first.startswith(("Complex data", "Found array")):
         return f"X: {first}"
     if first.startswith("Expected a 2-dimensional container"):

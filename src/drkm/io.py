@@ -79,7 +79,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
             tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
-    chosen = model.get_params(deep=False)
+    chosen = model._chosen
     simple = {name: chosen[name] for name in PLAIN}
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if not isinstance(chosen["dtype"], str):

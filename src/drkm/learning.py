@@ -44,7 +44,12 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
 
     limit = math.log(RANGE)
     bounds = [(math.log(begin[layer]) - limit, math.log(begin[layer]) + limit) for layer in layers]
-    found = minimize(objective, now, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
+    try:
+        found = minimize(objective, now, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
+    except KeyboardInterrupt:
+        # What was tried last may be worse than what there was.
+        objective(now)
+        raise
     objective(found.x)
     return max(abs(new - old) for new, old in zip(found.x, now, strict=True))
 

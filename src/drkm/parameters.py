@@ -16,7 +16,7 @@ from torch import Tensor
 
 from drkm import axes, gram, kernels, solvers, starts
 from drkm.checkpoint import Checkpoint
-from drkm.checks import boolean, integer, number, per_layer
+from drkm.checks import boolean, integer, is_list, number, per_layer
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
 from drkm.solvers import Solver
@@ -62,7 +62,7 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
 def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
     """Return the number of components of each layer."""
     given = [n_components] if isinstance(n_components, numbers.Integral) else n_components
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    if not is_list(given):
         raise TypeError(f"n_components: expected an integer or one integer a layer, got {n_components!r}")
     if len(given) == 0:
         raise ValueError("n_components: expected at least one layer, got none")
@@ -76,7 +76,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
 def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
     """Return one kernel a layer from a name, an object, or one of those a layer."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) else kernel
-    if not isinstance(given, Sequence | np.ndarray):
+    if not is_list(given):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
@@ -120,12 +120,10 @@ def start(value: Any) -> str | Tensor:
     if isinstance(value, str):
         one_of("init", value, starts.NAMES)
         return value
-    if isinstance(value, Tensor):
-        return value
     try:
-        return torch.tensor(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"init: expected one of {', '.join(starts.NAMES)} or an array, got {value!r}") from error
+        return array("init", value)
+    except TypeError as error:
+        raise TypeError(f"{error}, allowed are {', '.join(starts.NAMES)} or an array") from error
 
 
 def checkpoint(value: Any) -> Checkpoint | None:

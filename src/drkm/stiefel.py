@@ -7,6 +7,8 @@ over all of them (`drkm.reduction`).
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -120,5 +122,11 @@ def feasibility(H: Tensor) -> float:
 
 def stationarity(H: Tensor, G: Tensor) -> float:
     """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
-    tangent, whole = norms(projection(H, G), G)
+    return relative(*norms(projection(H, G), G))
+
+
+def relative(tangent: float, whole: float) -> float:
+    """Return tangent/whole, 0 where both vanish and NaN where the whole overflowed, which certifies nothing."""
+    if not math.isfinite(whole):
+        return math.nan
     return tangent / whole if whole > 0 else 0.0

@@ -30,8 +30,10 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         for row in rows
     ]
     advice = f": {trained.advice}" if trained.advice else ""
+    fixed = [str(layer) for layer, above in enumerate(energy.kernels[1:], start=1) if not above.rotation_invariant]
+    given = f" (those of layer {', '.join(fixed)} are given by the feature map above)" if axes and fixed else ""
     foot = [
-        f"energy J = {result.objective:.8g}, axes: {axes}",
+        f"energy J = {result.objective:.8g}, axes: {axes}{given}",
         f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{advice}",
         f"gram: {energy.strategy.describe()}, {energy.cost.describe()}",
     ]

@@ -108,10 +108,19 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         if number in finished:
             result, found = finished[number].result, finished[number].kernels(kernels)
         else:
-            energy.set_kernels(_own_maps(kernels))
-            energy.count.evaluations = 0
-            with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
-                result = _run(energy, plan, number, checkpoint)
+            try:
+                energy.set_kernels(_own_maps(kernels))
+                energy.count.evaluations = 0
+                with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
+                    result = _run(energy, plan, number, checkpoint)
+            except KeyboardInterrupt:
+                # Before its solver begins a start has no point to return, but an earlier one may.
+                if best is None:
+                    raise
+                cut_short = True
+                break
+            except (FloatingPointError, torch.linalg.LinAlgError) as error:
+                raise ValueError(_overflow(energy)) from error
             found = energy.kernels
             # The weights of a trained map are in the states of its training, not in a result.
             if checkpoint and not result.status.cut_short and not learning.trainable_layers(energy):
@@ -129,6 +138,15 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
+
+
+def _overflow(energy: Energy) -> str:
+    kind = str(energy.dtype).removeprefix("torch.")
+    more_digits = ', or take dtype="float64"' if kind == "float32" else ""
+    return (
+        f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check the "
+        f"kernels, eta and init{more_digits}"
+    )
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:

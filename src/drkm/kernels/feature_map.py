@@ -23,8 +23,8 @@ class FeatureMap(Explicit):
     Parameters
     ----------
     map : callable or torch.nn.Module
-        φ, applied to a batch of rows. It must treat rows independently and give the same answer every time; a module
-        is used in evaluation mode.
+        φ, applied to a batch of rows. It must treat rows independently, leave them as they are and give the same answer
+        every time; in a deep layer torch must be able to differentiate it. A module is used in evaluation mode.
     normalize : bool
         Scale every φ(x) to norm 1. A trainable map must be normalised: the energy rewards scale without bound.
     trainable : bool
@@ -66,31 +66,50 @@ class FeatureMap(Explicit):
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
         """Return the kernel with a copy of its module beside the data, after a look at its values."""
-        rows = len(points)
         kernel = self
         if isinstance(self.map, torch.nn.Module):
             # A copy, because fitting must leave the caller's parameters as they are.
             module = copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype).eval()
             kernel = replace(self, map=module)
-        given = points
-        try:
-            with torch.no_grad():
-                phi = kernel.map(given)
-                given = points[:FEW]
-                few = kernel.map(given)
-        except Exception as error:
-            shape = "×".join(map(str, given.shape))
-            raise ValueError(f"kernel: the feature map of layer {layer} fails on {shape} values ({error})") from error
-        if not isinstance(phi, Tensor) or phi.ndim != 2 or len(phi) != rows or phi.shape[1] == 0:
-            got = tuple(phi.shape) if isinstance(phi, Tensor) else type(phi).__name__
-            raise ValueError(
-                f"kernel: the feature map of layer {layer} must return a tensor of {rows}×D values, got {got}"
-            )
-        if not torch.isfinite(phi).all():
-            raise ValueError(f"kernel: the feature map of layer {layer} returns NaN or inf")
-        if few.shape != phi[:FEW].shape or not (few - phi[:FEW]).abs().max() <= DEPENDENT * phi.abs().max():
-            raise ValueError(
-                f"kernel: the feature map of layer {layer} must give a row the same features whatever other rows it is "
-                f"given with, and every time, got other ones for the first {FEW} alone"
-            )
+        _look(kernel.map, points, layer)
         return kernel
+
+
+def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> None:
+    """Raise one sentence unless the map can serve in this layer: training differentiates those of deep ones."""
+    name = f"kernel: the feature map of layer {layer}"
+    few, total = points[:FEW].clone(), points.sum()
+    features = _features(phi, points, name)
+    if points.sum() != total:
+        raise ValueError(f"{name} must not change the values it is given, got others after a call")
+    if not torch.isfinite(features).all():
+        raise ValueError(f"{name} returns NaN or inf")
+    deep = layer > 1
+    alone = _features(phi, few.requires_grad_(deep), name, traced=deep)
+    allowed = DEPENDENT * features.abs().max()
+    if alone.shape[1] != features.shape[1] or not (alone - features[:FEW]).abs().max() <= allowed:
+        raise ValueError(
+            f"{name} must give a row the same features whatever other rows it is given with, and every time, "
+            f"got other ones for the first {FEW} alone"
+        )
+    slope = torch.autograd.grad(alone.sum(), few, allow_unused=True)[0] if alone.requires_grad else None
+    if deep and slope is None:
+        raise ValueError(f"{name} must be differentiable by torch, got features without gradients")
+
+
+def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, traced: bool = False) -> Tensor:
+    """Return the features of points, which must be one row a point, of the same precision."""
+    try:
+        with torch.set_grad_enabled(traced):
+            features = phi(points)
+    except Exception as error:
+        shape = "×".join(map(str, points.shape))
+        raise ValueError(f"{name} fails on {shape} values ({error})") from error
+    rows = len(points)
+    if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != rows or features.shape[1] == 0:
+        got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        raise ValueError(f"{name} must return a tensor of {rows}×D values, got {got}")
+    if features.dtype != points.dtype:
+        wanted, other = (str(kind).removeprefix("torch.") for kind in (points.dtype, features.dtype))
+        raise ValueError(f"{name} must return {wanted} values, as it is given, got {other}")
+    return features

@@ -159,7 +159,7 @@ def point(H: Tensor, evaluation: Evaluation) -> State:
         "R": R,
         "multipliers": multipliers,
         "objective": evaluation.value,
-        "stationarity": size_R / size if size > 0 else 0.0,
+        "stationarity": stiefel.relative(size_R, size),
     }
     for layer, weight in enumerate(evaluation.curvature):
         state[f"curvature{layer}"] = weight
@@ -241,6 +241,8 @@ def solve(
             state = {**state, **solver.step(energy, state, tol), "iteration": state["iteration"] + 1}
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        # The step that was cut short may have changed the energy already.
+        solver.resume(energy, state)
     return Result(
         H=state["H"],
         objective=state["objective"],
@@ -276,8 +278,8 @@ def _record(state: State) -> dict[str, float]:
 def _verdict(
     state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
 ) -> Status | None:
-    if not math.isfinite(state["objective"]):
-        raise FloatingPointError("the energy became NaN or inf: check the data, the kernels and eta")
+    if not math.isfinite(state["objective"]) or not math.isfinite(state["stationarity"]):
+        raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     limit: Status | None = None
     if state.get("status"):
         limit = Status(state["status"])
