@@ -402,10 +402,18 @@ def test_bad_input_gets_one_clear_sentence():
         components.coordinates_from_scores(a[:, :2])
     with pytest.raises(ValueError, match="k_rows: expected 60 columns"):
         components.coordinates(a)
-    with pytest.raises(ValueError, match="batch_size: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size: expected an integer of at least 1, got 0"):
         preimage(components, a, batch_size=0)
     with pytest.raises(ValueError, match="tol: expected a positive number"):
         preimage(components, a, tol=0)
+    for option, least, wrong in (("max_iter", 1, (0, 2.5)), ("memory", 0, (-1, "a")), ("batch_size", 1, (1.5,))):
+        for value in wrong:
+            with pytest.raises(
+                (TypeError, ValueError), match=f"^{option}: expected an integer of at least {least}, got"
+            ):
+                preimage(components, a, **{option: value})
+    with pytest.raises(TypeError, match="^tol: expected a positive number, got 'a'"):
+        preimage(components, a, tol="a")
     with pytest.raises(ValueError, match="H: expected one row of coefficients for each of 60"):
         Components(RBF(0.5), X, codes(10, 2))
     with pytest.raises(ValueError, match="components: expected at least one"):
