@@ -353,11 +353,11 @@ def _pairs(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[in
         return variant.get("components")
     keep = variant["keep"]
     sizes = [block.stop - block.start for block in slices]
-    counts = [keep] * len(sizes) if isinstance(keep, Integral) else keep
+    counts = [keep] * len(sizes) if isinstance(keep, int | np.integer) else keep
     if (
         not isinstance(counts, Sequence | np.ndarray)
         or len(counts) != len(sizes)
-        or not all(isinstance(k, Integral) and 0 <= k <= size for k, size in zip(counts, sizes, strict=True))
+        or not all(isinstance(k, int | np.integer) and 0 <= k <= size for k, size in zip(counts, sizes, strict=True))
     ):
         raise ValueError(f"keep: the layers have {sizes} components, got {keep!r}")
     return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
