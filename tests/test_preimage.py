@@ -412,7 +412,7 @@ def test_bad_input_gets_one_clear_sentence():
                 (TypeError, ValueError), match=f"^{option}: expected an integer of at least {least}, got"
             ):
                 preimage(components, a, **{option: value})
-    with pytest.raises(TypeError, match="^tol: expected a positive number, got 'a'"):
+    with pytest.raises(TypeError, match=r"^tol: expected a positive number, got 'a'$"):
         preimage(components, a, tol="a")
     with pytest.raises(ValueError, match="H: expected one row of coefficients for each of 60"):
         Components(RBF(0.5), X, codes(10, 2))

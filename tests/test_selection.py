@@ -246,11 +246,11 @@ def test_bad_input_gets_one_clear_sentence():
     for one, other in (("keep", "components"), ("sigma2", "kernel")):
         with pytest.raises(ValueError, match=f"^grid: {one} and {other} exclude each other, give one of them$"):
             select(X, {"n_components": [4], one: [1], other: [None]})
-    with pytest.raises(TypeError, match="^estimator: expected a ConstrDRKM, got 3$"):
+    with pytest.raises(TypeError, match=r"^estimator: expected a ConstrDRKM, got 3$"):
         select(X, GRID, estimator=3)
-    with pytest.raises(TypeError, match="^X: expected real numbers, got None$"):
+    with pytest.raises(TypeError, match=r"^X: expected real numbers, got None$"):
         select(None, GRID)
-    with pytest.raises(ValueError, match="^n_jobs: expected a number of processes, .* got 'a'$"):
+    with pytest.raises(ValueError, match=r"^n_jobs: expected a number of processes, .* got 'a'$"):
         select(X, GRID, n_jobs="a")
     with pytest.raises(ValueError, match="holdout"):
         select(X, GRID, holdout=2)
