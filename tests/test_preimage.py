@@ -365,6 +365,16 @@ def test_float32_converges_to_its_own_precision():
     assert (result.points - expected.points).norm(dim=1).median() < 1e-3
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+def test_in_float32_no_search_turns_on_the_spot_until_its_evaluations_are_spent(kernel, center):
+    X = points(d=3).float() + 0.5
+    components = Components(kernel, X, leading(kernel, X.double(), 3, center).float(), center=center)
+    new = points(200, 3, seed=7).float() + 0.5
+    found = preimage(components, components.coordinates(kernel(new, X)), method="gradient")
+    assert found.converged.all()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("d", [2, 12])
 def test_a_gpu_finds_the_points_that_a_cpu_finds(d):
