@@ -429,6 +429,8 @@ def test_feature_map_options_are_checked():
         (lambda m: m.transform("none.npy"), FileNotFoundError, ("X:", "there is no file none.npy")),
         (lambda m: m.inverse_transform(X), ValueError, ("Z", "m×5", "30×4")),
         (lambda m: m.inverse_transform(np.ones(5)), ValueError, ("Z", "m×5")),
+        (lambda m: m.inverse_transform(None), TypeError, ("Z", "real numbers", "None")),
+        (lambda m: m.traverse(1, 0, None), TypeError, ("values", "real numbers", "None")),
         (lambda m: m.inverse_transform(np.full((2, 5), NAN)), ValueError, ("Z", "NaN")),
         (lambda m: m.inverse_transform(1j * np.ones((2, 5))), TypeError, ("Z:", "real")),
         (lambda m: m.inverse_transform(1j * torch.ones((2, 5))), TypeError, ("Z:", "real", "complex")),

@@ -68,7 +68,7 @@ UNUSABLE = {
     "gap.csv": (b"a,b\n1,2\n,3\n", "has an empty entry in row 2 of column 'a'"),
     "text.csv": (b"a,kind,place\n1,x,u\n3,y,v\n", "has text in columns kind, place (row 1: 'x'): leave them out with"),
     "twice.csv": (b"a,a\n1,2\n", "has two columns called 'a'"),
-    "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b'"),
+    "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b' and no finite number in 1 of its 4 entries"),
     "gaps.csv": (b"a,b\n1,2\n,3\n4,5\n6,NA\n", "2 entries that are no numbers, the first in row 2 of column 'a' ('')"),
     "commas.csv": (b"a;b\n1,5;2\n3,25;4\n", "has decimal commas (row 1: '1,5'): write numbers with decimal points"),
     "mixed.csv": (b"kind;b\nx;1\ny;2,5\nz;3\n", "has decimal commas (row 2: '2,5')"),
@@ -178,7 +178,7 @@ def test_options_of_fit(words, sentence, here):
         (["denoise", "model", "X.npy", "-o", "o.npy", "--method", "x"], "method: unknown name 'x'"),
         (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
         (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
-        (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "there is no file x.npy"),
+        (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "drkm: base: there is no file x.npy"),
         (
             ["traverse", "model", "-o", "o.npy", "--component", "1:3"],
             "drkm: component: layer 1 has indices 0 to 2, got 3",

@@ -365,6 +365,16 @@ def test_float32_converges_to_its_own_precision():
     assert (result.points - expected.points).norm(dim=1).median() < 1e-3
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+def test_in_float32_no_search_turns_on_the_spot_until_its_evaluations_are_spent(kernel, center):
+    X = points(d=3).float() + 0.5
+    components = Components(kernel, X, leading(kernel, X.double(), 3, center).float(), center=center)
+    new = points(200, 3, seed=7).float() + 0.5
+    found = preimage(components, components.coordinates(kernel(new, X)), method="gradient")
+    assert found.converged.all()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("d", [2, 12])
 def test_a_gpu_finds_the_points_that_a_cpu_finds(d):
@@ -402,10 +412,18 @@ def test_bad_input_gets_one_clear_sentence():
         components.coordinates_from_scores(a[:, :2])
     with pytest.raises(ValueError, match="k_rows: expected 60 columns"):
         components.coordinates(a)
-    with pytest.raises(ValueError, match="batch_size: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size: expected an integer of at least 1, got 0"):
         preimage(components, a, batch_size=0)
     with pytest.raises(ValueError, match="tol: expected a positive number"):
         preimage(components, a, tol=0)
+    for option, least, wrong in (("max_iter", 1, (0, 2.5)), ("memory", 0, (-1, "a")), ("batch_size", 1, (1.5,))):
+        for value in wrong:
+            with pytest.raises(
+                (TypeError, ValueError), match=f"^{option}: expected an integer of at least {least}, got"
+            ):
+                preimage(components, a, **{option: value})
+    with pytest.raises(TypeError, match=r"^tol: expected a positive number, got 'a'$"):
+        preimage(components, a, tol="a")
     with pytest.raises(ValueError, match="H: expected one row of coefficients for each of 60"):
         Components(RBF(0.5), X, codes(10, 2))
     with pytest.raises(ValueError, match="components: expected at least one"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +112,44 @@ def test_candidates_that_are_written_alike_are_fitted_each():
         assert together[0]["criterion"] != together[1]["criterion"]
 
 
+def test_an_integer_keeps_so_many_components_of_each_layer():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    grid = {"n_components": [(4, 3)], "keep": [2, (2, 2)]}
+    found = select(X, grid, noise=0.1, draws=1)
+    assert [row["n_components"] for row in found.table] == [4, 4]
+    assert found.table[0]["criterion"] == found.table[1]["criterion"]
+    assert found.components == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_a_candidate_that_cannot_be_is_refused_before_the_first_is_fitted(monkeypatch):
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    monkeypatch.setattr(ConstrDRKM, "fit", lambda *_: pytest.fail("fitted"))
+    for grid, sentence in (
+        ({"n_components": [2, 99]}, "n_components: 99 components need at least 99 samples, got 45 samples"),
+        ({"n_components": [2], "sigma2": [0.1, -1]}, "sigma2: expected a positive finite number, got -1"),
+        ({"n_components": [2], "keep": [1, 3]}, r"keep: the layers have \[2\] components, got 3"),
+        ({"n_components": [2], "components": [None, "layer 2"]}, "components: got 'layer 2', allowed are layer 1"),
+    ):
+        with pytest.raises(ValueError, match=f"^{sentence}$"):
+            select(X, grid)
+
+
+def test_ctrl_c_ends_the_whole_selection():
+    X, _ = make_half_circle(60, 0.1, random_state=2)
+    fits = []
+
+    def press(entry):
+        if entry["iteration"] == 1:
+            fits.append(entry)
+            signal.raise_signal(signal.SIGINT)
+
+    grid = {"n_components": [(4, 2), (4, 3), (4, 4)]}
+    with pytest.raises(KeyboardInterrupt):
+        select(X, grid, noise=0.1, estimator=ConstrDRKM(callbacks=press))
+    assert len(fits) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.slow
 def test_processes_do_not_change_the_result():
     X, _ = make_half_circle(160, 0.1, random_state=2)
@@ -134,9 +174,14 @@ def test_plot_shows_the_curve_and_the_spectrum():
     figure = select(X, {"n_components": [(6, 4)], "keep": [(6, 0), (6, 4)]}, noise=0.1).plot()
     assert len(figure.axes) == 2
     assert len(figure.axes[1].lines) == 2
+    empty = select(X, {"n_components": [3, 4]}, noise=0.1, refit=False).plot()
+    assert [text.get_text() for text in empty.axes[1].texts] == ["no model was fitted: refit=False"]
+    for axis in (*figure.axes, *empty.axes):
+        assert all(tick == round(tick) for tick in axis.get_xticks())
     import matplotlib.pyplot as plt
 
     plt.close(figure)
+    plt.close(empty)
 
 
 def test_frames_and_tensors_are_answered_in_kind():
@@ -195,6 +240,18 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, GRID, validation=np.zeros((3, 5)))
     with pytest.raises(ValueError, match="keep: the layers have"):
         select(X, {"n_components": [4], "keep": [9]}, noise=0.1)
+    for keep in ((1.5, 1), "ab", None, (1,)):
+        with pytest.raises(ValueError, match=r"^keep: the layers have \[4, 2\] components, got"):
+            select(X, {"n_components": [(4, 2)], "keep": [keep]}, noise=0.1)
+    for one, other in (("keep", "components"), ("sigma2", "kernel")):
+        with pytest.raises(ValueError, match=f"^grid: {one} and {other} exclude each other, give one of them$"):
+            select(X, {"n_components": [4], one: [1], other: [None]})
+    with pytest.raises(TypeError, match=r"^estimator: expected a ConstrDRKM, got 3$"):
+        select(X, GRID, estimator=3)
+    with pytest.raises(TypeError, match=r"^X: expected real numbers, got None$"):
+        select(None, GRID)
+    with pytest.raises(ValueError, match=r"^n_jobs: expected a number of processes, .* got 'a'$"):
+        select(X, GRID, n_jobs="a")
     with pytest.raises(ValueError, match="holdout"):
         select(X, GRID, holdout=2)
     with pytest.raises(ValueError, match="draws"):

@@ -132,7 +132,8 @@ class _Search:
         new = self.evaluate(trial, active)
         slope = (g * p).sum(dim=1)
         rounding = 8 * torch.finfo(v.dtype).eps * (v.abs() + self.unit)
-        accepted = new.value <= v + ARMIJO * t * slope
+        # As a difference: next to a large value a small descent rounds to none, and a step that does not move passes.
+        accepted = new.value - v <= ARMIJO * t * slope
         accepted |= (new.value <= v + rounding) & (new.gradient.norm(dim=1) < g.norm(dim=1))
         if accepted.all():
             self._move(active, trial, new)

@@ -57,7 +57,8 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
     if isinstance(kernel, Explicit):
         return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
     raise TypeError(
-        f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; use method="ridge"'
+        f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
+        'use denoise with method="ridge"'
     )
 
 
@@ -137,7 +138,7 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
     if not probe.requires_grad:
         raise TypeError(
             'method: "gradient" needs a kernel that can be differentiated, and this feature map carries no '
-            'gradients; use method="ridge"'
+            'gradients; use denoise with method="ridge"'
         )
 
     def evaluate(points: Tensor, coordinates: Tensor) -> Evaluation:

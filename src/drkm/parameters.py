@@ -158,8 +158,9 @@ def array(name: str, value: Any) -> Tensor:
         return value.detach().double()
     try:
         given = np.asarray(value)
-        if np.iscomplexobj(given):
-            raise TypeError("complex")
+        # numpy takes None for a number that is missing.
+        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0):
+            raise TypeError("no real numbers")
         return torch.from_numpy(np.array(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: expected real numbers, got {' '.join(repr(value).split()):.60}") from error

@@ -138,4 +138,8 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         spectrum.set_ylabel("eigenvalue")
         if selection._spectra:
             spectrum.legend()
+        else:
+            spectrum.text(0.5, 0.5, "no model was fitted: refit=False", ha="center", transform=spectrum.transAxes)
+        for axis in axes:
+            axis.xaxis.get_major_locator().set_params(integer=True)
     return figure

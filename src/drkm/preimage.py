@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm import checks
 from drkm._descent import Evaluation, Minima, minimise
 from drkm._residual import residual_of
 from drkm._ridge import RidgeMap
@@ -94,6 +95,11 @@ def preimage(
     out : Tensor of shape (m, d), optional
         Where to write the points.
     """
+    checks.number("tol", tol)
+    checks.integer("max_iter", max_iter, 1)
+    checks.integer("memory", memory, 0)
+    if batch_size is not None:
+        checks.integer("batch_size", batch_size, 1)
     in_span = start is None and _is_wide(components, len(coordinates))
     search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
@@ -102,8 +108,6 @@ def preimage(
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
         raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size: expected at least 1, got {batch_size}")
     most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
@@ -135,8 +139,6 @@ def _search(
     name = type(kernel).__name__
     if method not in METHODS:
         raise ValueError(f"method: unknown name {method!r}, allowed are {', '.join(METHODS)}")
-    if not tol > 0:
-        raise ValueError(f"tol: expected a positive number, got {tol}")
     if isinstance(kernel, Precomputed):
         raise TypeError("kernel: a precomputed Gram matrix has no input space, so there are no pre-images")
     if method == "ridge":

@@ -23,7 +23,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from drkm import checks, interrupts
 from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.inputs import is_frame
 from drkm.nested import PARTS
-from drkm.parameters import array, component_columns, rbf_kernels
+from drkm.parameters import array, component_columns, plan_of, rbf_kernels
 
 CRITERIA = ("risk", "reconstruction")
 #: α: the extra noise of the two copies relative to the noise there is
@@ -146,8 +147,8 @@ def select(
     grid : dict of lists, or a sequence of such dicts
         Parameters of `ConstrDRKM`, also nested ones, and the values to combine. Three more keys: "sigma2", one σ²
         or one a layer, for RBF kernels; "keep", how many leading components of each layer the reconstruction uses,
-        an int or one a layer; "components", as in `denoise`. Candidates that differ only in the last two share one
-        fit.
+        an int for all or one a layer; "components", as in `denoise`. Candidates that differ only in the last two
+        share one fit.
     estimator : ConstrDRKM, optional
         Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
         one again with the defaults of `ConstrDRKM`.
@@ -184,12 +185,13 @@ def select(
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
     if criterion not in CRITERIA:
         raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(CRITERIA)}")
-    if not 0 < holdout < 1:
-        raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout}")
-    if not isinstance(draws, int) or draws < 1:
-        raise ValueError(f"draws: expected an integer of at least 1, got {draws!r}")
-    if n_jobs == 0:
-        raise ValueError("n_jobs: expected a number of processes, or -1 for one a processor, got 0")
+    if not isinstance(holdout, Real) or not 0 < holdout < 1:
+        raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout!r}")
+    checks.integer("draws", draws, 1)
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs: expected a number of processes, or -1 for one a processor, got {n_jobs!r}")
+    if estimator is not None and not isinstance(estimator, ConstrDRKM):
+        raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
     groups = _groups(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     try:
@@ -206,6 +208,8 @@ def select(
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
         if not np.isfinite(held).all():
             raise ValueError("validation: contains NaN or infinity")
+    for fixed, variants in groups:
+        _check(base, fixed, variants, len(train))
     sigma = _noise_level(noise, samples)
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
@@ -222,7 +226,7 @@ def select(
         given = X if isinstance(X, Tensor) or is_frame(X) else samples
         model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
         result.best_estimator = model
-        result.components = _pairs(variant, model)
+        result.components = _pairs(variant, model.layer_slices_)
         result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
 
@@ -283,6 +287,9 @@ def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, A
                 raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
+        for one, other in (("keep", "components"), ("sigma2", "kernel")):
+            if one in part and other in part:
+                raise ValueError(f"grid: {one} and {other} exclude each other, give one of them")
         for values in itertools.product(*part.values()):
             fixed, variant = _split(dict(zip(part, values, strict=True)))
             fits.setdefault(_key(fixed), (fixed, []))[1].append((next(place), variant))
@@ -317,25 +324,41 @@ def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbos
     return list(tqdm(outcomes, total=count, disable=not verbose, desc="select", leave=False))
 
 
-def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
+def _configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
     model = clone(base)
     params = dict(fixed)
     if "sigma2" in params:
         params["kernel"] = rbf_kernels(params.pop("sigma2"), params.get("n_components", model.n_components))
-    model.set_params(**params)
+    return model.set_params(**params)
+
+
+def _check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: list[tuple[int, dict[str, Any]]], n: int) -> None:
+    """Refuse a candidate that n samples cannot be fitted with, before time goes into the others."""
+    sizes = plan_of(_configured(base, fixed).get_params(deep=False), n).sizes
+    slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
+    for _, variant in variants:
+        component_columns(_pairs(variant, slices), slices)
+
+
+def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
+    model = _configured(base, fixed)
     # Whether a fit converged is a column of the table.
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    with interrupts.passed_on(), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(X)
 
 
-def _pairs(variant: Mapping[str, Any], model: ConstrDRKM) -> list[tuple[int, int]] | Any:
+def _pairs(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[int, int]] | Any:
     """Return the components of a variant as `denoise` takes them."""
     if "keep" not in variant:
         return variant.get("components")
     keep = variant["keep"]
-    sizes = [block.stop - block.start for block in model.layer_slices_]
-    counts = [keep] if isinstance(keep, int | np.integer) else list(keep)
-    if len(counts) != len(sizes) or any(not 0 <= k <= size for k, size in zip(counts, sizes, strict=True)):
+    sizes = [block.stop - block.start for block in slices]
+    counts = [keep] * len(sizes) if isinstance(keep, int | np.integer) else keep
+    if (
+        not isinstance(counts, Sequence | np.ndarray)
+        or len(counts) != len(sizes)
+        or not all(isinstance(k, int | np.integer) and 0 <= k <= size for k, size in zip(counts, sizes, strict=True))
+    ):
         raise ValueError(f"keep: the layers have {sizes} components, got {keep!r}")
     return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
 
@@ -356,7 +379,7 @@ def _evaluate(
     rows = []
     for _, variant in variants:
         clock = time.perf_counter()
-        chosen = _pairs(variant, model)
+        chosen = _pairs(variant, model.layer_slices_)
 
         def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
             found = model.reconstruct(points, chosen, method, tol=PREIMAGE_TOL).points

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -251,6 +252,22 @@ def test_a_full_disk_ends_a_sweep_with_one_sentence(path, monkeypatch):
         with pytest.raises(OSError, match="no room left"):
             sweep([probe(seed) for seed in range(100)], store)
         assert 0 < store.counts()[0].done < 10
+
+
+def test_a_run_whose_fit_was_interrupted_is_not_recorded(path, monkeypatch):
+    def interrupted(parameters, seed):
+        # As a fit does: what it has by then is returned.
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return {"digest": "half-finished"}
+
+    with Store(path) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(_probe, "probe", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                sweep([probe(0), probe(1)], store)
+        assert probe(0) not in store.results([probe(0)])
+        assert sweep([probe(0), probe(1)], store).computed == 2
 
 
 @pytest.mark.parametrize("jobs", [0, -2, 1.5, True, "2"])

@@ -74,7 +74,7 @@ def check_finite(path: Path, table: files.Table) -> None:
         name = repr(table.columns[column]) if table.columns else str(column)
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
-            f"{(~finite).mean():.2g} of its entries: remove such rows or fill them in"
+            f"{(~finite).sum()} of its {finite.size} entries: remove such rows or fill them in"
         )
 
 

@@ -118,9 +118,14 @@ def _path(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps:
 
 def _base(fitted: FittedModel, base: str | None) -> Any:
     """Return what ConstrDRKM.traverse takes: nothing, a training row by its number, or a point."""
+    from drkm.files import called
+
     if base is None:
         return None
-    return int(base) if base.lstrip("-").isdecimal() else fitted.read(Path(base))[1][0]
+    if base.lstrip("-").isdecimal():
+        return int(base)
+    with called("base", "data"):
+        return fitted.read(Path(base))[1][0]
 
 
 def _columns(paths: list[Line]) -> dict[str, list[Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drkm import interrupts
 from drkm.plotting import pyplot
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def run(out: Path, n: int = 400) -> None:
     X, labels = digits.data[order] / 16, digits.target[order]
     train, new = X[:n], X[n : n + 200]
     print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components")
-    model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
+    with interrupts.passed_on():
+        model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     print(f"\n{model.summary()}\n")
 
     start = time.perf_counter()

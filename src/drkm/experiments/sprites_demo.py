@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm import metrics
+from drkm import interrupts, metrics
 from drkm.estimator import ConstrDRKM
 from drkm.plotting import pyplot
 
@@ -49,7 +49,8 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     train, new, known = rows[:n], rows[n:], factors[n:]
     print(f"{n} drawn sprites of 64×64 pixels, two layers of 10 and 5 components, no labels")
     start = time.perf_counter()
-    model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
+    with interrupts.passed_on():
+        model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     seconds = time.perf_counter() - start
     print(f"\n{model.summary()}\n")
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from drkm import interrupts
 from drkm.runs.attempt import ONE_THREAD, Attempt, attempt, one_thread
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Run
@@ -64,7 +65,9 @@ class HerePool:
         if self._run is None:
             return []
         run, self._run = self._run, None
-        return [(run.key, attempt(run.configuration))]
+        # An interrupted fit is no result of the run.
+        with interrupts.passed_on():
+            return [(run.key, attempt(run.configuration))]
 
     def close(self) -> None:
         """Give this process its threads back."""
