@@ -70,14 +70,17 @@ class TestRandomStarts:
         assert torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator()))
         assert not torch.equal(starts.orthogonal(make(), generator()), starts.orthogonal(make(), generator(1)))
 
-    def test_further_starts_are_by_turns_near_and_far_and_on_the_manifold(self):
-        H = orthonormal(N, 10)
-        points = [starts.further(H, number, generator(number)) for number in (1, 2, 3)]
-        assert max(stiefel.feasibility(point) for point in points) < 1e-13
-        near, far, near_again = ((point - H).norm() / H.norm() for point in points)
-        assert 0.2 < near < 0.7 < 1.0 < far
-        assert 0.2 < near_again < 0.7
-        assert not torch.equal(points[0], points[2])
+    def test_further_starts_are_near_or_far_and_on_the_manifold(self):
+        energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
+        near, far = (starts.further(energy, H, length, generator()) for length in (starts.NEAR, starts.FAR))
+        assert max(stiefel.feasibility(point) for point in (near, far)) < 1e-13
+        assert 0.2 < (near - H).norm() / H.norm() < 0.7 < 1.0 < (far - H).norm() / H.norm()
+        assert not torch.equal(near, starts.further(energy, H, starts.NEAR, generator(1)))
+
+    def test_a_far_start_has_come_down_some_gradient_steps(self):
+        energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
+        before = starts.perturbed(H, generator(), starts.FAR)
+        assert energy.value(starts.further(energy, H, starts.FAR, generator())) < 1.5 * energy.value(before) < 0
 
 
 class TestGiven:

@@ -8,10 +8,13 @@ from torch import Tensor
 from drkm import reduction, stiefel
 from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
+from drkm.solvers.projected_gradient import ProjectedGradient
 
 NAMES = ("kpca", "random", "orthogonal")
 #: lengths of the steps to further starts: which one ends lower depends on the bandwidths
-STEPS = (0.5, 4.0)
+NEAR, FAR = 0.5, 4.0
+#: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there
+DESCENT = 8
 
 
 def kernel_pca(energy: Energy) -> Tensor:
@@ -40,9 +43,19 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
     return stiefel.polar(random(energy, generator))
 
 
-def further(H: Tensor, number: int, generator: torch.Generator) -> Tensor:
-    """Return a random point for the start with this number, from 1: by turns near H and far from it."""
-    return perturbed(H, generator, STEPS[(number - 1) % len(STEPS)])
+def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator) -> Tensor:
+    """Return a random point around H, `NEAR` or `FAR`."""
+    start = perturbed(H, generator, length)
+    return start if length < FAR else _descended(energy, start)
+
+
+def _descended(energy: Energy, H: Tensor) -> Tensor:
+    """Return H after some steps of projected gradients."""
+    solver = ProjectedGradient()
+    state = solver.start(energy, H)
+    for _ in range(DESCENT):
+        state = {**state, **solver.step(energy, state, tol=0.0)}
+    return state["H"]
 
 
 def perturbed(H: Tensor, generator: torch.Generator, size: float) -> Tensor:

@@ -43,8 +43,10 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         if isinstance(kernel, Approximation) and error is not None
     ]
     if len(trained.objectives) > 1:
-        spread = ", ".join(f"{value:.6g}" for value in trained.objectives)
-        foot.append(f"best of {len(trained.objectives)} starts: {spread}")
+        ended = [f"{value:.6g}" for value in trained.objectives if value is not None]
+        behind = len(trained.objectives) - len(ended)
+        others = f" ({behind} given up behind the best)" if behind else ""
+        foot.append(f"best of {len(trained.objectives)} starts: {', '.join(ended)}{others}")
     foot += [
         f"layer {layer} rests on {support:.0f} of {energy.n} samples, another draw would give other components; "
         f"a larger eta or sigma2 of layer {layer + 1} spreads it"

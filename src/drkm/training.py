@@ -18,9 +18,10 @@ from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.kernels import Approximation, FeatureMap, Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.race import Race
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Solver, Status, solve
-from drkm.solvers.base import Callback
+from drkm.solvers.base import Callback, GiveUp
 from drkm.threads import one_thread
 
 #: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
@@ -64,8 +65,8 @@ class Trained:
     multipliers: Tensor
     rotation: list[Tensor]
     eigenvalues: list[Tensor]
-    #: energies of all starts
-    objectives: list[float]
+    #: energies of all starts, None for those that were given up
+    objectives: list[float | None]
     #: relative errors of approximate kernels, None for exact ones
     errors: list[float | None]
     #: trace of the Gram matrix of each layer
@@ -98,10 +99,9 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if reduction.current() and learning.trainable_layers(energy):
         raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
-    best: Result | None = None
     kernels = energy.kernels
     best_kernels = kernels
-    objectives: list[float] = []
+    race = Race()
     finished = checkpoint.finished_starts() if checkpoint else {}
     cut_short = False
     for number in range(plan.n_init):
@@ -112,10 +112,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
                 energy.set_kernels(_own_maps(kernels))
                 energy.count.evaluations = 0
                 with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
-                    result = _run(energy, plan, number, checkpoint)
+                    result = _run(energy, plan, race, checkpoint)
             except KeyboardInterrupt:
                 # Before its solver begins a start has no point to return, but an earlier one may.
-                if best is None:
+                if not race.results:
                     raise
                 cut_short = True
                 break
@@ -126,15 +126,15 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             if checkpoint and not result.status.cut_short and not learning.trainable_layers(energy):
                 checkpoint.finish_start(number, result, found)
         cut_short |= result.status.cut_short
-        objectives.append(result.objective)
-        if best is None or result.objective < best.objective:
-            best, best_kernels = result, found
+        race.add(result)
+        if race.best is result:
+            best_kernels = found
         if result.status is Status.INTERRUPTED:
             break
-    assert best is not None
+    assert race.best is not None
     energy.set_kernels(best_kernels)
     bounded = learning.layers_at_bound(kernels, best_kernels)
-    trained = replace(describe(energy, best, plan.axes, objectives), at_bound=bounded)
+    trained = replace(describe(energy, race.best, plan.axes, race.objectives), at_bound=bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
@@ -154,7 +154,7 @@ def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
     return [copy.deepcopy(k) if isinstance(k, FeatureMap) and k.trainable else k for k in kernels]
 
 
-def describe(energy: Energy, result: Result, axes: str | None, objectives: Sequence[float]) -> Trained:
+def describe(energy: Energy, result: Result, axes: str | None, objectives: Sequence[float | None]) -> Trained:
     """Return the trained model with its multipliers and axes."""
     H = result.H
     G = energy.evaluate(H).gradient
@@ -197,27 +197,29 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
     return kernels
 
 
-def first_point(energy: Energy, plan: Plan, number: int) -> Tensor:
-    """Return where a start begins: the one asked for, then random points around it or anew."""
-    generator = torch.Generator().manual_seed(plan.seed + number)
+def first_point(energy: Energy, plan: Plan, race: Race) -> Tensor:
+    """Return where the next start begins: where it was asked to, then at random points around that or anew."""
+    generator = torch.Generator().manual_seed(plan.seed + len(race.results))
     if isinstance(plan.init, Tensor):
         H = starts.given(energy, plan.init)
-        return H if number == 0 else starts.further(H, number, generator)
-    if plan.init == "random":
+    elif plan.init == "random":
         return starts.random(energy, generator)
-    if plan.init == "orthogonal":
+    elif plan.init == "orthogonal":
         return starts.orthogonal(energy, generator)
-    H = starts.kernel_pca(energy)
-    return H if number == 0 else starts.further(H, number, generator)
+    else:
+        H = starts.kernel_pca(energy)
+    return starts.further(energy, H, race.length, generator) if race.results else H
 
 
-def _run(energy: Energy, plan: Plan, number: int, checkpoint: Checkpoint | None) -> Result:
+def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) -> Result:
+    number = len(race.results)
     learns = plan.learn_bandwidth and not isinstance(plan.solver, Penalty)
+    H = first_point(energy, plan, race)
     if not learns and not learning.trainable_layers(energy):
-        return _solve(energy, plan, first_point(energy, plan, number), plan.tol, (number, 0), checkpoint)
+        give_up = race.is_behind if plan.solver.on_manifold else None
+        return _solve(energy, plan, H, plan.tol, (number, 0), checkpoint, give_up)
     layers = learning.learnable_layers(energy) if learns else []
     begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
-    H = first_point(energy, plan, number)
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     first = 0
     # A trained map is not in the file: its rounds are repeated, to the same result.
@@ -264,7 +266,13 @@ def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
 
 
 def _solve(
-    energy: Energy, plan: Plan, H: Tensor, tol: float, stage: tuple[int, int], checkpoint: Checkpoint | None
+    energy: Energy,
+    plan: Plan,
+    H: Tensor,
+    tol: float,
+    stage: tuple[int, int],
+    checkpoint: Checkpoint | None,
+    give_up: GiveUp | None = None,
 ) -> Result:
     return solve(
         plan.solver,
@@ -278,5 +286,6 @@ def _solve(
         prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
         consistent=plan.consistent and tol == plan.tol,
         callbacks=plan.callbacks,
+        give_up=give_up,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,
     )

@@ -32,6 +32,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
     SCHEDULE_ENDED = "schedule_ended"
+    GIVEN_UP = "given_up"
 
     @property
     def cut_short(self) -> bool:
@@ -186,6 +187,7 @@ CONSISTENCY = 0.2
 UNDETERMINED = 1e-7
 
 Callback = Callable[[dict[str, float]], Any]
+GiveUp = Callable[[Sequence[dict[str, float]]], bool]
 
 
 def solve(
@@ -199,14 +201,16 @@ def solve(
     prepare: bool = True,
     consistent: bool = False,
     callbacks: Iterable[Callback] = (),
+    give_up: GiveUp | None = None,
     journal: Journal | None = None,
 ) -> Result:
     """Run a solver from H until it converges or a limit is met.
 
     `prepare` lets the solver look for a better place to begin than H. With `consistent` the run goes on, past the
     tolerance, until the codes themselves are stationary to it: the encoder then returns the codes of the training
-    points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True.
-    Ctrl-C ends the run with the best point so far.
+    points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True;
+    `give_up` gets the history so far and ends a run that is not worth going on with. Ctrl-C ends the run with the best
+    point so far.
     """
     clock = time.perf_counter()
     status: Status | None = None
@@ -234,6 +238,8 @@ def solve(
             limit = math.inf if solver.has_schedule else max_iter
             stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
             status = _verdict(state, tol, limit, max_seconds, consistent, stop)
+            if status is None and give_up is not None and reduction.agreed(give_up(state["history"])):
+                status = Status.GIVEN_UP
             if journal and (status is None or status.cut_short):
                 journal.write(state, now=status is not None)
             if status is not None:
