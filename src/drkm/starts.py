@@ -14,7 +14,7 @@ NAMES = ("kpca", "random", "orthogonal")
 #: lengths of the steps to further starts: which one ends lower depends on the bandwidths
 NEAR, FAR = 0.5, 4.0
 #: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there
-DESCENT = 8
+DESCENT = 16
 
 
 def kernel_pca(energy: Energy) -> Tensor:
