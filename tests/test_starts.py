@@ -7,7 +7,7 @@ from dense_oracle import centring, draw, orthonormal, structured
 from drkm import starts, stiefel
 from drkm.energy import Energy
 from drkm.gram import Dense
-from drkm.kernels import RBF
+from drkm.kernels import RBF, FeatureMap
 
 N = 120
 X = structured(N)
@@ -72,10 +72,19 @@ class TestRandomStarts:
 
     def test_further_starts_are_near_or_far_and_on_the_manifold(self):
         energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
+        H = H * H.pow(3).sum(dim=0).sign()
         near, far = (starts.further(energy, H, length, generator()) for length in (starts.NEAR, starts.FAR))
         assert max(stiefel.feasibility(point) for point in (near, far)) < 1e-13
         assert 0.2 < (near - H).norm() / H.norm() < 0.7 < 1.0 < (far - H).norm() / H.norm()
         assert not torch.equal(near, starts.further(energy, H, starts.NEAR, generator(1)))
+
+    def test_the_signs_of_the_first_start_do_not_matter_but_where_a_feature_map_sees_them(self):
+        energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
+        flipped = H * torch.tensor([1.0, -1.0]).repeat(5)
+        one, other = (starts.further(energy, start, starts.NEAR, generator()) for start in (H, flipped))
+        assert torch.equal(one, other)
+        energy.set_kernels([RBF(50.0), FeatureMap(torch.cos)])
+        assert (starts.further(energy, flipped, starts.NEAR, generator()) - flipped).norm() < 0.7 * H.norm()
 
     def test_a_far_start_has_come_down_some_gradient_steps(self):
         energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)

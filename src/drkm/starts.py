@@ -45,8 +45,16 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
 
 def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator) -> Tensor:
     """Return a random point around H, `NEAR` or `FAR`."""
+    if all(kernel.rotation_invariant for kernel in energy.kernels[1:]):
+        H = _signed(H)
     start = perturbed(H, generator, length)
     return start if length < FAR else _descended(energy, start)
+
+
+def _signed(H: Tensor) -> Tensor:
+    """Return H with columns whose cubes have a positive sum: rounding alone decides the signs of eigenvectors."""
+    cubes = reduction.total(H.double().pow(3).sum(dim=0))
+    return torch.where(cubes < 0, -H, H)
 
 
 def _descended(energy: Energy, H: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ FITS: list[dict[str, Any]] = [
     {},
     {"init": "random", "random_state": 3},
     {"init": "orthogonal", "random_state": 3, "axes": "varimax"},
-    {"n_init": 2, "random_state": 0, "axes": "ica"},
+    {"n_init": 6, "random_state": 0, "axes": "ica"},
     {"center": True, "solver": "trust-region"},
     {"n_components": [5]},
 ]
@@ -61,19 +61,6 @@ def test_two_processes_give_the_result_of_one(tmp_path):
     done = torchrun(2, tmp_path)
     assert done.returncode == 0, done.stderr
     assert_same(tmp_path, 0, 2, {})
-
-
-@pytest.mark.slow
-def test_processes_agree_on_the_starts_that_are_given_up(tmp_path):
-    # From signs of kernel PCA on, random starts are others than those of one process, and so may be the optimum.
-    done = torchrun(2, tmp_path, n_init=6, random_state=0)
-    assert done.returncode == 0, done.stderr
-    first, second = results(tmp_path, 0, 2)
-    for name in (*COMMON, "history", "encoded"):
-        assert np.array_equal(first[name], second[name]), name
-    X = samples()
-    one = estimator(INNER, {}).fit(X).objective_
-    assert one * 1.01 < first["objective_"] <= one + 1e-6
 
 
 @pytest.mark.slow
