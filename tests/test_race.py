@@ -71,20 +71,20 @@ class TestGivingUp:
 
 
 class TestLengths:
-    def test_the_first_start_is_the_one_asked_for_and_further_ones_are_near_and_far_by_turns(self):
+    def test_the_first_two_begin_where_asked_and_further_ones_near_and_far_by_turns(self):
         found, lengths = Race(), []
-        for _ in range(BY_TURNS + 1):
+        for _ in range(BY_TURNS + 2):
             lengths.append(found.length)
             found.add(ended(-1.0, -2.0, -3.0))
-        assert lengths == [0.0, NEAR, FAR, NEAR, FAR]
+        assert lengths == [0.0, 0.0, NEAR, FAR, NEAR, FAR]
 
     @pytest.mark.parametrize("better", [NEAR, FAR])
     def test_then_the_length_that_did_better_is_preferred_and_the_other_tried_now_and_then(self, better):
         found, lengths = Race(), []
-        for number in range(BY_TURNS + 1 + 3 * TRY_OTHER):
+        for number in range(BY_TURNS + 2 + 3 * TRY_OTHER):
             lengths.append(found.length)
             found.add(ended(-1.0, -5.0 if found.length == better and number > 2 else -4.0, -6.0))
-        later = lengths[BY_TURNS + 1 :]
+        later = lengths[BY_TURNS + 2 :]
         assert later.count(better) == len(later) - 3
 
 

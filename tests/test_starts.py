@@ -86,6 +86,13 @@ class TestRandomStarts:
         energy.set_kernels([RBF(50.0), FeatureMap(torch.cos)])
         assert (starts.further(energy, flipped, starts.NEAR, generator()) - flipped).norm() < 0.7 * H.norm()
 
+    def test_the_first_start_itself_comes_down_too(self):
+        energy = make(sigma2=(50.0, 0.1))
+        H = starts.kernel_pca(energy)
+        again = [starts.further(energy, H, 0.0, generator(seed)) for seed in (0, 1)]
+        assert torch.equal(*again)
+        assert energy.value(again[0]) < energy.value(H)
+
     def test_a_far_start_has_come_down_some_gradient_steps(self):
         energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
         before = starts.perturbed(H, generator(), starts.FAR)

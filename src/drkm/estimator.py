@@ -61,8 +61,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
         Where training begins.
     n_init : int, default=1
-        Number of starts, of which the one of lowest energy is kept; further ones are random points around `init`, near
-        and far, and are given up when they are behind the best one halfway (docs/solvers.md).
+        Number of starts, of which the one of lowest energy is kept. The second is `init` after gradient steps, further
+        ones are random points around it; those that are behind the best one halfway are given up (docs/solvers.md).
     solver : str or Solver, default="auto"
         "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
         "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.

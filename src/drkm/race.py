@@ -10,7 +10,7 @@ from drkm.starts import FAR, NEAR
 #: Starts are compared when their stationarity first is this: after a third of the evaluations, when their order is
 #: nearly that in which they end.
 HALFWAY = 3e-3
-#: So many further starts are near and far by turns; then the length that did better is preferred,
+#: So many random starts are near and far by turns; then the length that did better is preferred,
 BY_TURNS = 4
 #: and every so many starts the other one is tried.
 TRY_OTHER = 4
@@ -38,12 +38,12 @@ class Race:
 
     @property
     def length(self) -> float:
-        """The step from the first start to the next one, 0 for the first itself."""
+        """The step from the first start to the next one: 0 for the first itself, and for it after gradient steps."""
         number = len(self.results)
-        if number == 0:
+        if number <= 1:
             return 0.0
-        if number <= BY_TURNS:
-            return NEAR if number % 2 else FAR
+        if number <= 1 + BY_TURNS:
+            return FAR if number % 2 else NEAR
         near, far = (
             min(_halfway(result.history) for result, own in self._pairs() if own == length) for length in (NEAR, FAR)
         )

@@ -13,7 +13,8 @@ from drkm.solvers.projected_gradient import ProjectedGradient
 NAMES = ("kpca", "random", "orthogonal")
 #: lengths of the steps to further starts: which one ends lower depends on the bandwidths
 NEAR, FAR = 0.5, 4.0
-#: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there
+#: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there; from the first start,
+#: to another one
 DESCENT = 16
 
 
@@ -44,11 +45,11 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
 
 
 def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator) -> Tensor:
-    """Return a random point around H, `NEAR` or `FAR`."""
-    if all(kernel.rotation_invariant for kernel in energy.kernels[1:]):
-        H = _signed(H)
-    start = perturbed(H, generator, length)
-    return start if length < FAR else _descended(energy, start)
+    """Return a random point `NEAR` H, or one `FAR` from it, or H itself (length 0): the last two after gradient steps."""
+    if length > 0:
+        invariant = all(kernel.rotation_invariant for kernel in energy.kernels[1:])
+        H = perturbed(_signed(H) if invariant else H, generator, length)
+    return H if length == NEAR else _descended(energy, H)
 
 
 def _signed(H: Tensor) -> Tensor:
