@@ -45,7 +45,7 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
 
 
 def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator) -> Tensor:
-    """Return a random point `NEAR` H, or one `FAR` from it, or H itself (length 0): the last two after gradient steps."""
+    """Return a random point `NEAR` H, or one `FAR` from it, or (length 0) H itself: these two after gradient steps."""
     if length > 0:
         invariant = all(kernel.rotation_invariant for kernel in energy.kernels[1:])
         H = perturbed(_signed(H) if invariant else H, generator, length)
