@@ -93,6 +93,13 @@ class TestRandomStarts:
         assert torch.equal(*again)
         assert energy.value(again[0]) < energy.value(H)
 
+    def test_an_array_off_the_manifold_comes_down_on_it(self):
+        energy = make(sigma2=(50.0, 0.1))
+        H = starts.kernel_pca(energy)
+        on, off = (starts.further(energy, start, 0.0, generator()) for start in (H, 3.0 * H))
+        assert stiefel.feasibility(off) < 1e-13
+        torch.testing.assert_close(off, on, rtol=0, atol=1e-9)
+
     def test_a_far_start_has_come_down_some_gradient_steps(self):
         energy, H = make(sigma2=(50.0, 0.1)), orthonormal(N, 10)
         before = starts.perturbed(H, generator(), starts.FAR)

@@ -49,6 +49,9 @@ def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator
     if length > 0:
         invariant = all(kernel.rotation_invariant for kernel in energy.kernels[1:])
         H = perturbed(_signed(H) if invariant else H, generator, length)
+    else:
+        # The caller's array need not lie on the manifold.
+        H = stiefel.polar(H)
     return H if length == NEAR else _descended(energy, H)
 
 

@@ -137,4 +137,4 @@ def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor)
 
 def _summed(features: Callable[[Tensor], Tensor], points: Tensor | Rows, A: Tensor) -> Tensor:
     blocks = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
-    return reduction.total(sum(features(points[rows]).T @ A[rows] for rows in blocks))  # type: ignore[arg-type]
+    return reduction.total(sum((features(points[rows]).T @ A[rows] for rows in blocks), start=A.new_zeros(())))
