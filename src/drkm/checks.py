@@ -36,6 +36,17 @@ def boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def random_state(value: Any) -> np.random.RandomState:
+    """Return the generator behind a seed or a random state."""
+    from sklearn.utils import check_random_state
+
+    try:
+        return check_random_state(value)
+    except ValueError as error:
+        allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
+        raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
+
+
 def is_list(value: Any) -> bool:
     """Whether it holds one entry after another: an array without dimensions does not, nor does text."""
     if isinstance(value, np.ndarray):

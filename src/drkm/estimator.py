@@ -446,7 +446,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         checks.integer("n", n, 1)
-        drawn = self._codec.density.draw(n, parameters.random(random_state))
+        drawn = self._codec.density.draw(n, checks.random_state(random_state))
         return inputs.write(self._codec.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:

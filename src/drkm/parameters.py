@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from torch import Tensor
 
-from drkm import axes, gram, kernels, solvers, starts
+from drkm import axes, checks, gram, kernels, solvers, starts
 from drkm.checkpoint import Checkpoint
 from drkm.checks import boolean, integer, is_list, number, per_layer
 from drkm.gram import Strategy
@@ -35,7 +34,7 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     chosen = layer_kernels(parameters["kernel"], layers)
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
-    random(parameters["random_state"])
+    checks.random_state(parameters["random_state"])
     one_of("axes", parameters["axes"], axes.NAMES)
     one_of("encoder", parameters["encoder"], ENCODERS)
     max_seconds = parameters["max_seconds"]
@@ -135,18 +134,9 @@ def checkpoint(value: Any) -> Checkpoint | None:
     return Checkpoint(value)
 
 
-def random(random_state: Any) -> np.random.RandomState:
-    """Return the generator behind a seed or a random state."""
-    try:
-        return check_random_state(random_state)
-    except ValueError as error:
-        allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
-        raise ValueError(f"random_state: expected {allowed}, got {random_state!r}") from error
-
-
 def seed(random_state: Any) -> int:
     """Return a seed drawn from a random state."""
-    return int(random(random_state).randint(2**31))
+    return int(checks.random_state(random_state).randint(2**31))
 
 
 def array(name: str, value: Any) -> Tensor:

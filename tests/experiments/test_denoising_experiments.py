@@ -17,6 +17,7 @@ from drkm.experiments.reproduce import write_section
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
 from drkm.runs.tasks import perform
+from drkm.selection import select
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -28,15 +29,13 @@ TINY = replace(
     n_validation=30,
     widths=(12.0,),
     rival_widths=(12.0,),
-    keep=(5, 10),
-    layers=(5,),
-    fractions=(0.4, 1.0),
+    components=(5, 10),
     protocol=(0.02, 0.5),
     rival_points=60,
     rival_components=(5,),
 )
 TINY_DIGITS = replace(
-    _digits_run.SIZES["quick"], n_train=60, n_validation=20, n_test=20, keep=(5, 10), layers=(5,), widths=(1.0,)
+    _digits_run.SIZES["quick"], n_train=60, n_validation=20, n_test=20, components=(5, 10), layers=(5,), widths=(1.0,)
 )
 
 
@@ -85,6 +84,30 @@ def test_runs_of_two_scales_differ(module, scale):
     assert len(set(runs)) == len(runs)
     others = {run for other in SCALES if other != scale for run in module.configurations(other)}
     assert not others & set(runs)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_one_and_two_layers_choose_among_the_same_first_layers(scale):
+    sizes = shared.SIZES[scale]
+    shallow = shared.one_layer_grid(sizes.widths, sizes.components)
+    deep = shared.deep_grid(sizes.widths, sizes.components, sizes.n_train)
+    one = [(width, count) for grid in shallow for width in grid["sigma2"] for count in grid["keep"]]
+    two = [(widths[0], s) for grid in deep for widths in grid["sigma2"] for s, _ in grid["n_components"]]
+    assert sorted(one) == sorted(two)
+    assert max(one)[1] == max(shallow[0]["n_components"])
+
+
+def test_the_second_layer_lowers_the_error_of_the_first():
+    made = problem(n=300)
+    noise = shared.noise_of(made)
+    errors = []
+    for layers, grid in (
+        (1, shared.one_layer_grid([5 * noise**2], [18])),
+        (2, shared.deep_grid([5 * noise**2], [18], len(made.train))),
+    ):
+        found = select(made.train, grid, estimator=shared.base_model(layers), validation=made.validation, noise=noise)
+        errors.append(shared.mean_squared_error(found.denoise(made.train), made.clean))
+    assert 0.98 * errors[0] < errors[1] < errors[0]
 
 
 def test_the_same_run_gives_the_same_result(results):

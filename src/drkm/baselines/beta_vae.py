@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from drkm import checks
 from drkm.baselines import _vae_io
 from drkm.baselines._images import as_unit_floats, check_image_shape, check_images, from_logits, to_device
 from drkm.baselines._vae_network import VAENetwork
@@ -120,7 +120,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         schedule = self._check_parameters()
         device = _device(self.device)
         images, shape, flat = check_images(X, check_image_shape(self.image_shape))
-        seeds = _random(self.random_state).randint(2**31 - 1, size=2)
+        seeds = checks.random_state(self.random_state).randint(2**31 - 1, size=2)
         held = self._held_out(len(images), np.random.default_rng(seeds[0]))
         generator = torch.Generator().manual_seed(int(seeds[1]))
 
@@ -200,12 +200,12 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         _check_integer("n", n, 1)
         n_latents = self.network_.n_latents
-        return self.inverse_transform(_random(random_state).standard_normal((int(n), n_latents)))
+        return self.inverse_transform(checks.random_state(random_state).standard_normal((int(n), n_latents)))
 
     def elbo(self, X: ArrayLike, random_state: Any = 0) -> float:
         """Return the mean evidence lower bound (β = 1) per image, in nats, with one noise draw an image."""
         data = self._data(X)
-        noise = _random(random_state).standard_normal((1, len(data), self.network_.n_latents))
+        noise = checks.random_state(random_state).standard_normal((1, len(data), self.network_.n_latents))
         draws = torch.tensor(noise, dtype=torch.float32, device=self.device_)
         return evaluate(self.network_, data, draws, 1.0)["elbo"]
 
@@ -278,14 +278,6 @@ def _check_integer(name: str, value: object, least: int) -> None:
 def _check_number(name: str, value: Any, takes: str, holds: Any) -> None:
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not holds(value):
         raise ValueError(f"{name}: takes {takes}, got {value!r}")
-
-
-def _random(random_state: Any) -> np.random.RandomState:
-    try:
-        return check_random_state(random_state)
-    except ValueError as error:
-        takes = "an integer from 0 to 2**32 - 1, a RandomState or None"
-        raise ValueError(f"random_state: takes {takes}, got {random_state!r}") from error
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the figure and the model.")
     ] = Path("results/demo"),
-    n: Annotated[int, typer.Option(metavar="N", min=50, max=1500, help="Number of training images.")] = 400,
+    n: Annotated[int, typer.Option("--n", metavar="N", min=50, max=1500, help="Number of training images.")] = 400,
 ) -> None:
     """Train on embedded data, print what was fitted, and draw it.
 
@@ -51,7 +51,10 @@ def demo(
 def reproduce(
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all; any other name lists them.")],
     scale: Annotated[
-        str, typer.Option(metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes).")
+        str,
+        typer.Option(
+            "--scale", metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes)."
+        ),
     ] = "quick",
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the results.")] = Path(
         "results"

@@ -18,7 +18,7 @@ EXAMPLES = examples(
 
 def report(
     store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
-    scale: Annotated[str, typer.Option(metavar="SCALE", help="quick, medium or paper.")] = "quick",
+    scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick, medium or paper.")] = "quick",
     out: Annotated[
         Path | None,
         typer.Option(

@@ -34,12 +34,13 @@ PUBLISHED = {
     0.1: {"square": 1.09, "half_circle": 1.17, "square_spiral": 1.70, "squares_spiral_ring": 1.62},
     0.2: {"square": 1.06, "half_circle": 1.08, "square_spiral": 1.24, "squares_spiral_ring": 1.21},
 }
-#: weight 1/η_2 of the second layer and width of its kernel in the selected deep model: the first layer stays
-#: close to kernel PCA, and the second finds finer functions of its codes
-DEEP_ETA = (1.0, 30.0)
-DEEP_WIDTH = 0.2
+#: the selected deep models: η, the width of the second kernel relative to its "scale", and the components of layer 2
+#: relative to those of layer 1; the first layer denoises, a little better for having been trained with the second
+DEEP_ETA = (1.0, 25.0)
+DEEP_WIDTH = 0.1
+DEEP_SHARE = 0.5
 #: iterations of a deep fit: more changed the error by no more than another draw would
-DEEP_STEPS = 10
+DEEP_STEPS = 5
 #: pairs of moved copies by which all methods are selected: as many as the plane has dimensions
 DRAWS = 2
 
@@ -69,10 +70,8 @@ class Sizes:
     n_validation: int
     #: σ² of layer 1 relative to the noise variance
     widths: tuple[float, ...]
-    #: components tried for one layer; those of each layer and fractions of the second kept, for two
-    keep: tuple[int, ...]
-    layers: tuple[int, ...]
-    fractions: tuple[float, ...]
+    #: components of layer 1 to try
+    components: tuple[int, ...]
     #: σ_1² of the paper's protocol
     protocol: tuple[float, ...]
     #: training points on which scikit-learn's kernel PCA is selected, its bandwidths and its numbers of components
@@ -89,16 +88,14 @@ class Sizes:
         return cls(**values)
 
 
-#: equal selection effort over the same range of components: 3×18 candidates for one layer, 3×9×2 for two (quick:
-#: 3×12 and 3×4×3)
+#: equal selection effort: one and two layers choose among the same 3×15 bandwidths and components of layer 1 (quick:
+#: 3×12)
 SIZES = {
     "quick": Sizes(
         n_train=300,
         n_validation=100,
         widths=(5.0, 12.0, 30.0),
-        keep=(4, 5, 7, 9, 11, 14, 18, 23, 29, 37, 47, 60),
-        layers=(3, 7, 15, 30),
-        fractions=(0.3, 0.6, 1.0),
+        components=(4, 5, 7, 9, 11, 14, 18, 23, 29, 37, 47, 60),
         protocol=(0.005, 0.02, 0.1, 0.5, 2.0),
         rival_points=300,
         rival_widths=(5.0, 12.0, 30.0),
@@ -108,9 +105,7 @@ SIZES = {
         n_train=3000,
         n_validation=750,
         widths=(2.5, 5.0, 12.0),
-        keep=tuple(round(4 * (140 / 4) ** (i / 17)) for i in range(18)),
-        layers=(3, 6, 9, 12, 18, 25, 40, 60, 90),
-        fractions=(0.5, 0.75),
+        components=tuple(round(4 * (140 / 4) ** (i / 14)) for i in range(15)),
         protocol=(0.002, 0.01, 0.05, 0.5, 2.0),
         rival_points=750,
         rival_widths=(2.5, 5.0, 12.0, 30.0),
@@ -234,13 +229,13 @@ def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[A
 
 def select_one_layer(problem: Problem, sizes: Sizes, noise: float) -> Selection:
     """Return the choice among one-layer models: bandwidth and number of components."""
-    grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.keep)
+    grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.components)
     return _select(problem, grid, base_model(1), noise)
 
 
 def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
-    """Return the choice among two-layer models: bandwidth, components of both layers."""
-    grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.layers, sizes.fractions, len(problem.train))
+    """Return the choice among two-layer models: bandwidth and number of components of the first layer."""
+    grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.components, len(problem.train))
     return _select(problem, grid, base_model(2), noise)
 
 
@@ -248,20 +243,20 @@ def _select(problem: Problem, grid: Grid, base: ConstrDRKM, noise: float) -> Sel
     return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
 
 
-def one_layer_grid(widths: Sequence[float], keep: Sequence[int]) -> Grid:
-    """Return one-layer models to select from, at these σ²."""
-    return [{"n_components": [max(keep)], "sigma2": list(widths), "keep": list(keep)}]
+def one_layer_grid(widths: Sequence[float], components: Sequence[int]) -> Grid:
+    """Return one-layer models to select from, at these σ²; those that differ in components alone share a fit."""
+    return [{"n_components": [max(components)], "sigma2": list(widths), "keep": list(components)}]
 
 
-def deep_grid(widths: Sequence[float], layers: Sequence[int], fractions: Sequence[float], n: int) -> Grid:
-    """Return two-layer models to select from, at these σ_1², for n training points."""
+def deep_grid(widths: Sequence[float], components: Sequence[int], n: int) -> Grid:
+    """Return two-layer models to select from, at these σ_1², for n training points; their first layer denoises."""
     return [
         {
-            "n_components": [(s, s)],
+            "n_components": [(s, max(1, round(DEEP_SHARE * s)))],
             "sigma2": [(width, DEEP_WIDTH * 2 * s / n) for width in widths],
-            "keep": [(s, max(1, round(q * s))) for q in fractions],
+            "components": ["layer 1"],
         }
-        for s in layers
+        for s in components
     ]
 
 
@@ -274,9 +269,10 @@ def base_model(layers: int) -> ConstrDRKM:
 
 def choice(found: Selection) -> str:
     """Return σ² of the first layer and the components that were selected."""
-    sigma2 = found.best_params["sigma2"]
-    first = sigma2 if isinstance(sigma2, float) else sigma2[0]
-    return f"σ²={first:.3g}, components {found.best_params['keep']}"
+    best = found.best_params
+    sigma2 = best["sigma2"] if isinstance(best["sigma2"], float) else best["sigma2"][0]
+    components = best["keep"] if "keep" in best else f"{best['components']} of {best['n_components']}"
+    return f"σ²={sigma2:.3g}, components {components}"
 
 
 def _outcome(choose: Callable[[Problem, Sizes, float], Selection]) -> Method:

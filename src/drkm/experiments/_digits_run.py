@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 
 from drkm._noise import estimate_noise
-from drkm.experiments._denoising import base_model, choice, deep_grid, mean_squared_error, one_layer_grid
+from drkm.experiments._denoising import Grid, base_model, choice, mean_squared_error, one_layer_grid
 from drkm.experiments._table1_cell import rounded
 from drkm.selection import denoising_losses, perturbations, select
 from drkm.threads import one_thread
@@ -27,7 +27,8 @@ class Sizes:
     n_test: int
     #: σ² relative to half the median squared distance of the training images
     widths: tuple[float, ...]
-    keep: tuple[int, ...]
+    #: components of one layer; those of each of two, and the part of the second that is kept
+    components: tuple[int, ...]
     layers: tuple[int, ...]
     fractions: tuple[float, ...]
 
@@ -46,6 +47,8 @@ SIZES = {
     ),
 }
 SIZES["medium"] = replace(SIZES["paper"], n_train=600, n_validation=200)
+#: width of the second kernel relative to its "scale"
+DEEP_WIDTH = 0.2
 NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
 #: images of a method that are kept for drawing; errors are of all images
 DRAWN = 10
@@ -114,11 +117,23 @@ def choose(
     if method == RIVAL:
         return _choose_rival(train, validation, noise, widths, sizes)
     if method == ONE:
-        grid, base = one_layer_grid(widths, sizes.keep), base_model(1)
+        grid, base = one_layer_grid(widths, sizes.components), base_model(1)
     else:
-        grid, base = deep_grid(widths, sizes.layers, sizes.fractions, len(train)), base_model(2)
+        grid, base = _deep_grid(widths, sizes, len(train)), base_model(2)
     found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1)
     return found.denoise, choice(found)
+
+
+def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
+    """Return two-layer models whose components of both layers are used: the second has what images share in detail."""
+    return [
+        {
+            "n_components": [(s, s)],
+            "sigma2": [(width, DEEP_WIDTH * 2 * s / n) for width in widths],
+            "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
+        }
+        for s in sizes.layers
+    ]
 
 
 def _choose_rival(
@@ -127,7 +142,7 @@ def _choose_rival(
     omega = perturbations(validation.shape, noise, 1, np.random.default_rng(0))
     best: tuple[float, Callable[[Array], Array], str] | None = None
     for width in widths:
-        for count in sizes.keep:
+        for count in sizes.components:
             for alpha in (0.01, 1.0):
                 model = KernelPCA(count, kernel="rbf", gamma=0.5 / width, fit_inverse_transform=True, alpha=alpha)
                 model.fit(train)

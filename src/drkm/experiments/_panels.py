@@ -65,7 +65,7 @@ def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {
         "σ²": sigma2,
         "steps": steps,
-        "kept": list(selection.best_params["keep"]),
+        "selected": list(selection.best_params["n_components"]),
         "panels": [_panel(problem, name, points) for name, points in panels.items()],
     }
 

@@ -81,7 +81,7 @@ def draw(found: list[Row]) -> Any:
         for line, result in zip(axes, found, strict=True):
             titles = {
                 ALL: "paper's model, s = (2, 1)",
-                SELECTED: f"two layers, selected: s = {tuple(result['kept'])}",
+                SELECTED: f"two layers, selected: layer 1 of {tuple(result['selected'])}",
                 BOUND: BOUND,
             }
             for place, (name, title) in zip(line, titles.items(), strict=True):
