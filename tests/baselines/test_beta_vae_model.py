@@ -265,7 +265,7 @@ def test_scikit_learn_conventions(model, images):
         ({"image_shape": 64}, "image_shape"),
         ({"image_shape": (64, 64, 3)}, r"X: takes images of shape \(64, 64, 3\)"),
         ({"learning_rate": 1e30}, "learning_rate: training diverged"),
-        ({"random_state": "dice"}, "random_state: takes an integer .* got 'dice'"),
+        ({"random_state": "dice"}, "random_state: expected an integer .* got 'dice'"),
     ],
 )
 def test_bad_parameters_get_one_sentence(parameters, sentence, images):
