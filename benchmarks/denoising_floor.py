@@ -4,7 +4,7 @@ python -m benchmarks denoising_floor                                      one dr
 python -m benchmarks denoising_floor --points 3000 --seeds 4,5,6 --jobs 16 --device cuda
 
 The curves, noise levels and deep models are those of Table 1; errors are mean squared errors to the clean points
-relative to that of the Bayes posterior mean. The least error of each is what no selection can be below.
+relative to that of the Bayes posterior mean. The least error of each is what no selection from this grid can be below.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, GRID, validation=X * np.nan)
     with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*'a'"):
         select([["a", "b"]] * 6, GRID)
-    with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*Sparse"):
+    with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*(?i:sparse)"):
         select(scipy.sparse.csr_matrix(X), GRID)
     with pytest.raises(ValueError, match='noise: expected a positive number or "auto", got None'):
         select(X, GRID, noise=None)

@@ -39,7 +39,7 @@ PUBLISHED = {
 DEEP_ETA = (1.0, 25.0)
 DEEP_WIDTH = 0.1
 DEEP_SHARE = 0.5
-#: iterations of a deep fit: more changed the error by no more than another draw would
+#: iterations of a deep fit: a few have nearly all of the gain
 DEEP_STEPS = 5
 #: pairs of moved copies by which all methods are selected: as many as the plane has dimensions
 DRAWS = 2

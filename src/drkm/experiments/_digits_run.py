@@ -125,7 +125,7 @@ def choose(
 
 
 def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
-    """Return two-layer models whose components of both layers are used: the second has what images share in detail."""
+    """Return two-layer models whose components of both layers are used."""
     return [
         {
             "n_components": [(s, s)],

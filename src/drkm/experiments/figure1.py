@@ -13,8 +13,9 @@ from drkm.runs.configuration import Configuration, Results
 TITLE = "Figure 1: a square and a half circle, denoised"
 TEXT = f"""\
 Two curves with noise of standard deviation {NOISE}, denoised by the paper's model with two components in the first
-layer and one in the second. Its bandwidth and number of steps are those of least error on validation points. Beside it
-stand two layers whose components and bandwidths were selected without clean points, and the Bayes posterior mean."""
+layer and one in the second. Its bandwidth and number of steps are those at which its second layer alone has the least
+error on validation points. Beside it stand two layers whose components and bandwidths were selected without clean
+points, and the Bayes posterior mean."""
 CAPTION = """\
 Noisy points grey, denoised points blue, the true curve as a thin line; above each panel the mean squared error to the
 clean points and the mean distance to the curve."""

@@ -17,7 +17,8 @@ Four plane curves at three noise levels. A model sees the noisy points alone and
 errors are those of the training points. The paper compares its deep model, s = (2, 1), with kernel PCA with three
 components by the ratio of kernel PCA's error to its own: above 1 it denoises better. Beside both stand the
 noisy points themselves, mean shift, scikit-learn's kernel PCA, one and two layers whose components and bandwidths
-were selected without clean points, and the Bayes posterior mean under the true density, which nothing can beat.
+were selected without clean points (of two layers, the first denoises), and the Bayes posterior mean under the true
+density, which nothing can beat.
 
 The paper does not say how its error is defined, how its bandwidths were selected or how often its iteration was
 repeated. Its two models take the bandwidths of least error on validation points whose clean positions are known,
