@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from sklearn.exceptions import FitFailedWarning
 
 from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
@@ -258,3 +259,26 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, GRID, draws=0)
     with pytest.raises(ValueError, match="refit: the chosen model was not fitted"):
         select(X, {"n_components": [4]}, noise=0.1, refit=False, estimator=ConstrDRKM()).denoise(X)
+
+
+def test_a_candidate_that_the_data_refuse_does_not_end_the_others():
+    far = np.random.default_rng(0).standard_normal((40, 2)) + 1e4
+    with pytest.warns(
+        FitFailedWarning, match=r"^1 of 2 candidates could not be fitted, the first: sigma2: 1e-16 "
+    ) as told:
+        found = select(far, {"n_components": [3], "sigma2": [1e-16, 2.0]}, noise=0.5)
+    assert told[0].filename == __file__
+    assert found.best_params == {"n_components": 3, "sigma2": 2.0}
+    assert np.isnan(found.table[0]["criterion"])
+    assert found.table[0]["failure"].startswith("sigma2: 1e-16 is too narrow")
+    assert found.table[1]["failure"] is None
+    assert "1e-16" not in found.to_markdown()
+    assert list(found._curves().values()) == [[(3, found.table[1]["criterion"])]]
+
+
+def test_a_grid_of_which_nothing_can_be_fitted_says_why():
+    far = np.random.default_rng(0).standard_normal((40, 2)) + 1e4
+    with pytest.raises(
+        ValueError, match=r"^grid: no candidate could be fitted, the first: sigma2: 1e-16 is too narrow"
+    ):
+        select(far, {"n_components": [3], "sigma2": [1e-16, 1e-17]}, noise=0.5)

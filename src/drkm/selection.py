@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
 from drkm import checks, interrupts
@@ -55,7 +55,8 @@ class Selection:
     ----------
     table : list of dict
         One row a candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its
-        standard error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`.
+        standard error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. A candidate
+        that the data refused has NaN for all of these numbers and the reason as `failure`, None for the others.
     best_index : int
         Row of the smallest criterion.
     best_params : dict
@@ -90,7 +91,8 @@ class Selection:
 
     def to_markdown(self, rows: int = 10) -> str:
         """Return the best candidates as a table."""
-        order = sorted(range(len(self.table)), key=lambda i: self.table[i]["criterion"])[:rows]
+        fitted = [i for i, row in enumerate(self.table) if row["failure"] is None]
+        order = sorted(fitted, key=lambda i: self.table[i]["criterion"])[:rows]
         lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
         for i in order:
             row = self.table[i]
@@ -102,6 +104,8 @@ class Selection:
         """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
         out: dict[str, list[tuple[int, float]]] = {}
         for row in self.table:
+            if row["failure"]:
+                continue
             shared = {k: v for k, v in row["params"].items() if k not in ("keep", "components", "n_components")}
             out.setdefault(_describe(shared), []).append((row["n_components"], row["criterion"]))
         return out
@@ -215,8 +219,9 @@ def select(
     jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
     outcomes = _run(jobs, len(groups), n_jobs, verbose)
     rows = _in_grid_order(groups, outcomes, criterion)
+    _tell_failures([row["failure"] for row in rows if row["failure"]], len(rows))
     losses = np.array([row.pop("_losses") for row in rows])
-    best = int(np.argmin(losses.mean(axis=1)))
+    best = int(np.nanargmin(losses.mean(axis=1)))
     for row, loss in zip(rows, losses, strict=True):
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
     result = Selection(rows, best, None, None, sigma, criterion)
@@ -229,6 +234,14 @@ def select(
         result.components = _pairs(variant, model.layer_slices_)
         result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
+
+
+def _tell_failures(reasons: Sequence[str], candidates: int) -> None:
+    if len(reasons) == candidates:
+        raise ValueError(f"grid: no candidate could be fitted, the first: {reasons[0]}")
+    if reasons:
+        told = f"{len(reasons)} of {candidates} candidates could not be fitted, the first: {reasons[0]}"
+        warnings.warn(told, FitFailedWarning, stacklevel=3)
 
 
 def perturbations(shape: tuple[int, int], noise: float, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -374,7 +387,13 @@ def _evaluate(
 ) -> list[dict[str, Any]]:
     """Fit one model and return the losses of its variants, one number a held-out point."""
     clock = time.perf_counter()
-    model = _fitted(base, fixed, train)
+    try:
+        model = _fitted(base, fixed, train)
+    except ValueError as error:
+        # What the parameters alone forbid was refused before: this is about the data, and other candidates may do.
+        nothing = np.full(len(held), np.nan)
+        failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
+        return [{**failed, "converged": False, "failure": str(error)} for _ in variants]
     fit_seconds = (time.perf_counter() - clock) / len(variants)
     rows = []
     for _, variant in variants:
@@ -393,6 +412,7 @@ def _evaluate(
                 "n_components": len(component_columns(chosen, model.layer_slices_)),
                 "seconds": time.perf_counter() - clock + fit_seconds,
                 "converged": model.converged_,
+                "failure": None,
             }
         )
     return rows
@@ -410,6 +430,7 @@ def _in_grid_order(groups: list[Any], outcomes: list[Any], criterion: str) -> li
                 "n_components": result["n_components"],
                 "seconds": result["seconds"],
                 "converged": result["converged"],
+                "failure": result["failure"],
                 "_losses": losses,
             }
     return [rows[place] for place in sorted(rows)]
