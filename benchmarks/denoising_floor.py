@@ -85,10 +85,9 @@ def compare(cell: Cell) -> tuple[Cell, Compared]:
         shallow.fit(problem.train)
         one += [error(shallow, count) for count in counts]
         for grid in deep_grid([width * variance], counts, cell.points):
-            deep = base_model(2).set_params(
-                n_components=grid["n_components"][0], kernel=[*map(RBF, grid["sigma2"][0])], device=cell.device
-            )
-            two.append(error(deep.fit(problem.train), grid["n_components"][0][0]))
+            (shape,), (both,) = grid["n_components"], grid["sigma2"]
+            deep = base_model(2).set_params(n_components=shape, kernel=[*map(RBF, both)], device=cell.device)
+            two.append(error(deep.fit(problem.train), shape[0]))
     near = [(a, b) for a, b in zip(one, two, strict=True) if a <= NEAR]
     return cell, Compared(min(one), min(two), sum(b < a for a, b in near), len(near))
 

@@ -91,21 +91,20 @@ class Selection:
 
     def to_markdown(self, rows: int = 10) -> str:
         """Return the best candidates as a table."""
-        fitted = [i for i, row in enumerate(self.table) if row["failure"] is None]
-        order = sorted(fitted, key=lambda i: self.table[i]["criterion"])[:rows]
+        best = sorted(self._fitted_rows(), key=lambda row: row["criterion"])[:rows]
         lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
-        for i in order:
-            row = self.table[i]
+        for row in best:
             numbers = " | ".join(f"{row[name]:.4g}" for name in ("criterion", "error", "reconstruction"))
             lines.append(f"| {_describe(row['params'])} | {row['n_components']} | {numbers} |")
         return "\n".join(lines)
 
+    def _fitted_rows(self) -> list[dict[str, Any]]:
+        return [row for row in self.table if row["failure"] is None]
+
     def _curves(self) -> dict[str, list[tuple[int, float]]]:
         """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
         out: dict[str, list[tuple[int, float]]] = {}
-        for row in self.table:
-            if row["failure"]:
-                continue
+        for row in self._fitted_rows():
             shared = {k: v for k, v in row["params"].items() if k not in ("keep", "components", "n_components")}
             out.setdefault(_describe(shared), []).append((row["n_components"], row["criterion"]))
         return out
@@ -333,7 +332,7 @@ def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbos
     from sklearn.utils.parallel import Parallel, delayed
     from tqdm import tqdm
 
-    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_evaluate)(*job) for job in jobs)
+    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_attempt)(job) for job in jobs)
     return list(tqdm(outcomes, total=count, disable=not verbose, desc="select", leave=False))
 
 
@@ -376,6 +375,18 @@ def _pairs(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[in
     return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
 
 
+def _attempt(job: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Return what `_evaluate` returns, or for every variant why there is nothing."""
+    try:
+        return _evaluate(*job)
+    except ValueError as error:
+        # What the parameters alone forbid was refused before: this is about the data, and other candidates may do.
+        _, _, variants, _, held, *_ = job
+        nothing = np.full(len(held), np.nan)
+        failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
+        return [{**failed, "converged": False, "failure": str(error)} for _ in variants]
+
+
 def _evaluate(
     base: ConstrDRKM,
     fixed: Mapping[str, Any],
@@ -387,13 +398,7 @@ def _evaluate(
 ) -> list[dict[str, Any]]:
     """Fit one model and return the losses of its variants, one number a held-out point."""
     clock = time.perf_counter()
-    try:
-        model = _fitted(base, fixed, train)
-    except ValueError as error:
-        # What the parameters alone forbid was refused before: this is about the data, and other candidates may do.
-        nothing = np.full(len(held), np.nan)
-        failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
-        return [{**failed, "converged": False, "failure": str(error)} for _ in variants]
+    model = _fitted(base, fixed, train)
     fit_seconds = (time.perf_counter() - clock) / len(variants)
     rows = []
     for _, variant in variants:

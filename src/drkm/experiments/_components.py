@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drkm.experiments._denoising import SEED, SIZES
+from drkm.experiments._denoising import SEED, SIZES, TWO_LAYERS
 from drkm.experiments._one_draw import RULE, missing, smaller
-from drkm.experiments._panels import ALL, COMPONENTS, NOISE, SELECTED, by_name, configuration, draw_panel, how, table
+from drkm.experiments._panels import ALL, COMPONENTS, NOISE, by_name, configuration, draw_panel, how, table
 from drkm.experiments.section import Claim, Figure, Section, Table
 from drkm.runs.configuration import Results
 
@@ -64,7 +64,7 @@ def draw(result: Row) -> Any:
     """Return the figure: one panel a component, and those of all of them."""
     from drkm.plotting import style
 
-    names = [*COMPONENTS, SELECTED]
+    names = [*COMPONENTS, TWO_LAYERS]
     height = 1.75 if result["curve"] == "square_spiral" else 3.2
     with style() as plt:
         figure, axes = plt.subplots(2, 3, figsize=(9, 2 * height), layout="constrained")

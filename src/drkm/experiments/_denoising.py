@@ -34,6 +34,9 @@ PUBLISHED = {
     0.1: {"square": 1.09, "half_circle": 1.17, "square_spiral": 1.70, "squares_spiral_ring": 1.62},
     0.2: {"square": 1.06, "half_circle": 1.08, "square_spiral": 1.24, "squares_spiral_ring": 1.21},
 }
+#: names of the methods
+NOISY, MEAN_SHIFT, RIVAL = "noisy points", "mean shift", "scikit-learn KernelPCA"
+ONE_LAYER, TWO_LAYERS, BOUND = "one layer, selected", "two layers, selected", "Bayes posterior mean"
 #: the selected deep models: η, the width of the second kernel relative to its "scale", and the components of layer 2
 #: relative to those of layer 1; the first layer denoises, a little better for having been trained with the second
 DEEP_ETA = (1.0, 25.0)
@@ -250,14 +253,13 @@ def one_layer_grid(widths: Sequence[float], components: Sequence[int]) -> Grid:
 
 def deep_grid(widths: Sequence[float], components: Sequence[int], n: int) -> Grid:
     """Return two-layer models to select from, at these σ_1², for n training points; their first layer denoises."""
-    return [
-        {
-            "n_components": [(s, max(1, round(DEEP_SHARE * s)))],
-            "sigma2": [(width, DEEP_WIDTH * 2 * s / n) for width in widths],
-            "components": ["layer 1"],
-        }
-        for s in components
-    ]
+    shapes = [(s, max(1, round(DEEP_SHARE * s))) for s in components]
+    return [{**deep_fits(widths, shape, n, DEEP_WIDTH), "components": ["layer 1"]} for shape in shapes]
+
+
+def deep_fits(widths: Sequence[float], shape: tuple[int, int], n: int, second: float) -> dict[str, list[Any]]:
+    """Return fits of two layers of this shape at these σ_1²; σ_2² is `second` relative to its "scale"."""
+    return {"n_components": [shape], "sigma2": [(width, second * 2 * shape[0] / n) for width in widths]}
 
 
 def base_model(layers: int) -> ConstrDRKM:
@@ -287,12 +289,12 @@ one_layer = _outcome(select_one_layer)
 deep = _outcome(select_deep)
 
 METHODS: dict[str, Method] = {
-    "noisy points": noisy_points,
-    "mean shift": mean_shift,
-    "scikit-learn KernelPCA": rival_kernel_pca,
-    "one layer, selected": one_layer,
-    "two layers, selected": deep,
-    "Bayes posterior mean": bayes,
+    NOISY: noisy_points,
+    MEAN_SHIFT: mean_shift,
+    RIVAL: rival_kernel_pca,
+    ONE_LAYER: one_layer,
+    TWO_LAYERS: deep,
+    BOUND: bayes,
 }
 
 

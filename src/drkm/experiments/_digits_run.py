@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 
 from drkm._noise import estimate_noise
-from drkm.experiments._denoising import Grid, base_model, choice, mean_squared_error, one_layer_grid
+from drkm.experiments._denoising import Grid, base_model, choice, deep_fits, mean_squared_error, one_layer_grid
 from drkm.experiments._table1_cell import rounded
 from drkm.selection import denoising_losses, perturbations, select
 from drkm.threads import one_thread
@@ -127,11 +127,7 @@ def choose(
 def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
     """Return two-layer models whose components of both layers are used."""
     return [
-        {
-            "n_components": [(s, s)],
-            "sigma2": [(width, DEEP_WIDTH * 2 * s / n) for width in widths],
-            "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
-        }
+        {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
         for s in sizes.layers
     ]
 

@@ -14,9 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.experiments._denoising import (
+    BOUND,
     DATASETS,
+    NOISY,
     SEED,
     SIZES,
+    TWO_LAYERS,
     Array,
     Problem,
     mean_squared_error,
@@ -36,7 +39,7 @@ NOISE = 0.1
 WIDE = 50.0
 #: points of a panel that are kept for drawing; errors are of all points
 DRAWN = 1000
-NOISY, ALL, SELECTED, BOUND = "noisy points", "all three components", "two layers, selected", "Bayes posterior mean"
+ALL = "all three components"
 COMPONENTS = {
     "layer 1, component 1": [(1, 0)],
     "layer 1, component 2": [(1, 1)],
@@ -60,7 +63,7 @@ def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         panels = {NOISY: problem.train}
         panels |= {name: reconstruct(model, problem.train, chosen, steps=steps) for name, chosen in COMPONENTS.items()}
         selection = select_deep(problem, sizes, noise_of(problem))
-        panels[SELECTED] = selection.denoise(problem.train)
+        panels[TWO_LAYERS] = selection.denoise(problem.train)
         panels[BOUND] = posterior_mean(problem, problem.train)
     return {
         "σ²": sigma2,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drkm.experiments._denoising import (
+    BOUND,
     METHODS,
     Array,
     Outcome,
@@ -20,7 +21,6 @@ from drkm.threads import one_thread
 
 PAPER_KPCA = "paper's kernel PCA (3)"
 PAPER_DEEP = "paper's deep model (2, 1)"
-BOUND = "Bayes posterior mean"
 #: the methods in the order of the tables
 ORDER = (*(name for name in METHODS if name != BOUND), PAPER_KPCA, PAPER_DEEP, BOUND)
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from drkm.experiments._denoising import DATASETS, NOISES, PUBLISHED, SIZES
+from drkm.experiments._denoising import BOUND, DATASETS, NOISES, NOISY, ONE_LAYER, PUBLISHED, SIZES, TWO_LAYERS
 from drkm.experiments._one_draw import missing
-from drkm.experiments._table1_cell import BOUND, PAPER_DEEP
+from drkm.experiments._table1_cell import PAPER_DEEP
 from drkm.experiments._table1_tables import as_published
 from drkm.experiments.section import Claim, Verdict
 
@@ -18,7 +18,6 @@ Cell = tuple[str, float]
 #: above one
 TOLERATED = 1.15
 WINS = 9
-ONE, TWO = "one layer, selected", "two layers, selected"
 SIMPLE, COMPLICATED = ("square", "half_circle"), ("square_spiral", "squares_spiral_ring")
 PAPER_POINTS = SIZES["paper"].n_train
 CELLS: list[Cell] = [(dataset, noise) for noise in NOISES for dataset in DATASETS]
@@ -106,7 +105,7 @@ def _denoises_at_all(mse: dict[Cell, dict[str, float]]) -> Claim:
         "The paper's deep model leaves points nearer to the clean ones than the noisy points were",
         "implied; the paper does not show the noisy points",
         CELLS,
-        lambda cell: mse[cell][PAPER_DEEP] < mse[cell]["noisy points"],
+        lambda cell: mse[cell][PAPER_DEEP] < mse[cell][NOISY],
         len(mse) == len(CELLS),
         "cells",
         "Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising.",
@@ -119,7 +118,7 @@ def _relative(mse: dict[Cell, dict[str, float]], method: str) -> dict[Cell, floa
 
 
 def _near_the_bound(mse: dict[Cell, dict[str, float]]) -> Claim:
-    relative = _relative(mse, TWO)
+    relative = _relative(mse, TWO_LAYERS)
     worst = max(relative, key=lambda cell: relative[cell], default=None)
     why = "Selected without clean points; one draw."
     if worst is not None:
@@ -136,7 +135,7 @@ def _near_the_bound(mse: dict[Cell, dict[str, float]]) -> Claim:
 
 
 def _depth_helps(mse: dict[Cell, dict[str, float]]) -> Claim:
-    one, two = (_relative(mse, method) for method in (ONE, TWO))
+    one, two = (_relative(mse, method) for method in (ONE_LAYER, TWO_LAYERS))
     why = "Mean squared error to the clean point; one draw, and differences count however small."
     if mse:
         means = f"{sum(two.values()) / len(two):.4f} against {sum(one.values()) / len(one):.4f}"

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments._denoising import DATASETS, NOISES
-from drkm.experiments._table1_cell import BOUND, PAPER_DEEP, PAPER_KPCA
+from drkm.experiments._denoising import BOUND, DATASETS, MEAN_SHIFT, NOISES, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
+from drkm.experiments._table1_cell import PAPER_DEEP, PAPER_KPCA
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 
 #: colour and marker of a method
 LOOKS = {
-    "noisy points": (GREY, "_"),
-    "mean shift": (PURPLE, "v"),
-    "scikit-learn KernelPCA": (ORANGE, "^"),
+    NOISY: (GREY, "_"),
+    MEAN_SHIFT: (PURPLE, "v"),
+    RIVAL: (ORANGE, "^"),
     PAPER_KPCA: (SKY, "X"),
     PAPER_DEEP: (GREEN, "P"),
-    "one layer, selected": (VERMILION, "s"),
-    "two layers, selected": (BLUE, "o"),
+    ONE_LAYER: (VERMILION, "s"),
+    TWO_LAYERS: (BLUE, "o"),
 }
 #: the axis ends here: what lies above is drawn at its edge, with the number
 TOP = 3.0

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments._denoising import DATASETS, PUBLISHED
+from drkm.experiments._denoising import BOUND, DATASETS, PUBLISHED
 from drkm.experiments._protocol import FIRST_MEASURE
-from drkm.experiments._table1_cell import BOUND, ORDER
+from drkm.experiments._table1_cell import ORDER
 
 Row = dict[str, Any]
 #: the definition of the error that the claims are judged by: β, steps, measure

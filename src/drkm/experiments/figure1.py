@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from drkm.experiments._denoising import DATASETS, SEED, SIZES
+from drkm.experiments._denoising import BOUND, DATASETS, NOISY, SEED, SIZES, TWO_LAYERS
 from drkm.experiments._one_draw import RULE, missing, smaller
-from drkm.experiments._panels import ALL, BOUND, NOISE, NOISY, SELECTED, by_name, configuration, draw_panel, how, table
+from drkm.experiments._panels import ALL, NOISE, by_name, configuration, draw_panel, how, table
 from drkm.experiments.section import Claim, Figure, Section, Table
 from drkm.runs.configuration import Configuration, Results
 
@@ -82,7 +82,7 @@ def draw(found: list[Row]) -> Any:
         for line, result in zip(axes, found, strict=True):
             titles = {
                 ALL: "paper's model, s = (2, 1)",
-                SELECTED: f"two layers, selected: layer 1 of {tuple(result['selected'])}",
+                TWO_LAYERS: f"{TWO_LAYERS}: layer 1 of {tuple(result['selected'])}",
                 BOUND: BOUND,
             }
             for place, (name, title) in zip(line, titles.items(), strict=True):
