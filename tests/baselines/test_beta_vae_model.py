@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from drkm.baselines import BetaVAE
+from drkm.baselines import BetaVAE, _vae_training
 from drkm.baselines._vae_network import VAENetwork
 from drkm.datasets import load_dsprites
 
@@ -170,6 +170,34 @@ def test_time_limit_is_kept(images):
     assert model.n_iter_ < 10_000
     assert not model.converged_
     assert model.seconds_ < 20
+
+
+def interrupt_at(monkeypatch, step: int) -> None:
+    """Press Ctrl-C in the given step."""
+    loss, steps = _vae_training._loss, iter(range(1, step + 1))
+
+    def pressed(*arguments):
+        if next(steps) == step:
+            raise KeyboardInterrupt
+        return loss(*arguments)
+
+    monkeypatch.setattr(_vae_training, "_loss", pressed)
+
+
+def test_ctrl_c_keeps_the_best_weights(images, model, monkeypatch):
+    interrupt_at(monkeypatch, step=8)
+    with pytest.warns(ConvergenceWarning, match="interrupted, the weights of step 6 are kept"):
+        found = BetaVAE(n_latents=4, **{**QUICK, "max_steps": 100}).fit(images)
+    assert not found.converged_
+    np.testing.assert_array_equal(found.transform(images), model.transform(images))
+
+
+def test_ctrl_c_before_the_first_check_leaves_nothing(images, monkeypatch):
+    interrupt_at(monkeypatch, step=2)
+    unfitted = BetaVAE(**QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        unfitted.fit(images)
+    assert not hasattr(unfitted, "network_")
 
 
 def test_without_held_out_images_all_steps_are_taken(images):

@@ -70,7 +70,7 @@ def train(
     # One fused kernel a step instead of one an array: on a GPU, launches are most of the time.
     optimiser = torch.optim.Adam(network.parameters(), lr=schedule.learning_rate, fused=images.is_cuda)
     batches = _batches(len(images), schedule.batch_size, generator)
-    with _progress(schedule) as bar, _deterministic(images.is_cuda):
+    with _progress(schedule) as bar, _deterministic(images.is_cuda), _interruptible(trace):
         while trace.n_steps < schedule.max_steps:
             steps = min(schedule.check_every, schedule.max_steps - trace.n_steps)
             index = torch.stack([next(batches) for _ in range(steps)])
@@ -151,6 +151,17 @@ def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[torch.Te
 
 def _out_of_time(start: float, schedule: Schedule) -> bool:
     return schedule.max_seconds is not None and time.perf_counter() - start >= schedule.max_seconds
+
+
+@contextlib.contextmanager
+def _interruptible(trace: Trace) -> Iterator[None]:
+    """Let Ctrl-C end training, as time does; before the first check there is nothing to keep."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not trace.history:
+            raise
+        trace.stopped = "interrupted"
 
 
 def _deterministic(cuda: bool) -> contextlib.AbstractContextManager:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from drkm import checks
@@ -105,7 +107,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: None = None) -> BetaVAE:
-        """Train on images.
+        """Train on images; Ctrl-C ends training and keeps the best weights so far.
 
         Parameters
         ----------
@@ -134,6 +136,9 @@ class BetaVAE(TransformerMixin, BaseEstimator):
                 f"learning_rate: training diverged by step {trace.n_steps} with {self.learning_rate},"
                 " take a smaller one"
             )
+        if trace.stopped == "interrupted":
+            kept = f"interrupted, the weights of step {trace.best_step} are kept"
+            warnings.warn(f"BetaVAE {kept}", ConvergenceWarning, stacklevel=2)
 
         self.network_ = network.eval()
         self.device_ = str(device)
