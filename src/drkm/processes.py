@@ -55,6 +55,9 @@ class ProcessShards:
         self.interrupted = False
         #: how often something was exchanged, and how many bytes this process contributed
         self.exchanges, self.bytes = 0, 0
+        #: what was exchanged last, held until a group of our own is gone: if the group held the last reference, its
+        #: thread would wait for the interpreter's lock, and the interpreter, which ends the group, for the thread
+        self._exchanged: tuple[Any, ...] = ()
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._is_own = group, group is None
         if self._is_own:
@@ -89,8 +92,9 @@ class ProcessShards:
         """Leave a group of our own; whoever still waits for this process learns that it is gone."""
         if not self._is_own:
             return
+        group, self._group = self._group, None
         with suppress(RuntimeError, ValueError, AssertionError):
-            dist.destroy_process_group(self._group)
+            dist.destroy_process_group(group)
 
     def lost(self, reason: str) -> ProcessLost:
         """Return the one sentence that every process ends with."""
@@ -107,6 +111,7 @@ class ProcessShards:
     def _exchange(self, collective: Callable[..., Any], *tensors: Any, **options: Any) -> None:
         self.exchanges += 1
         self.bytes += tensors[-1].nbytes
+        self._exchanged = tensors
         self._carefully(collective, *tensors, group=self._group, **options)
 
     def _copy(self, own: Tensor) -> Tensor:

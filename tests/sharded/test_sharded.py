@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import weakref
 
 import numpy as np
 import pytest
@@ -65,6 +66,24 @@ class TestOneProcess:
         model = estimator(gram=Sharded(INNER, group=dist.group.WORLD)).fit(X)
         assert model.objective_ == estimator().fit(X).objective_
         assert dist.is_initialized()
+
+    def test_what_was_exchanged_last_outlives_the_group(self, monkeypatch):
+        exchanged, alive = [], []
+        reduce, destroy = dist.all_reduce, dist.destroy_process_group
+
+        def watched(tensor, **options):
+            exchanged.append(weakref.ref(tensor))
+            reduce(tensor, **options)
+
+        def noted(group):
+            alive.append(exchanged[-1]() is not None)
+            destroy(group)
+
+        monkeypatch.setattr(dist, "all_reduce", watched)
+        monkeypatch.setattr(dist, "destroy_process_group", noted)
+        estimator().fit(X)
+        monkeypatch.undo()
+        assert alive == [True]
 
     def test_survives_its_file(self, tmp_path):
         model = estimator().fit(X)
