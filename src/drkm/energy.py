@@ -116,8 +116,7 @@ class Energy:
         vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
         if given is None:
-            # Samples in a file get here only with a strategy that reads tiles.
-            given = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
+            given = self.strategy.fixed(self.kernels[0], self.X)
         self.first_uncentered: Gram = given
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from torch import Tensor
+
 from drkm.gram import memory
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
@@ -50,11 +53,11 @@ class Auto(Strategy):
         made = [self._makers[name]() for name in order if name in self._makers]
         return [candidate for candidate in made if candidate.serves(work)]
 
-    def fixed(self, kernel: Kernel, points: object) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Refuse: a choice must be made first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 
-    def moving(self, kernel: Kernel, points: object) -> MovingGram:
+    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Refuse: a choice must be made first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 

@@ -23,8 +23,7 @@ import torch
 from torch import Tensor
 
 from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
-
-Bandwidth = float | str
+from drkm.rows import Rows
 
 #: memory for the results of a jet
 Room = Sequence[Tensor] | None
@@ -147,7 +146,7 @@ class Isotropic(Pairwise):
 
     is_isotropic = True
     has_bandwidth = True
-    sigma2: Bandwidth
+    sigma2: float | str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
@@ -221,9 +220,11 @@ class Explicit(Kernel):
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row."""
 
-    def table(self, points: Tensor) -> Tensor:
-        """Return φ of many points, to keep; without gradients."""
+    def table(self, points: Tensor | Rows) -> Tensor:
+        """Return φ of many points, to keep; without gradients. A file is read in tiles."""
         with torch.no_grad():
+            if isinstance(points, Rows):
+                return torch.cat([self.features(points[rows]) for rows in points.tiles()])
             return self.features(points)
 
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
