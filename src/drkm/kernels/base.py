@@ -118,11 +118,15 @@ class Pairwise(Kernel):
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the matrix of kernel values."""
-        # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
-        origin = y.mean(dim=0) if self.is_isotropic else None
-        left = self.factors(x if origin is None else x - origin)[0]
-        right = self.factors(y if origin is None else y - origin)[1]
-        return self.values(left @ right.T)
+        return self.values(self.exponents(x, y))
+
+    def exponents(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of exponents e."""
+        if self.is_isotropic:
+            # Only differences matter, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
+            origin = y.mean(dim=0)
+            x, y = x - origin, y - origin
+        return self.factors(x)[0] @ self.factors(y)[1].T
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
