@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +53,7 @@ class Plan:
     max_iter: int = 1000
     max_seconds: float | None = None
     seed: int = 0
-    callbacks: Iterable[Callback] = ()
+    callbacks: Sequence[Callback] = ()
 
 
 @dataclass(frozen=True)
