@@ -9,11 +9,11 @@ import scipy.sparse
 import torch
 from sklearn.exceptions import FitFailedWarning
 
-from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap
+from drkm.noise import estimate_noise
 from drkm.selection import Selection, denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}

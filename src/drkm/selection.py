@@ -32,10 +32,10 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
 from drkm import checks, interrupts
-from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.inputs import is_frame
 from drkm.nested import PARTS
+from drkm.noise import estimate_noise
 from drkm.parameters import array, component_columns, plan_of, rbf_kernels
 
 CRITERIA = ("risk", "reconstruction")
