@@ -131,8 +131,7 @@ def load(
     """
     from drkm.estimator import ConstrDRKM
 
-    where = parameters.device(device, None, 0) if device != "auto" else torch.device("cpu")
-    tensors, header = storage.read(path, KIND, VERSION, where)
+    tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
