@@ -11,7 +11,7 @@ from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load, storage
 from drkm.fingerprint import fingerprint
 from drkm.gram import Dense, Fourier, Nystroem, Workload
-from drkm.kernels import RBF, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
+from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
 
 DATA = structured(150).numpy()
 X, NEW = DATA[:120], DATA[120:]
@@ -204,9 +204,10 @@ def test_kernels_that_cannot_be_approximated_give_one_sentence():
         ConstrDRKM(3, kernel="precomputed", gram="nystroem").fit(X @ X.T)
 
 
-def test_samples_in_a_file_give_the_model_of_samples_in_memory(tmp_path):
+@pytest.mark.parametrize("first", [RBF(20.0), Cosine()], ids=repr)
+def test_samples_in_a_file_give_the_model_of_samples_in_memory(first, tmp_path):
     np.save(tmp_path / "X.npy", X)
-    options = {"kernel": [RBF(20.0), RBF()], "gram": Nystroem(30, deep=Fourier(100)), "tol": 1e-5}
+    options = {"kernel": [first, RBF()], "gram": Nystroem(30, deep=Fourier(100)), "tol": 1e-5}
     expected = ConstrDRKM(SIZES, **options).fit(X)
     model = ConstrDRKM(SIZES, **options).fit(tmp_path / "X.npy")
     np.testing.assert_allclose(model.codes_, expected.codes_, atol=1e-10)

@@ -72,6 +72,11 @@ def test_imports_go_the_way_that_contributing_says():
     assert len(below) > 15
 
 
+def test_contributing_names_every_part():
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert {part for part in parts() if not part.startswith("_")} <= set(re.findall(r"\w+", text))
+
+
 def test_the_public_surface_is_there():
     for name in ("ConstrDRKM", "load", "kernels", "gram", "solvers", "metrics", "datasets", "baselines"):
         assert getattr(drkm, name) is not None

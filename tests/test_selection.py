@@ -9,12 +9,12 @@ import scipy.sparse
 import torch
 from sklearn.exceptions import FitFailedWarning
 
-from drkm._noise import estimate_noise
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap
-from drkm.selection import denoising_losses, perturbations, select
+from drkm.noise import estimate_noise
+from drkm.selection import Selection, denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
 
@@ -274,6 +274,19 @@ def test_a_candidate_that_the_data_refuse_does_not_end_the_others():
     assert found.table[1]["failure"] is None
     assert "1e-16" not in found.to_markdown()
     assert list(found._curves().values()) == [[(3, found.table[1]["criterion"])]]
+
+
+def test_a_candidate_that_failed_leaves_the_limits_of_the_plot_to_the_others():
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+
+    table = [
+        {"params": {"sigma2": width}, "criterion": value, "n_components": 3, "failure": failure}
+        for width, value, failure in ((0.1, np.nan, "too narrow"), (1, 1.0, None), (2, 1.1, None), (3, 99.0, None))
+    ]
+    figure = Selection(table, 1, None, None, 0.1, "risk", [np.ones(1)] * 8).plot()
+    assert figure.axes[0].get_ylim()[1] == pytest.approx(1.25)
+    plt.close(figure)
 
 
 def test_a_grid_of_which_nothing_can_be_fitted_says_why():

@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm import reduction
 from drkm.energy import Energy
 from drkm.gram import FeatureGram, Gram, StoredGram, SweptGram
+from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
 from drkm.gram.memory import in_memory
 from drkm.gram.sweep import blocks
@@ -174,7 +174,7 @@ def component_sums(energy: Energy, H: Tensor) -> Tensor | None:
 
 
 def _centered(energy: Energy, H: Tensor) -> Tensor:
-    return H - reduction.mean(H) if energy.center else H
+    return centered(H) if energy.center else H
 
 
 def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized: bool = True) -> Components:

@@ -160,9 +160,10 @@ class ExplicitCoupling(Coupling):
         with torch.no_grad():
             features = ((kernel.features(self.U[i : i + ROWS]), self.A[i : i + ROWS]) for i in parts)
             sums = [(phi.T @ A, phi.sum(dim=0)) for phi, A in features]
-        self.sum: Tensor = reduction.total(sum(part for part, _ in sums))  # type: ignore[arg-type]
+        zero = A.new_zeros(())
+        self.sum = reduction.total(sum((part for part, _ in sums), start=zero))
         if center:
-            feature_sum = reduction.total(sum(part for _, part in sums))  # type: ignore[arg-type]
+            feature_sum = reduction.total(sum((part for _, part in sums), start=zero))
             self.mean = feature_sum @ self.sum / reduction.samples(len(U))
 
     def _one(self, u: Tensor) -> Tensor:

@@ -66,7 +66,7 @@ def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eige
         Q = reduction.gather(outside.double())
         KQ = K @ Q
         K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T
-    values, vectors = torch.linalg.eigh(0.5 * (K + K.T))
+    values, vectors = torch.linalg.eigh(stiefel.symmetric(K))
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
     return Eigenpairs(values.to(like.dtype), reduction.own_rows(vectors).to(like.dtype), 0.0)
 
@@ -93,8 +93,7 @@ def _block_krylov(
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            T = stiefel.gram(basis, image)
-            values, rotation = torch.linalg.eigh(0.5 * (T + T.T))
+            values, rotation = torch.linalg.eigh(stiefel.symmetric(stiefel.gram(basis, image)))
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(like.dtype)
             vectors = basis @ rotation
             defect = image @ rotation - vectors * values.to(like.dtype)

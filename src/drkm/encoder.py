@@ -63,7 +63,7 @@ class Encoding(NamedTuple):
 
 
 class Local(NamedTuple):
-    """ψ, its gradient and its Hessian at a batch of codes, and the size of the parts that cancel in the gradient."""
+    """ψ, its gradient and its Hessian at a batch of codes, and the size of what cancels in the gradient, never 0."""
 
     value: Tensor
     gradient: Tensor
@@ -116,8 +116,12 @@ class StationaryEncoder:
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes, by stationarity in the first layer."""
-        gradient, _ = self._gradient(torch.zeros_like(codes[:, self.slices[0]]), codes)
-        return self.eta[0] * gradient[:, self.slices[0]]
+        first = self.slices[0]
+        gradient = (codes @ self.M)[:, first]
+        if self.deep:
+            below, _ = self.deep[0].gradient(codes[:, first], codes[:, self.slices[1]])
+            gradient = gradient - below / self.eta[1]
+        return self.eta[0] * gradient
 
     def _solve(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return a stationary point of ψ for each row, and its relative residual.
@@ -223,18 +227,6 @@ class StationaryEncoder:
             value = value - coupling.value(below, own) / self.eta[layer]
         return value
 
-    def _gradient(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∇ψ and the size of its parts, against which its norm is small or not."""
-        quadratic = z @ self.M
-        linear = torch.zeros_like(z)
-        linear[:, self.slices[0]] -= t / self.eta[0]
-        for layer, coupling in enumerate(self.deep, start=1):
-            below, own = self.slices[layer - 1], self.slices[layer]
-            d_below, d_own = coupling.gradient(z[:, below], z[:, own])
-            linear[:, below] -= d_below / self.eta[layer]
-            linear[:, own] -= d_own / self.eta[layer]
-        return quadratic + linear, _size(quadratic, linear)
-
     def _expand(self, t: Tensor, z: Tensor) -> Local:
         """Return ψ to second order."""
         first, quadratic = self.slices[0], z @ self.M
@@ -252,17 +244,13 @@ class StationaryEncoder:
             hessian[:, below, own] -= part.mixed / eta
             hessian[:, own, below] -= part.mixed.mT / eta
         null, gradient = self.undetermined, quadratic + linear
-        return Local(value, gradient - (gradient @ null) @ null.T, hessian, _size(quadratic, linear))
+        size = (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(z.dtype).tiny)
+        return Local(value, gradient - (gradient @ null) @ null.T, hessian, size)
 
 
 def _where(rows: Tensor) -> Tensor:
     """Return the numbers of the rows that are true: asked for once, as a GPU is waited for at every such question."""
     return rows.nonzero()[:, 0]
-
-
-def _size(quadratic: Tensor, linear: Tensor) -> Tensor:
-    """Return the size of the parts that cancel in a gradient, row by row, never 0."""
-    return (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(linear.dtype).tiny)
 
 
 class ProjectionEncoder:

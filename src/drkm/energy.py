@@ -116,8 +116,7 @@ class Energy:
         vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
         if given is None:
-            # Samples in a file get here only with a strategy that reads tiles.
-            given = self.strategy.fixed(self.kernels[0], self.X)  # type: ignore[arg-type]
+            given = self.strategy.fixed(self.kernels[0], self.X)
         self.first_uncentered: Gram = given
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
         self._leading: Eigenpairs | None = None
@@ -232,21 +231,17 @@ class Energy:
 
     def bandwidth_gradient(self, H: Tensor, layer: int) -> float:
         """Return ∂J/∂log σ² of a layer (counted from 0)."""
+        A, weight = H[:, self.slices[layer]], -0.5 / self.eta[layer]
         if layer:
-            operator = self.moving(layer, H)
-        elif isinstance(self.first_uncentered, ExponentGram | TiledGram):
-            A = H[:, self.slices[layer]]
-            return -0.5 / self.eta[layer] * self.first_uncentered.parameter_sum(centered(A) if self.center else A)
-        elif isinstance(self.first_uncentered, MovingGram):
-            operator = Centered(self.first_uncentered) if self.center else self.first_uncentered
-        else:
+            return weight * self.moving(layer, H).parameter_sum(A)
+        first = self.first_uncentered
+        if not isinstance(first, ExponentGram | TiledGram | MovingGram):
             kernel = self.kernels[0]
             assert isinstance(kernel, Pairwise)
             # Distances do not depend on the origin, but the digits of a sweep do.
             X = in_memory(self.X)
-            swept = SweptGram(kernel, X - reduction.mean(X) if kernel.is_isotropic else X)
-            operator = Centered(swept) if self.center else swept
-        return -0.5 / self.eta[layer] * operator.parameter_sum(H[:, self.slices[layer]])
+            first = SweptGram(kernel, X - reduction.mean(X) if kernel.is_isotropic else X)
+        return weight * first.parameter_sum(centered(A) if self.center else A)
 
 
 def _own_inner(A: Tensor, B: Tensor) -> Tensor:

@@ -79,23 +79,12 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
             tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
-    chosen = model._chosen
-    simple = {name: chosen[name] for name in PLAIN}
-    simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
-    if not isinstance(chosen["dtype"], str):
-        simple["dtype"] = str(result.H.dtype).removeprefix("torch.")
-    if type(chosen["solver"]) in SOLVERS.values():
-        simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
-    if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
-        simple["gram"] = _describe_strategy(chosen["gram"])
-    if isinstance(chosen["random_state"], Integral):
-        simple["random_state"] = chosen["random_state"]
     header: dict[str, Any] = {
         "kind": KIND,
         "version": 1 if without_samples is None else 2,
-        "parameters": simple,
+        "parameters": _describe_parameters(model._chosen, result.H.dtype),
         "kernels": [_describe(kernel) for kernel in energy.kernels],
-        "asked": _asked(chosen["kernel"]),
+        "asked": _asked(model._chosen["kernel"]),
         "sizes": energy.sizes,
         "eta": energy.eta,
         "lam": model._lam,
@@ -142,8 +131,7 @@ def load(
     """
     from drkm.estimator import ConstrDRKM
 
-    where = parameters.device(device, None, 0) if device != "auto" else torch.device("cpu")
-    tensors, header = storage.read(path, KIND, VERSION, where)
+    tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
@@ -241,6 +229,21 @@ def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
     if isinstance(gram, FeatureGram):
         return coded_features(gram, H)
     return gram if isinstance(gram, CodedFeatures) else None
+
+
+def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """Return the parameters of the estimator that a file can hold, as JSON."""
+    simple = {name: chosen[name] for name in PLAIN}
+    simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
+    if not isinstance(chosen["dtype"], str):
+        simple["dtype"] = str(dtype).removeprefix("torch.")
+    if type(chosen["solver"]) in SOLVERS.values():
+        simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
+    if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
+        simple["gram"] = _describe_strategy(chosen["gram"])
+    if isinstance(chosen["random_state"], Integral):
+        simple["random_state"] = chosen["random_state"]
+    return simple
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:

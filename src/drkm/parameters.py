@@ -35,8 +35,6 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     checks.random_state(parameters["random_state"])
-    one_of("axes", parameters["axes"], axes.NAMES)
-    one_of("encoder", parameters["encoder"], ENCODERS)
     max_seconds = parameters["max_seconds"]
     return Plan(
         sizes=sizes,
@@ -48,9 +46,9 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
         center=boolean("center", parameters["center"]),
         init=start(parameters["init"]),
         n_init=integer("n_init", parameters["n_init"], 1),
-        axes=parameters["axes"],
+        axes=one_of("axes", parameters["axes"], axes.NAMES),
         learn_bandwidth=learn_bandwidth,
-        consistent=parameters["encoder"] == "stationary",
+        consistent=one_of("encoder", parameters["encoder"], ENCODERS) == "stationary",
         tol=number("tol", parameters["tol"], positive=False),
         max_iter=integer("max_iter", parameters["max_iter"], 1),
         max_seconds=None if max_seconds is None else number("max_seconds", max_seconds),
@@ -117,8 +115,7 @@ def solver(value: Any, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
 def start(value: Any) -> str | Tensor:
     """Return a name of a start, or an array of codes."""
     if isinstance(value, str):
-        one_of("init", value, starts.NAMES)
-        return value
+        return one_of("init", value, starts.NAMES)
     try:
         return array("init", value)
     except TypeError as error:

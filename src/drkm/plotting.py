@@ -117,7 +117,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         curve.scatter(
             best["n_components"], best["criterion"], s=90, facecolors="none", edgecolors="black", label="chosen"
         )
-        values = [row["criterion"] for row in selection.table]
+        values = [criterion for points in lines.values() for _, criterion in points]
         low, middle = min(values), float(np.median(values))
         if middle > low:
             curve.set_ylim(low - 0.1 * (middle - low), low + 2.5 * (middle - low))
@@ -130,7 +130,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
             spectrum.semilogy(
                 np.arange(1, len(positive) + 1),
                 positive,
-                marker=MARKERS[layer - 1],
+                marker=MARKERS[(layer - 1) % len(MARKERS)],
                 markersize=3,
                 label=f"layer {layer}",
             )

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from drkm import checks
-from drkm._descent import Evaluation, Minima, minimise
-from drkm._residual import residual_of
-from drkm._ridge import RidgeMap
 from drkm.components import Components
+from drkm.descent import Evaluation, Minima, minimise
 from drkm.kernels import DotProduct, Isotropic, Precomputed
+from drkm.residual import residual_of
+from drkm.ridge import RidgeMap
 from drkm.rows import Rows
 
 METHODS = ("fixed-point", "gradient", "ridge")

@@ -26,8 +26,8 @@ class Preparation:
     resize, grey : whether images of any size are brought to that shape, and whether colours are left out
     """
 
-    offset: Any = 0.0
-    scale: Any = 1.0
+    offset: float | np.ndarray = 0.0
+    scale: float | np.ndarray = 1.0
     columns: tuple[str, ...] | None = None
     shape: tuple[int, ...] | None = None
     white: float | None = None
@@ -94,5 +94,5 @@ def _by_name(frame: Any, columns: Sequence[str]) -> Any:
     return frame.iloc[:, [places[name] for name in columns]]
 
 
-def _number_or_row(tensor: Tensor) -> Any:
+def _number_or_row(tensor: Tensor) -> float | np.ndarray:
     return float(tensor) if tensor.numel() == 1 else tensor.double().numpy()

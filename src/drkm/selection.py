@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -32,10 +32,10 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
 from drkm import checks, interrupts
-from drkm._noise import estimate_noise
 from drkm.estimator import ConstrDRKM
 from drkm.inputs import is_frame
 from drkm.nested import PARTS
+from drkm.noise import estimate_noise
 from drkm.parameters import array, component_columns, plan_of, rbf_kernels
 
 CRITERIA = ("risk", "reconstruction")
@@ -45,6 +45,21 @@ EXTRA_NOISE = 0.05
 PREIMAGE_TOL = 1e-3
 #: keys of a grid that are not parameters of the estimator
 OWN_KEYS = ("sigma2", "keep", "components")
+
+#: what candidates that share a fit keep of it, each with its place in the grid
+Variants = list[tuple[int, dict[str, Any]]]
+
+
+class _Job(NamedTuple):
+    """One fit, and all that its variants are judged by."""
+
+    base: ConstrDRKM
+    fixed: dict[str, Any]
+    variants: Variants
+    train: np.ndarray
+    held: np.ndarray
+    omega: np.ndarray
+    method: str | None
 
 
 @dataclass
@@ -181,9 +196,7 @@ def select(
     -------
     Selection
     """
-    samples = array("X", X).cpu().numpy()
-    if not np.isfinite(samples).all():
-        raise ValueError("X: contains NaN or infinity")
+    samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
     if criterion not in CRITERIA:
@@ -202,21 +215,17 @@ def select(
     except (TypeError, ValueError) as error:
         raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
     if validation is None:
-        order = rng.permutation(len(samples))
-        count = min(max(1, round(holdout * len(samples))), len(samples) - 2)
-        held, train = samples[order[:count]], samples[np.sort(order[count:])]
+        train, held = _split_off(samples, holdout, rng)
     else:
-        held, train = array("validation", validation).cpu().numpy(), samples
+        train, held = samples, _finite("validation", validation)
         if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
-        if not np.isfinite(held).all():
-            raise ValueError("validation: contains NaN or infinity")
     for fixed, variants in groups:
         _check(base, fixed, variants, len(train))
     sigma = _noise_level(noise, samples)
     omega = perturbations(held.shape, sigma, draws, rng)
-    jobs = ((base, fixed, variants, train, held, omega, method) for fixed, variants in groups)
-    outcomes = _run(jobs, len(groups), n_jobs, verbose)
+    jobs = [_Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
+    outcomes = _run(jobs, n_jobs, verbose)
     rows = _in_grid_order(groups, outcomes, criterion)
     _tell_failures([row["failure"] for row in rows if row["failure"]], len(rows))
     losses = np.array([row.pop("_losses") for row in rows])
@@ -233,6 +242,21 @@ def select(
         result.components = _pairs(variant, model.layer_slices_)
         result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
+
+
+def _finite(name: str, points: Any) -> np.ndarray:
+    """Return points as an array of finite numbers."""
+    found = array(name, points).cpu().numpy()
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name}: contains NaN or infinity")
+    return found
+
+
+def _split_off(samples: np.ndarray, holdout: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples to train on, of which two at least stay, and those held out."""
+    order = rng.permutation(len(samples))
+    count = min(max(1, round(holdout * len(samples))), len(samples) - 2)
+    return samples[np.sort(order[count:])], samples[order[:count]]
 
 
 def _tell_failures(reasons: Sequence[str], candidates: int) -> None:
@@ -285,13 +309,13 @@ def _noise_level(noise: float | str, samples: np.ndarray) -> float:
     return float(noise)
 
 
-def _groups(grid: Any) -> list[tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]]:
+def _groups(grid: Any) -> list[tuple[dict[str, Any], Variants]]:
     """Return the fits of a grid, each with its variants of kept components and their place in the grid."""
     grids = [grid] if isinstance(grid, Mapping) or not isinstance(grid, Iterable) else list(grid)
     if not all(isinstance(part, Mapping) for part in grids):
         raise TypeError(f"grid: expected lists of values by name of parameter, or several of those, got {grid!r}")
     known = (*ConstrDRKM().get_params(), *OWN_KEYS)
-    fits: dict[Any, tuple[dict[str, Any], list[tuple[int, dict[str, Any]]]]] = {}
+    fits: dict[Any, tuple[dict[str, Any], Variants]] = {}
     place = itertools.count()
     for part in grids:
         for name, values in part.items():
@@ -328,12 +352,12 @@ def _split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: value for name, value in params.items() if name not in variant}, variant
 
 
-def _run(jobs: Iterable[tuple[Any, ...]], count: int, n_jobs: int | None, verbose: int) -> list[Any]:
+def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[dict[str, Any]]]:
     from sklearn.utils.parallel import Parallel, delayed
     from tqdm import tqdm
 
     outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_attempt)(job) for job in jobs)
-    return list(tqdm(outcomes, total=count, disable=not verbose, desc="select", leave=False))
+    return list(tqdm(outcomes, total=len(jobs), disable=not verbose, desc="select", leave=False))
 
 
 def _configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
@@ -344,7 +368,7 @@ def _configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
     return model.set_params(**params)
 
 
-def _check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: list[tuple[int, dict[str, Any]]], n: int) -> None:
+def _check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int) -> None:
     """Refuse a candidate that n samples cannot be fitted with, before time goes into the others."""
     sizes = plan_of(_configured(base, fixed).get_params(deep=False), n).sizes
     slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
@@ -375,41 +399,32 @@ def _pairs(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[in
     return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
 
 
-def _attempt(job: tuple[Any, ...]) -> list[dict[str, Any]]:
+def _attempt(job: _Job) -> list[dict[str, Any]]:
     """Return what `_evaluate` returns, or for every variant why there is nothing."""
     try:
-        return _evaluate(*job)
+        return _evaluate(job)
     except ValueError as error:
         # What the parameters alone forbid was refused before: this is about the data, and other candidates may do.
-        _, _, variants, _, held, *_ = job
-        nothing = np.full(len(held), np.nan)
+        nothing = np.full(len(job.held), np.nan)
         failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
-        return [{**failed, "converged": False, "failure": str(error)} for _ in variants]
+        return [{**failed, "converged": False, "failure": str(error)} for _ in job.variants]
 
 
-def _evaluate(
-    base: ConstrDRKM,
-    fixed: Mapping[str, Any],
-    variants: list[tuple[int, dict[str, Any]]],
-    train: np.ndarray,
-    held: np.ndarray,
-    omega: np.ndarray,
-    method: str | None,
-) -> list[dict[str, Any]]:
+def _evaluate(job: _Job) -> list[dict[str, Any]]:
     """Fit one model and return the losses of its variants, one number a held-out point."""
     clock = time.perf_counter()
-    model = _fitted(base, fixed, train)
-    fit_seconds = (time.perf_counter() - clock) / len(variants)
+    model = _fitted(job.base, job.fixed, job.train)
+    fit_seconds = (time.perf_counter() - clock) / len(job.variants)
     rows = []
-    for _, variant in variants:
+    for _, variant in job.variants:
         clock = time.perf_counter()
         chosen = _pairs(variant, model.layer_slices_)
 
         def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
-            found = model.reconstruct(points, chosen, method, tol=PREIMAGE_TOL).points
+            found = model.reconstruct(points, chosen, job.method, tol=PREIMAGE_TOL).points
             return np.asarray(found, dtype=np.float64)
 
-        risk, reconstruction = denoising_losses(denoise, held, omega)
+        risk, reconstruction = denoising_losses(denoise, job.held, job.omega)
         rows.append(
             {
                 "risk": risk,
@@ -423,7 +438,9 @@ def _evaluate(
     return rows
 
 
-def _in_grid_order(groups: list[Any], outcomes: list[Any], criterion: str) -> list[dict[str, Any]]:
+def _in_grid_order(
+    groups: list[tuple[dict[str, Any], Variants]], outcomes: list[list[dict[str, Any]]], criterion: str
+) -> list[dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     for (fixed, variants), results in zip(groups, outcomes, strict=True):
         for (place, variant), result in zip(variants, results, strict=True):

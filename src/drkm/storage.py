@@ -57,14 +57,13 @@ def read(
         with safe_open(str(target), framework="pt", device=str(device)) as file:
             header = json.loads((file.metadata() or {}).get(HEADER, "null"))
             ours = isinstance(header, dict) and header.get("kind") == kind
-            newer = header.get("version") if ours else None
-            ours = isinstance(newer, int)
-            if isinstance(newer, int) and newer > version:
-                raise ValueError(
-                    f"path: {target} was written by a newer drkm (format {newer}, this one reads up to {version}): "
-                    "upgrade drkm"
-                )
-            if ours:
+            written = header.get("version") if ours else None
+            if isinstance(written, int):
+                if written > version:
+                    raise ValueError(
+                        f"path: {target} was written by a newer drkm (format {written}, this one reads up to "
+                        f"{version}): upgrade drkm"
+                    )
                 names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
                 return {name: file.get_tensor(name) for name in names}, header
     except (SafetensorError, json.JSONDecodeError, OSError, UnicodeDecodeError) as error:

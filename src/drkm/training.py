@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +53,7 @@ class Plan:
     max_iter: int = 1000
     max_seconds: float | None = None
     seed: int = 0
-    callbacks: Iterable[Callback] = ()
+    callbacks: Sequence[Callback] = ()
 
 
 @dataclass(frozen=True)
@@ -221,14 +221,13 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
     layers = learning.learnable_layers(energy) if learns else []
     begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
-    first = 0
+    stage = 0
     # A trained map is not in the file: its rounds are repeated, to the same result.
     if interrupted and not learning.trainable_layers(energy):
-        first, sigma2 = interrupted
+        stage, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
     # All rounds together are one start, with one time limit and one Ctrl-C.
     clock = time.perf_counter()
-    stage = first
     while stage < LEARNING_ROUNDS:
         loose = stage < LOOSE_ROUNDS
         tol = max(plan.tol, LEARNING_SOLVE_TOL) if loose else plan.tol

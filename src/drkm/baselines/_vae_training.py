@@ -16,7 +16,8 @@ from drkm.baselines._vae_network import VAENetwork
 
 # Held-out losses average over this many noise draws, the same ones at every check, so that checks compare.
 _DRAWS = 4
-_CHUNK = 256
+#: images that pass through the network together where nothing is learned
+CHUNK = 256
 
 
 @dataclass
@@ -120,8 +121,8 @@ def evaluate(network: VAENetwork, images: torch.Tensor, noise: torch.Tensor, bet
     """Return mean losses per image in nats, averaged over noise draws of shape (draws, n, n_latents)."""
     sums = torch.zeros(2, dtype=torch.float64, device=images.device)
     for draw in noise:
-        for start in range(0, len(images), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, len(images), CHUNK):
+            part = slice(start, start + CHUNK)
             reconstruction, divergence = network(as_unit_floats(images[part]), draw[part])
             sums += torch.stack([reconstruction.double().sum(), divergence.double().sum()])
     reconstruction, divergence = (sums / (len(noise) * len(images))).tolist()

@@ -19,9 +19,7 @@ from drkm import checks
 from drkm.baselines import _vae_io
 from drkm.baselines._images import as_unit_floats, check_image_shape, check_images, from_logits, to_device
 from drkm.baselines._vae_network import VAENetwork
-from drkm.baselines._vae_training import Schedule, evaluate, train
-
-_CHUNK = 256
+from drkm.baselines._vae_training import CHUNK, Schedule, evaluate, train
 
 
 class BetaVAE(TransformerMixin, BaseEstimator):
@@ -156,7 +154,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         """Return posterior means, shape (n, n_latents)."""
         data = self._data(X)
         with torch.no_grad():
-            means = [self.network_.encode(as_unit_floats(part))[0] for part in data.split(_CHUNK)]
+            means = [self.network_.encode(as_unit_floats(part))[0] for part in data.split(CHUNK)]
         return torch.cat(means).cpu().numpy()
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray[np.float32]:
@@ -166,7 +164,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         codes = _numbers("Z", Z)
         if codes.ndim != 2 or codes.shape[1] != n_latents or not np.all(np.isfinite(codes)):
             raise ValueError(f"Z: takes finite codes of shape (n, {n_latents}), got shape {codes.shape}")
-        parts = torch.tensor(codes, device=self.device_).split(_CHUNK)
+        parts = torch.tensor(codes, device=self.device_).split(CHUNK)
         with torch.no_grad():
             images = [from_logits(self.network_.decoder(p), self.image_shape_, self.flat_) for p in parts]
         return np.concatenate(images)
@@ -203,7 +201,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.float32]:
         """Return the decoded images of ``n`` draws from the prior N(0, I)."""
         check_is_fitted(self)
-        _check_integer("n", n, 1)
+        checks.integer("n", n, 1)
         n_latents = self.network_.n_latents
         return self.inverse_transform(checks.random_state(random_state).standard_normal((int(n), n_latents)))
 
@@ -250,39 +248,19 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return held
 
     def _check_parameters(self) -> Schedule:
-        for name, least in {
-            "n_latents": 1,
-            "batch_size": 1,
-            "max_steps": 1,
-            "check_every": 1,
-            "patience": 1,
-        }.items():
-            _check_integer(name, getattr(self, name), least)
-        _check_number("beta", self.beta, "a finite number >= 0", lambda v: 0 <= v < math.inf)
-        _check_number("learning_rate", self.learning_rate, "a finite number > 0", lambda v: 0 < v < math.inf)
-        _check_number("validation_fraction", self.validation_fraction, "a number in [0, 1)", lambda v: 0 <= v < 1)
-        if self.max_seconds is not None:
-            _check_number("max_seconds", self.max_seconds, "None or a number > 0", lambda v: v > 0)
+        checks.integer("n_latents", self.n_latents, 1)
+        if checks.number("validation_fraction", self.validation_fraction, positive=False) >= 1:
+            raise ValueError(f"validation_fraction: takes a number in [0, 1), got {self.validation_fraction!r}")
         return Schedule(
-            float(self.beta),
-            float(self.learning_rate),
-            int(self.batch_size),
-            int(self.max_steps),
-            int(self.check_every),
-            int(self.patience),
-            self.max_seconds,
+            checks.number("beta", self.beta, positive=False),
+            checks.number("learning_rate", self.learning_rate),
+            checks.integer("batch_size", self.batch_size, 1),
+            checks.integer("max_steps", self.max_steps, 1),
+            checks.integer("check_every", self.check_every, 1),
+            checks.integer("patience", self.patience, 1),
+            None if self.max_seconds is None else checks.number("max_seconds", self.max_seconds),
             int(self.verbose),
         )
-
-
-def _check_integer(name: str, value: object, least: int) -> None:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}: takes an integer >= {least}, got {value!r}")
-
-
-def _check_number(name: str, value: Any, takes: str, holds: Any) -> None:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not holds(value):
-        raise ValueError(f"{name}: takes {takes}, got {value!r}")
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:

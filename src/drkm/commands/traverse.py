@@ -84,25 +84,25 @@ def traverse(
         image_shape = fitted.image_shape(None if shape is None else options.sizes("shape", shape))
     pairs = [options.component("component", text) for text in component or []]
     pairs = pairs or [(1, index) for index in range(fitted.model.layer_slices_[0].stop)]
-    paths = [_path(fitted, pair, values, steps, span) for pair in pairs]
+    lines = [_line(fitted, pair, values, steps, span) for pair in pairs]
     start = _base(fitted, base)
-    moved = [fitted.numpy(fitted.model.traverse(path.layer, path.index, path.values, start)) for path in paths]
+    moved = [fitted.numpy(fitted.model.traverse(line.layer, line.index, line.values, start)) for line in lines]
     points = fitted.preparation.undo(np.concatenate(moved))
     with files.called("out"):
         if drawn:
             heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
-            _draw(out, fitted.pixels(points).reshape(len(paths), len(heads), *(image_shape or ())), paths, heads)
+            _draw(out, fitted.pixels(points).reshape(len(lines), len(heads), *(image_shape or ())), lines, heads)
         else:
-            files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(paths))
+            files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(lines))
     if json:
-        rows = [vars(path) for path in paths]
+        rows = [vars(line) for line in lines]
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
     else:
-        each = counted(len(paths[0].values), "value")
-        typer.echo(f"{counted(len(paths), 'component')}, {each} each, written to {out}")
+        each = counted(len(lines[0].values), "value")
+        typer.echo(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
 
 
-def _path(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
+def _line(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
     import numpy as np
 
     from drkm.files import called
@@ -128,9 +128,9 @@ def _base(fitted: FittedModel, base: str | None) -> Any:
         return fitted.read(Path(base))[1][0]
 
 
-def _columns(paths: list[Line]) -> dict[str, list[Any]]:
+def _columns(lines: list[Line]) -> dict[str, list[Any]]:
     """Return layer, index and value of every row."""
-    rows = [(path.layer, path.index, value) for path in paths for value in path.values.tolist()]
+    rows = [(line.layer, line.index, value) for line in lines for value in line.values.tolist()]
     return dict(zip(("layer", "index", "value"), map(list, zip(*rows, strict=True)), strict=True))
 
 
@@ -138,9 +138,9 @@ def _head(deviations: float) -> str:
     return "mean" if abs(deviations) < 1e-12 else f"{deviations:+.2g} s.d."
 
 
-def _draw(out: Path, images: np.ndarray, paths: list[Line], heads: list[str]) -> None:
+def _draw(out: Path, images: np.ndarray, lines: list[Line], heads: list[str]) -> None:
     from drkm.files import write_whole
     from drkm.plotting import image_grid
 
-    figure = image_grid(images / 255, [f"layer{path.layer}_{path.index}" for path in paths], heads)
+    figure = image_grid(images / 255, [f"layer{line.layer}_{line.index}" for line in lines], heads)
     write_whole(out, lambda file: figure.savefig(file, format=out.suffix[1:].lower()))

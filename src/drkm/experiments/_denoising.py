@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from drkm._noise import estimate_noise
 from drkm.components import Components
 from drkm.datasets._curves import Curve
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF
+from drkm.noise import estimate_noise
 from drkm.preimage import preimage
 from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS

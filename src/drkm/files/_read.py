@@ -10,7 +10,7 @@ from drkm.files._arrays import read_npy, read_npz, read_parquet
 from drkm.files._csv import read_csv
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, read_images
-from drkm.files._table import Columns, Refused, Table
+from drkm.files._table import Columns, Refused, Table, either
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
 AS_THEY_ARE = Pictures()
@@ -63,10 +63,8 @@ def check_source(path: str | PathLike[str], name: str = "data", *, pictures: boo
     if kind not in SUFFIXES + (IMAGE_SUFFIXES if pictures else ()) and not (pictures and file.is_dir()):
         if not kind and not file.exists():
             raise ValueError(f"{name}: there is no file {'or folder ' if pictures else ''}{file}")
-        allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise ValueError(
-            f"{name}: {file} should end in {allowed}{', or be an image or a folder of images' if pictures else ''}"
-        )
+        more = ", or be an image or a folder of images" if pictures else ""
+        raise ValueError(f"{name}: {file} should end in {either(SUFFIXES)}{more}")
     if not file.exists():
         raise ValueError(f"{name}: there is no file {file}")
     return file

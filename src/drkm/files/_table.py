@@ -96,3 +96,9 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """Return names as text, cut after the first few."""
     shown = ", ".join(map(str, names[:most]))
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
+
+
+def either(suffixes: Sequence[str]) -> str:
+    """Return suffixes as text, of which a file may have one."""
+    *others, last = suffixes
+    return f"{', '.join(others)} or {last}" if others else last

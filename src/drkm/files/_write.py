@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.files._table import either
 from drkm.files._whole import called, check_writable, write_whole
 
 SUFFIXES = (".npy", ".npz", ".csv")
@@ -18,7 +19,7 @@ SUFFIXES = (".npy", ".npz", ".csv")
 def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None) -> Path:
     """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
-        raise ValueError(f"out: {path} should end in {_either(suffixes)}")
+        raise ValueError(f"out: {path} should end in {either(suffixes)}")
     if path.exists() and not path.is_file():
         # A device such as /dev/stdout would be replaced by a file.
         raise ValueError(f"out: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
@@ -90,7 +91,3 @@ def _csv_text(
     for number, row in enumerate(values.tolist()):
         writer.writerow([*(column[number] for column in left), *row, *(column[number] for column in right)])
     return buffer.getvalue()
-
-
-def _either(suffixes: Sequence[str]) -> str:
-    return f"{', '.join(suffixes[:-1])} or {suffixes[-1]}" if len(suffixes) > 1 else suffixes[0]

@@ -57,7 +57,7 @@ NAMES: dict[str, type[Strategy]] = {
 def by_name(name: str) -> Strategy:
     """Return the strategy of that name; "auto" chooses by the size of the problem."""
     if name == "auto":
-        return Auto(NAMES)
+        return Auto()
     if name not in NAMES:
         raise ValueError(f"gram: unknown name {name!r}, allowed are auto, {', '.join(NAMES)} or a drkm.gram object")
     return NAMES[name]()

@@ -3,58 +3,48 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+
+from torch import Tensor
 
 from drkm.gram import memory
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
+from drkm.gram.dense import Dense
+from drkm.gram.fused import Fused
+from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel
+from drkm.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
-#: what "auto" tries, in order, on each kind of device; names that are not registered are passed over
-ORDER = {"cpu": ("dense", "tiled"), "cuda": ("fused", "dense", "tiled")}
+#: what "auto" tries on each kind of device: the exact strategies, the fastest first
+ORDER: dict[str, tuple[type[Strategy], ...]] = {"cpu": (Dense, Tiled), "cuda": (Fused, Dense, Tiled)}
 #: share of the memory there is that a strategy may take to be chosen; an explicit choice may take all of it
 SHARE = 0.7
 
-Makers = Mapping[str, Callable[[], Strategy]]
-
 
 class Auto(Strategy):
-    """Choose the first strategy that serves the kernels and fits into memory; the last one when none fits.
-
-    Parameters
-    ----------
-    makers : mapping from str to callable
-        The strategies by name.
-    """
+    """Choose the first strategy that serves the kernels and fits into memory; the last one when none fits."""
 
     name = "auto"
 
-    def __init__(self, makers: Makers):
-        self._makers = makers
-
     def settle(self, work: Workload) -> Strategy:
         """Return the strategy chosen for this size."""
-        chosen: Strategy | None = None
-        for candidate in self.candidates(work):
-            chosen = candidate.settle(work)
-            if memory.fits(chosen.cost(work).bytes - work.resident, work.device, SHARE):
-                break
-        assert chosen is not None
+        chosen: Strategy = self
+        made = (kind() for kind in ORDER.get(work.device.type, ORDER["cpu"]))
+        for candidate in made:
+            if candidate.serves(work):
+                chosen = candidate.settle(work)
+                if memory.fits(chosen.cost(work).bytes - work.resident, work.device, SHARE):
+                    break
         return chosen
 
-    def candidates(self, work: Workload) -> list[Strategy]:
-        """Return the exact strategies that can serve this size, the fastest first."""
-        order = ORDER.get(work.device.type, ORDER["cpu"])
-        made = [self._makers[name]() for name in order if name in self._makers]
-        return [candidate for candidate in made if candidate.serves(work)]
-
-    def fixed(self, kernel: Kernel, points: object) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Refuse: a choice must be made first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 
-    def moving(self, kernel: Kernel, points: object) -> MovingGram:
+    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Refuse: a choice must be made first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 

@@ -113,7 +113,7 @@ class Strategy(ABC):
         return kernel
 
     @abstractmethod
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer, whose points are the samples."""
 
     @abstractmethod

@@ -9,9 +9,11 @@ from torch import Tensor
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
+from drkm.gram.memory import in_memory
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
 from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, Pairwise
+from drkm.rows import Rows
 
 
 class StoredGram(Gram):
@@ -56,11 +58,12 @@ class Dense(Strategy):
     def _stored(self, work: Workload) -> int:
         return work.n**2 * work.item
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the stored Gram matrix of the samples; explicit features are kept as features."""
         if isinstance(kernel, Explicit):
             return FeatureGram(kernel, points)
-        return StoredGram(kernel(points, points))
+        X = in_memory(points)
+        return StoredGram(kernel(X, X))
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
@@ -99,14 +102,15 @@ class RememberedDistances(Dense):
         self._points: Tensor | None = None
         self._halves: Tensor | None = None
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""
         if not isinstance(kernel, Isotropic):
             return super().fixed(kernel, points)
-        if self._halves is None or self._points is not points:
-            centred = points - points.mean(dim=0)
+        X = in_memory(points)
+        if self._halves is None or self._points is not X:
+            centred = X - X.mean(dim=0)
             norms = centred.square().sum(dim=1)
-            self._points = points
+            self._points = X
             self._halves = (centred @ centred.T - 0.5 * (norms[:, None] + norms)).clamp_(max=0)
             self._halves.fill_diagonal_(0)
         return ExponentGram(kernel, self._halves * kernel.pull_scale)

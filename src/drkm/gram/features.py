@@ -9,6 +9,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.gram.base import Gram, MovingGram, Sums
+from drkm.gram.memory import in_memory
 from drkm.kernels import Explicit
 from drkm.rows import Rows
 
@@ -19,9 +20,9 @@ SUM_ROWS = 1 << 16
 
 
 class FeatureGram(MovingGram):
-    """ΦΦᵀ with Φ = φ(points); nothing n×n is ever formed."""
+    """ΦΦᵀ with Φ = φ(points); nothing n×n is ever formed. Points that do not move may be in a file."""
 
-    def __init__(self, kernel: Explicit, points: Tensor):
+    def __init__(self, kernel: Explicit, points: Tensor | Rows):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
@@ -43,7 +44,7 @@ class FeatureGram(MovingGram):
         """Return KA and the pull, the pullback of A(AᵀΦ)."""
         AtPhi = inner(A, self.phi)
         with torch.no_grad():
-            pull = self.kernel.pullback(self.points)(A @ AtPhi)
+            pull = self.kernel.pullback(in_memory(self.points))(A @ AtPhi)
         return Sums(self.phi @ AtPhi.T, pull, None)
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,7 +52,7 @@ class FeatureGram(MovingGram):
 
         Forward derivatives are taken as reverse over reverse, which every differentiable map supports.
         """
-        phi, U = self.phi, self.points
+        phi, U = self.phi, in_memory(self.points)
         with torch.no_grad():
             d_phi = torch.func.vjp(self.kernel.pullback(U), phi)[1](dU)[0]
             AtPhi = reduction.total(A.T @ phi)

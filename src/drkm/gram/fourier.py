@@ -91,7 +91,7 @@ class Fourier(Strategy):
         )
         return FourierFeatures(kernel, frequencies)
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer, its features stored."""
         return Dense().fixed(kernel, points)
 

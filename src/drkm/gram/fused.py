@@ -23,6 +23,7 @@ from drkm.gram.dense import Dense, StoredGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
+from drkm.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
@@ -229,13 +230,13 @@ class Fused(Dense):
         """Return the name, with how K_1 is kept."""
         return f"fused, K_1 {'stored' if self.first is None else self.first.describe()}"
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the samples: the stored Gram matrix unless told otherwise."""
         if self.first is not None:
             return self.first.fixed(kernel, points)
         if not isinstance(kernel, Pairwise):
             return super().fixed(kernel, points)
-        K = form(kernel, points)
+        K = form(kernel, memory.in_memory(points))
         return StoredGram(K) if why_not(points.device) else FusedStoredGram(K)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:

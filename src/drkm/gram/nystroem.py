@@ -89,7 +89,7 @@ class Nystroem(Strategy):
             )
         return NystroemFeatures(kernel, choose_landmarks(self.landmarks, kernel, points, self.m, self.random_state))
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer, its features stored."""
         return Dense().fixed(kernel, points)
 

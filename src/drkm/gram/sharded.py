@@ -72,7 +72,7 @@ class Sharded(Strategy):
             )
         return chosen
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer."""
         return self.inner.fixed(kernel, points)
 

@@ -238,7 +238,7 @@ class Tiled(Dense):
         if isinstance(kernel, Explicit) and isinstance(points, Rows):
             return StreamedFeatures(kernel, points)
         if not isinstance(kernel, Pairwise):
-            return super().fixed(kernel, points.tensor() if isinstance(points, Rows) else points)
+            return super().fixed(kernel, points)
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 

@@ -7,7 +7,6 @@ pre-images need no more than its features, and sums over samples are done once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -65,18 +64,10 @@ class Approximation(Explicit):
         """Say for people what an error means."""
 
     def table(self, points: Tensor | Rows) -> Tensor:
-        """Return φ of many points, a few thousand rows at a time."""
-        return by_rows(self.features, points, self.count)
-
-
-def by_rows(function: Callable[[Tensor], Tensor], points: Tensor | Rows, columns: int) -> Tensor:
-    """Return a function of the rows of `points`, without gradients and without temporary arrays of their size.
-
-    The points may be in a file, of which slices are read.
-    """
-    out = torch.empty(len(points), columns, dtype=points.dtype, device=points.device)
-    with torch.no_grad():
-        for begin in range(0, len(points), TABLE_ROWS):
-            rows = slice(begin, begin + TABLE_ROWS)
-            out[rows] = function(points[rows])
-    return out
+        """Return φ of many points, a few thousand rows at a time: no temporary array is as large as the result."""
+        out = torch.empty(len(points), self.count, dtype=points.dtype, device=points.device)
+        with torch.no_grad():
+            for begin in range(0, len(points), TABLE_ROWS):
+                rows = slice(begin, begin + TABLE_ROWS)
+                out[rows] = self.features(points[rows])
+        return out

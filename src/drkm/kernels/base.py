@@ -23,8 +23,7 @@ import torch
 from torch import Tensor
 
 from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
-
-Bandwidth = float | str
+from drkm.rows import Rows
 
 #: memory for the results of a jet
 Room = Sequence[Tensor] | None
@@ -119,11 +118,15 @@ class Pairwise(Kernel):
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the matrix of kernel values."""
-        # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
-        origin = y.mean(dim=0) if self.is_isotropic else None
-        left = self.factors(x if origin is None else x - origin)[0]
-        right = self.factors(y if origin is None else y - origin)[1]
-        return self.values(left @ right.T)
+        return self.values(self.exponents(x, y))
+
+    def exponents(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the matrix of exponents e."""
+        if self.is_isotropic:
+            # Only differences matter, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
+            origin = y.mean(dim=0)
+            x, y = x - origin, y - origin
+        return self.factors(x)[0] @ self.factors(y)[1].T
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
@@ -147,7 +150,7 @@ class Isotropic(Pairwise):
 
     is_isotropic = True
     has_bandwidth = True
-    sigma2: Bandwidth
+    sigma2: float | str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma2", check_bandwidth(self.sigma2))
@@ -221,9 +224,11 @@ class Explicit(Kernel):
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row."""
 
-    def table(self, points: Tensor) -> Tensor:
-        """Return φ of many points, to keep; without gradients."""
+    def table(self, points: Tensor | Rows) -> Tensor:
+        """Return φ of many points, to keep; without gradients. A file is read in tiles."""
         with torch.no_grad():
+            if isinstance(points, Rows):
+                return torch.cat([self.features(points[rows]) for rows in points.tiles()])
             return self.features(points)
 
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:

@@ -66,7 +66,7 @@ class NystroemFeatures(Approximation):
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the map V ↦ ∂⟨φ(x), V⟩/∂x, in closed form."""
         Z, kernel = self.landmarks, self.kernel
-        slope = kernel.jet(self._exponents(x), 1)[1]
+        slope = kernel.jet(kernel.exponents(x, Z), 1)[1]
 
         def pull(V: Tensor) -> Tensor:
             W = slope * (V @ self.factor.T)
@@ -83,16 +83,9 @@ class NystroemFeatures(Approximation):
     def _half_turn(self) -> Tensor:
         return 0.5 * self.factor.T @ self._width_slope(self.landmarks) @ self.factor
 
-    def _exponents(self, x: Tensor) -> Tensor:
-        Z = self.landmarks
-        if self.kernel.is_isotropic:
-            mean = Z.mean(dim=0)
-            x, Z = x - mean, Z - mean
-        return self.kernel.factors(x)[0] @ self.kernel.factors(Z)[1].T
-
     def _width_slope(self, x: Tensor) -> Tensor:
         """Return k' = ∂k(x, Z)/∂log σ², by ∂e/∂log σ² = -e."""
-        exponent = self._exponents(x).clamp_(max=0)
+        exponent = self.kernel.exponents(x, self.landmarks).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 
     def error(self, points: Tensor | Rows) -> float:

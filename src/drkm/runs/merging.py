@@ -12,8 +12,20 @@ from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
 _COLUMNS = (
-    "key, task, configuration, data, revision, version, status, attempts, started, finished, seconds, result,"
-    " traceback, environment"
+    "key",
+    "task",
+    "configuration",
+    "data",
+    "revision",
+    "version",
+    "status",
+    "attempts",
+    "started",
+    "finished",
+    "seconds",
+    "result",
+    "traceback",
+    "environment",
 )
 
 
@@ -49,20 +61,22 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
         The file that they come from; it is only read.
     """
     with Store(other, readonly=True) as source:
-        rows = source._all(f"SELECT {_COLUMNS} FROM runs WHERE status <> 'leased'")
-    marks = ", ".join("?" * (_COLUMNS.count(",") + 1))
+        rows = source._all(f"SELECT {', '.join(_COLUMNS)} FROM runs WHERE status <> 'leased'")
+    insert = f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
     added, shared, differences = 0, 0, []
     with store.writing() as connection:
         for row in rows:
-            key, configuration, status, result = row[0], row[2], row[6], row[11]
-            here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (key,)).fetchone()
-            if here is None or (status == "done" and here[0] != "done"):
-                connection.execute(f"INSERT OR REPLACE INTO runs ({_COLUMNS}) VALUES ({marks})", row)
+            run = dict(zip(_COLUMNS, row, strict=True))
+            here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (run["key"],)).fetchone()
+            if here is None or (run["status"] == "done" and here[0] != "done"):
+                connection.execute(insert, row)
                 added += 1
                 continue
             shared += 1
-            if status == here[0] == "done" and (fields := differing(json.loads(here[1]), json.loads(result))):
-                differences.append(Difference(key, Configuration.from_json(configuration), fields))
+            if run["status"] == here[0] == "done":
+                fields = differing(json.loads(here[1]), json.loads(run["result"]))
+                if fields:
+                    differences.append(Difference(run["key"], Configuration.from_json(run["configuration"]), fields))
     return Merged(added, shared, tuple(differences))
 
 

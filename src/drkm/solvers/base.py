@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -200,7 +200,7 @@ def solve(
     max_seconds: float | None = None,
     prepare: bool = True,
     consistent: bool = False,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Sequence[Callback] = (),
     give_up: GiveUp | None = None,
     journal: Journal | None = None,
 ) -> Result:

@@ -91,7 +91,7 @@ class LBFGS(Solver):
 def fresh_preconditioner(energy: Energy, state: State) -> State:
     """Return the parts of the row preconditioner at the present point."""
     curvature = [state[f"curvature{layer}"] for layer in range(len(energy.sizes) - 1)]
-    return row_preconditioner(energy, state["multipliers"].clone(), curvature, state["H"].dtype)._asdict()
+    return row_preconditioner(energy, state["multipliers"], curvature, state["H"].dtype)._asdict()
 
 
 def with_pair(

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm._descent import Evaluation
 from drkm.components import Components
+from drkm.descent import Evaluation
 from drkm.gram.sweep import jets
 from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
 

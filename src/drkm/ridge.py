@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm._descent import Minima
 from drkm.components import Components
+from drkm.descent import Minima
 
 #: training points used: the eigendecomposition costs their cube
 MAX_POINTS = 2000
