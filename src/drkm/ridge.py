@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm import reduction
 from drkm.components import Components
 from drkm.descent import Minima
 
@@ -28,12 +29,10 @@ class RidgeMap:
     @classmethod
     def fit(cls, components: Components) -> RidgeMap:
         """Fit on at most 2,000 evenly spaced training points; the penalty by leave-one-out error."""
-        n = components.n
-        index = torch.linspace(0, n - 1, min(n, MAX_POINTS), device=components.X.device).round().long()
         values, vectors = torch.linalg.eigh(components.M.double())
         root = (vectors * values.clamp(min=0).sqrt()).to(components.M)
-        Z = components.training_coordinates()[index] @ root
-        X = components.X[index]
+        Z = reduction.spread_rows(components.training_coordinates(), MAX_POINTS) @ root
+        X = reduction.spread_rows(components.X, MAX_POINTS)
         mean = X.mean(dim=0)
         squared = torch.cdist(Z, Z).square()
         upper = squared[torch.triu_indices(len(Z), len(Z), 1).unbind()]

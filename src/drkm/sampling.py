@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm import reduction
+
 MAX_MIXTURE = 10
 #: codes that the mixture is fitted to, evenly spaced among all
 MAX_SAMPLES = 5_000
@@ -18,13 +20,12 @@ class CodeDensity:
         from sklearn.mixture import GaussianMixture
         from threadpoolctl import threadpool_limits
 
-        count = min(len(codes), MAX_SAMPLES)
-        chosen = codes[torch.linspace(0, len(codes) - 1, count, device=codes.device).round().long()].double()
+        chosen = reduction.spread_rows(codes, MAX_SAMPLES).double()
         # Codes are of order n^(-1/2): the mixture's floor on variances expects numbers of order one.
         self.scale = float(chosen.square().mean().sqrt()) or 1.0
         self.like = codes
         data = chosen.cpu().numpy() / self.scale
-        most = max(1, min(MAX_MIXTURE, count // (4 * data.shape[1])))
+        most = max(1, min(MAX_MIXTURE, len(data) // (4 * data.shape[1])))
         # Products this small are slower on many threads, by six times where cores are busy.
         with threadpool_limits(1):
             fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
