@@ -189,7 +189,7 @@ def fit(
 
     table, preparation = prepare(
         data,
-        columns=files.Columns(id, options.words_of(drop), header=header),
+        columns=files.Columns(id, options.columns_of(drop), header=header),
         array=array,
         scale=scale,
         resize=None if resize is None else options.sizes("resize", resize, (2,)),
