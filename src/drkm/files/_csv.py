@@ -117,6 +117,6 @@ def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], n
     one = len(names) == 1
     return (
         f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r}): leave "
-        f"{'it' if one else 'them'} out with --drop {in_option(names)}, or name the rows by it with "
-        f"--id {shlex.quote(names[0])}"
+        f"{'it' if one else 'them'} out with --drop {in_option(names)}, name the rows by it with "
+        f"--id {shlex.quote(names[0])}, or write classes as numbers"
     )
