@@ -33,7 +33,7 @@ def model():
 
 
 BAD_SAMPLES = {
-    "NaN": (with_entry(NAN), ValueError, ("X", "NaN")),
+    "NaN": (with_entry(NAN), ValueError, ("X", "NaN", "fill them in")),
     "inf": (with_entry(INF), ValueError, ("X", "inf")),
     "-inf": (with_entry(-INF), ValueError, ("X", "inf")),
     "0 samples": (X[:0], ValueError, ("0 sample", "2")),
@@ -116,6 +116,8 @@ BAD_PARAMETERS = [
     ({"eta": (1, 2, 3)}, ValueError, (LAYERS, "got 3")),
     ({"eta": -1}, ValueError, ("positive", "got -1")),
     ({"eta": 0}, ValueError, ("positive", "got 0")),
+    ({"kernel": np.dot}, TypeError, ("a function is given as FeatureMap", "precomputed")),
+    ({"kernel": ("rbf", np.dot)}, TypeError, ("a function is given as FeatureMap", "precomputed")),
     ({"eta": NAN}, ValueError, ("positive", "got nan")),
     ({"eta": (1, NAN)}, ValueError, ("positive", "got nan")),
     ({"eta": INF}, ValueError, ("positive", "got inf")),

@@ -3,6 +3,7 @@
 import errno
 import os
 import pathlib
+import shlex
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from command_line import drkm, refused
 from drkm import ConstrDRKM, storage
+from drkm.commands._options import columns_of
 from drkm.files import write_whole
 
 Image = pytest.importorskip("PIL.Image")
@@ -88,6 +90,17 @@ def test_data_files_that_cannot_be_used(name, here, tmp_path_factory):
     file = tmp_path_factory.mktemp("data") / name
     file.write_bytes(content)
     assert sentence in refused("fit", file, "-o", "out")
+
+
+def test_advice_can_be_pasted_into_a_shell_and_is_understood(tmp_path):
+    names = ["1,2-diol", "the kind"]
+    (tmp_path / "names.csv").write_text('a,"1,2-diol",the kind\n1,x,u\n3,y,v\n4,z,w\n')
+    told = refused("fit", tmp_path / "names.csv", "-o", tmp_path / "out")
+    options = shlex.split(told.split("leave them out with ")[1].split(", name")[0])
+    assert options[0] == "--drop"
+    assert columns_of(options[1]) == names
+    done = drkm("fit", tmp_path / "names.csv", "-o", tmp_path / "out", "-c", "1", *options)
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(

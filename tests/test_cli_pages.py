@@ -189,6 +189,7 @@ def test_datasets_are_listed_with_their_licence_and_the_data_folder(tmp_path, mo
     (tmp_path / "smallnorb_inst0_left_64.npz").touch()
     done = drkm("datasets", "list")
     assert done.code == 0, done.err
+    assert max(map(len, done.out.split("\ndata folder")[0].splitlines())) <= 120
     for word in ("cars3d", "Apache-2.0", str(tmp_path), "in place: no file", "in place: smallnorb_inst0_left_64.npz"):
         assert word in done.out
     done = drkm("datasets", "verify", "cars3d")

@@ -208,6 +208,12 @@ def test_a_preparation_finds_the_columns_of_a_frame_by_name():
         made.apply(frame.drop(columns="a"))
 
 
+def test_columns_that_are_constant_but_for_rounding_are_not_blown_up():
+    values = np.column_stack([np.arange(200.0), np.full(200, 1e-3), np.full(200, 7.1)])
+    assert values.std(axis=0).all()
+    assert Preparation.standardizing(values).scale[1:].tolist() == [1.0, 1.0]
+
+
 def test_a_preparation_is_undone_and_written_down():
     rng = np.random.RandomState(0)
     values = np.column_stack([rng.randn(50) * 7 + 3, np.full(50, 4.0)])

@@ -31,6 +31,21 @@ def test_noise_in_many_dimensions_comes_from_the_smallest_variances():
     assert estimate_noise(X) == pytest.approx(0.3, rel=0.1)
 
 
+def test_noise_is_not_lost_where_no_sample_reaches_another():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 80)) + 0.1 * rng.standard_normal((300, 80))
+    assert estimate_noise(X) == pytest.approx(0.1, rel=0.1)
+
+
+@pytest.mark.parametrize("shape", [(20, 60), (60, 20)])
+def test_samples_that_show_no_noise_are_said_to(shape):
+    X = np.random.default_rng(0).standard_normal(shape)
+    X[:, :11] = 5.1
+    with pytest.warns(UserWarning, match="noise: half of the directions of X do not vary"):
+        select(X, {"n_components": [2]}, refit=False)
+    select(X, {"n_components": [2]}, refit=False, noise=0.5)
+
+
 def test_estimated_risk_is_the_error_against_the_clean_points():
     noise = 0.1
     X, clean = make_square(4000, noise, random_state=5)

@@ -78,6 +78,8 @@ def _one_sentence(message: str) -> str:
     first = message.split("\n", 1)[0].rstrip(":. ")
     if first.startswith("Expected 2D array"):
         return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
+    if first.startswith("Input X contains NaN"):
+        return "X: contains NaN: leave such rows or columns out, or fill them in, as by scikit-learn's SimpleImputer"
     if first.startswith("Sparse data"):
         return "X: expected dense data, got a sparse matrix, use '.toarray()'"
     if first.startswith(("could not convert", "float() argument")):

@@ -14,6 +14,9 @@ MAX_PLACES = 750
 EM_STEPS = 100
 #: ratio of neighbouring noise levels that are tried
 RATIO = 1.12
+#: least log-likelihood of a test point, so that outliers do not decide, and the largest part of points that may have it
+FLOOR = -100.0
+BEYOND_REACH = 0.25
 
 
 def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
@@ -24,7 +27,8 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     explains points held out best: wider ones cannot follow the data, narrower ones follow the accidents of the
     sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
     enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
-    that fails, so the median of the covariance's eigenvalues is taken where it is smaller.
+    that fails, so the median of the covariance's eigenvalues is taken where it is smaller, or where the mixture does
+    not reach the points held out.
     """
     points = torch.as_tensor(np.asarray(X, dtype=np.float64))
     generator = torch.Generator().manual_seed(random_state)
@@ -38,11 +42,11 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     to_test = torch.cdist(test, train[:MAX_PLACES]).square()
     levels, scores = [ceiling], [_log_likelihood(to_train, to_test, ceiling, points.shape[1])]
     # Downwards until the likelihood has fallen well below its best: it has one peak.
-    while scores[-1] >= max(scores) - 0.05 and len(levels) < 80:
+    while math.isfinite(scores[-1]) and scores[-1] >= max(scores) - 0.05 and len(levels) < 80:
         levels.append(levels[-1] / RATIO)
         scores.append(_log_likelihood(to_train, to_test, levels[-1], points.shape[1]))
     best = int(np.argmax(scores))
-    if not 0 < best < len(levels) - 1:
+    if not 0 < best < len(levels) - 1 or not math.isfinite(scores[best + 1]):
         return levels[best]
     left, top, right = scores[best - 1 : best + 2]
     shift = 0.5 * (left - right) / (left - 2 * top + right)
@@ -50,13 +54,18 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
 
 
 def _log_likelihood(to_train: Tensor, to_test: Tensor, sigma: float, dimension: int) -> float:
-    """Return the mean log-likelihood of the test points under the mixture fitted to the training points."""
+    """Return the mean log-likelihood of the test points under the mixture fitted to the training points.
+
+    It is -inf where many test points are beyond its reach: at the floor only the factor σ^-d would count.
+    """
     K = torch.exp(to_train / (-2 * sigma**2))
     weight = K.new_full((K.shape[1],), 1.0 / K.shape[1])
     tiny = torch.finfo(K.dtype).tiny
     for _ in range(EM_STEPS):
         weight = weight * (K.T @ (K @ weight).clamp(min=tiny).reciprocal()) / len(K)
-    # In logarithms, for test points beyond the reach of the kernel; clamped so that one of them does not decide.
+    # In logarithms, for test points beyond the reach of the kernel.
     log_weight = weight.clamp(min=tiny).log()
-    value = torch.logsumexp(to_test / (-2 * sigma**2) + log_weight, dim=1).clamp(min=-100.0)
+    value = torch.logsumexp(to_test / (-2 * sigma**2) + log_weight, dim=1).clamp(min=FLOOR)
+    if float((value <= FLOOR).double().mean()) > BEYOND_REACH:
+        return -math.inf
     return float(value.mean()) - dimension * math.log(sigma)

@@ -72,17 +72,24 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
 
 def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
     """Return one kernel a layer from a name, an object, or one of those a layer."""
-    given = [kernel] * layers if isinstance(kernel, str | Kernel) else kernel
+    given = [kernel] * layers if isinstance(kernel, str | Kernel) or _is_function(kernel) else kernel
     if not is_list(given):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
     chosen = []
     for entry in given:
+        if _is_function(entry):
+            own = 'FeatureMap(function) where it gives features of samples, else its matrix with "precomputed"'
+            raise TypeError(f"kernel: a function is given as {own}, got {entry!r}")
         if not isinstance(entry, str | Kernel):
             raise TypeError(f"kernel: expected a name or a drkm.kernels object, got {entry!r}")
         chosen.append(kernels.by_name(entry) if isinstance(entry, str) else entry)
     return tuple(chosen)
+
+
+def _is_function(kernel: Any) -> bool:
+    return callable(kernel) and not isinstance(kernel, Kernel | type)
 
 
 def rbf_kernels(sigma2: Any, n_components: Any) -> list[Kernel]:

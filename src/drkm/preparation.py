@@ -37,8 +37,10 @@ class Preparation:
     @classmethod
     def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
         """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
-        spread = values.std(axis=0, dtype=np.float64)
-        return cls(values.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0), **more)
+        mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+        # The mean of equal values is rounded, and their deviation from it is not always 0.
+        varies = spread > 10 * np.finfo(np.float64).eps * np.abs(mean)
+        return cls(mean, np.where(varies, spread, 1.0), **more)
 
     def apply(self, values: Any) -> np.ndarray:
         """Return values as the model sees them; a frame has its columns found by name, as tables in files have."""

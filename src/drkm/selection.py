@@ -41,6 +41,8 @@ from drkm.parameters import array, component_columns, plan_of, rbf_kernels
 CRITERIA = ("risk", "reconstruction")
 #: α: the extra noise of the two copies relative to the noise there is
 EXTRA_NOISE = 0.05
+#: noise below this fraction of the largest deviation is rounding
+LEAST_NOISE = 1e-6
 #: pre-images to this fraction of the bandwidth are enough to compare candidates
 PREIMAGE_TOL = 1e-3
 #: keys of a grid that are not parameters of the estimator
@@ -223,6 +225,9 @@ def select(
     for fixed, variants in groups:
         _check(base, fixed, variants, len(train))
     sigma = _noise_level(noise, samples)
+    if criterion == "risk" and sigma <= LEAST_NOISE * samples.std(axis=0).max():
+        told = "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win"
+        warnings.warn(f"{told}; give it as a number, or leave columns out", UserWarning, stacklevel=2)
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = [_Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
     outcomes = _run(jobs, n_jobs, verbose)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json as json_format
 import re
 from collections.abc import Callable, Sequence
@@ -43,7 +44,11 @@ Id = Annotated[
 ]
 Drop = Annotated[
     str | None,
-    typer.Option(metavar="COLUMNS", help="Columns of a table to leave out: label,date.", rich_help_panel=READING),
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of a table to leave out: label,date; a name with a comma stands in double quotes.",
+        rich_help_panel=READING,
+    ),
 ]
 Header = Annotated[
     bool | None,
@@ -73,6 +78,11 @@ def completed(*names: str) -> Callable[[str], list[str]]:
 def print_json(result: dict[str, Any]) -> None:
     """Print a result for scripts; numbers that are not finite are null."""
     typer.echo(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def columns_of(text: str | None) -> list[str]:
+    """Return the names in a list with commas; those that have a comma themselves are in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))] if text else []
 
 
 def words_of(text: str | None) -> list[str]:

@@ -18,7 +18,7 @@ def list_() -> None:
 
     for info in list_datasets():
         place = ", ".join(file.name for file in info.present()) or f"no file{', images are drawn' * info.drawn}"
-        typer.echo(f"{info.name}: {info.about}; licence: {info.licence}; in place: {place}")
+        typer.echo(f"{info.name}: {info.about}\n    licence: {info.licence}; in place: {place}")
     _print_folder()
 
 

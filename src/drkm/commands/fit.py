@@ -170,8 +170,9 @@ def fit(
     """Train a model on a data file and write it to a file.
 
     The model file also keeps how the data were read (columns, scale, shape of images), so that encode, denoise and
-    traverse treat new data in the same way. It is safe to share: it holds numbers and names, no code. An existing
-    file is only replaced with --force. A fit that does not converge is written, with a warning.
+    traverse treat new data in the same way. It holds no code, so that files of others are safe to open; it does hold
+    the training samples, which whoever gets the file can read. An existing file is only replaced with --force. A fit
+    that does not converge is written, with a warning.
     """
     from drkm import files
 
@@ -189,7 +190,7 @@ def fit(
 
     table, preparation = prepare(
         data,
-        columns=files.Columns(id, options.words_of(drop), header=header),
+        columns=files.Columns(id, options.columns_of(drop), header=header),
         array=array,
         scale=scale,
         resize=None if resize is None else options.sizes("resize", resize, (2,)),

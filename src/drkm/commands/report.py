@@ -12,7 +12,7 @@ from drkm.commands._help import examples
 EXAMPLES = examples(
     "drkm report",
     "drkm report --scale medium -o medium.html",
-    "drkm report --scale medium -o claims.md     # the claims alone, as Markdown tables",
+    "drkm report --scale medium -o claims.md     # the claims alone",
 )
 
 

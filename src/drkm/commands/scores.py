@@ -66,7 +66,7 @@ def evaluate(
             standardize=standardize,
             continuous=continuous,
             id=id,
-            drop=options.words_of(drop),
+            drop=options.columns_of(drop),
             header=header,
             format="json" if json else "table",
         )

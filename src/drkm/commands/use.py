@@ -58,7 +58,7 @@ def encode(
     from drkm.commands._data import FittedModel
 
     fitted = FittedModel(model, device)
-    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
+    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def denoise(
 
     fitted = FittedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
-    table, rows = fitted.read(data, array=array, id=id, drop=options.words_of(drop), header=header)
+    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(np.asarray(found.points))
     with files.called("out"):

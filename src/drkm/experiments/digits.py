@@ -104,7 +104,9 @@ def draw(found: list[Row]) -> Any:
 
 
 def _strip(axes: Any, entry: Row) -> None:
-    row = np.concatenate([np.reshape(image, (8, 8)) for image in entry["images"]], axis=1)
+    # A column of nothing after each image, so that the noise of one does not run into the next.
+    images = [np.pad(np.reshape(image, (8, 8)), ((0, 0), (0, 1)), constant_values=np.nan) for image in entry["images"]]
+    row = np.concatenate(images, axis=1)
     axes.imshow(row, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     axes.set_xticks([])
     axes.set_yticks([])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drkm.files._table import Columns, Refused, Table, listed
+from drkm.files._table import Columns, Refused, Table, in_option, listed
 
 
 def read_npy(file: Path) -> Table:
@@ -101,7 +101,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         raise Refused("has no rows")
     text = [header[index] for index in used if frame.dtypes.iloc[index].kind not in "biuf"]
     if text:
-        raise Refused(f"has no numbers in column {listed(text)}: leave it out with --drop {','.join(text[:8])}")
+        raise Refused(f"has no numbers in column {listed(text)}: leave it out with --drop {in_option(text[:8])}")
     return Table(
         frame.iloc[:, used].to_numpy(dtype=np.float64),
         tuple(header[index] for index in used),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from drkm.files._table import Columns, Refused, Table, listed
+from drkm.files._table import Columns, Refused, Table, in_option, listed
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
@@ -100,7 +101,7 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     if count > 1:
         return (
             f"has {count} entries that are no numbers, the first in {where} ({entry!r}): remove such rows or fill them "
-            f"in, or leave columns out as with --drop {header[index]}"
+            f"in, or leave columns out as with --drop {in_option([header[index]])}"
         )
     if not entry:
         return f"has an empty entry in {where}: remove the row or fill it in"
@@ -116,5 +117,6 @@ def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], n
     one = len(names) == 1
     return (
         f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r}): leave "
-        f"{'it' if one else 'them'} out with --drop {','.join(names)}, or name the rows by it with --id {names[0]}"
+        f"{'it' if one else 'them'} out with --drop {in_option(names)}, name the rows by it with "
+        f"--id {shlex.quote(names[0])}, or write classes as numbers"
     )

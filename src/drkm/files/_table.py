@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -90,6 +91,11 @@ class Columns:
         if missing:
             columns = "the column" if len(missing) == 1 else "the columns"
             raise Refused(f"lacks {columns} {listed(missing)} that the model was trained on")
+
+
+def in_option(names: Sequence[str]) -> str:
+    """Return names as a shell takes them for an option: with commas between them, in quotes where they need them."""
+    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
