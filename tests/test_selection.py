@@ -13,7 +13,7 @@ from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap
-from drkm.noise import estimate_noise
+from drkm.noise import _median_of_noise, estimate_noise
 from drkm.selection import Selection, denoising_losses, perturbations, select
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
@@ -37,10 +37,24 @@ def test_noise_is_not_lost_where_no_sample_reaches_another():
     assert estimate_noise(X) == pytest.approx(0.1, rel=0.1)
 
 
+@pytest.mark.parametrize(("n", "d"), [(50, 200), (50, 51), (50, 49), (50, 30), (12, 500)])
+def test_noise_is_found_in_few_samples_of_many_features(n, d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, d)) + 0.3 * rng.standard_normal((n, d))
+    assert estimate_noise(X) == pytest.approx(0.3, rel=0.1)
+    assert estimate_noise(np.hstack([X, np.full((n, 2 * d), 5.1)])) == estimate_noise(X)
+
+
+def test_the_law_of_noise_has_the_median_of_its_eigenvalues():
+    E = np.random.default_rng(0).standard_normal((400, 1000))
+    assert _median_of_noise(0.4) == pytest.approx(np.median(np.linalg.svd(E, compute_uv=False)) ** 2 / 1000, rel=0.02)
+    assert _median_of_noise(1e-12) == pytest.approx(1.0, rel=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(20, 60), (60, 20)])
 def test_samples_that_show_no_noise_are_said_to(shape):
-    X = np.random.default_rng(0).standard_normal(shape)
-    X[:, :11] = 5.1
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((shape[0], 3)) @ rng.standard_normal((3, shape[1]))
     with pytest.warns(UserWarning, match="noise: half of the directions of X do not vary"):
         select(X, {"n_components": [2]}, refit=False)
     select(X, {"n_components": [2]}, refit=False, noise=0.5)

@@ -17,6 +17,8 @@ RATIO = 1.12
 #: least log-likelihood of a test point, so that outliers do not decide, and the largest part of points that may have it
 FLOOR = -100.0
 BEYOND_REACH = 0.25
+#: samples a dimension up to which the eigenvalues of noise are far from equal
+FEW = 2
 
 
 def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
@@ -27,14 +29,16 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     explains points held out best: wider ones cannot follow the data, narrower ones follow the accidents of the
     sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
     enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
-    that fails, so the median of the covariance's eigenvalues is taken where it is smaller, or where the mixture does
-    not reach the points held out.
+    that fails, so what the spectrum of the covariance says is taken where it is less, or where the mixture does not
+    reach the points held out. Columns that do not vary have no part in it.
     """
     points = torch.as_tensor(np.asarray(X, dtype=np.float64))
+    points = points[:, (points != points[0]).any(dim=0)]
+    if not points.numel():
+        return 0.0
     generator = torch.Generator().manual_seed(random_state)
     points = points[torch.randperm(len(points), generator=generator)][: 2 * MAX_POINTS]
-    spectrum = torch.linalg.eigvalsh(torch.cov(points.T).reshape(points.shape[1], -1)).clamp(min=0)
-    ceiling = float(spectrum.median()) ** 0.5
+    ceiling = _median_variance(points) ** 0.5
     if ceiling == 0 or len(points) < 8:
         return ceiling
     train, test = points[::2], points[1::2]
@@ -51,6 +55,29 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     left, top, right = scores[best - 1 : best + 2]
     shift = 0.5 * (left - right) / (left - 2 * top + right)
     return levels[best] * RATIO**-shift
+
+
+def _median_variance(points: Tensor) -> float:
+    """Return the median eigenvalue of the covariance, which few directions of the data do not change.
+
+    Few samples spread the eigenvalues of noise, and fewer than dimensions leave some at 0: then the median of the others
+    is taken relative to that of noise of variance 1, whose eigenvalues follow the law of Marchenko and Pastur.
+    """
+    n, d = points.shape
+    if n > FEW * d:
+        return float(torch.linalg.eigvalsh(torch.cov(points.T).reshape(d, d)).clamp(min=0).median())
+    centred = points - points.mean(dim=0)
+    rank, most = sorted((n - 1, d))
+    spectrum = torch.linalg.svdvals(centred)[:rank].square() / most
+    return float(spectrum.median()) / _median_of_noise(rank / most) if rank else 0.0
+
+
+def _median_of_noise(ratio: float) -> float:
+    """Return the median of the law of Marchenko and Pastur, for a ratio of at most 1."""
+    angle = (torch.arange(4096, dtype=torch.float64) + 0.5) * (math.pi / 4096)
+    value = 1 + ratio - 2 * ratio**0.5 * angle.cos()
+    distribution = (angle.sin().square() / value).cumsum(dim=0)
+    return float(value[torch.searchsorted(distribution, 0.5 * distribution[-1])])
 
 
 def _log_likelihood(to_train: Tensor, to_test: Tensor, sigma: float, dimension: int) -> float:
