@@ -60,8 +60,8 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
 def _median_variance(points: Tensor) -> float:
     """Return the median eigenvalue of the covariance, which few directions of the data do not change.
 
-    Few samples spread the eigenvalues of noise, and fewer than dimensions leave some at 0: then the median of the others
-    is taken relative to that of noise of variance 1, whose eigenvalues follow the law of Marchenko and Pastur.
+    Few samples spread the eigenvalues of noise, and fewer than dimensions leave some at 0: then the median of the
+    others is relative to that of noise of variance 1, whose eigenvalues follow the law of Marchenko and Pastur.
     """
     n, d = points.shape
     if n > FEW * d:
