@@ -101,6 +101,18 @@ def test_a_model_does_not_change_with_the_samples_of_the_caller(kind):
     np.testing.assert_array_equal(fitted.denoise(new), before)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_a_model_does_not_change_with_what_the_caller_does_to_its_codes(kind):
+    model = ConstrDRKM((6, 3))
+    codes = model.fit_transform(kind(X))
+    before, text = model.traverse(1, 0, [0.1]), model.summary()
+    codes *= 10
+    model.codes_ -= 1
+    model.eigenvalues_[0][:] = 0
+    np.testing.assert_array_equal(model.traverse(1, 0, [0.1]), before)
+    assert model.summary() == text
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensors_are_answered_with_tensors(model, dtype):
     tensor = torch.tensor(X, dtype=dtype)
