@@ -101,6 +101,18 @@ def test_a_model_does_not_change_with_the_samples_of_the_caller(kind):
     np.testing.assert_array_equal(fitted.denoise(new), before)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_a_model_does_not_change_with_what_the_caller_does_to_its_codes(kind):
+    model = ConstrDRKM((6, 3))
+    codes = model.fit_transform(kind(X))
+    before, text = model.traverse(1, 0, [0.1]), model.summary()
+    codes *= 10
+    model.codes_ -= 1
+    model.eigenvalues_[0][:] = 0
+    np.testing.assert_array_equal(model.traverse(1, 0, [0.1]), before)
+    assert model.summary() == text
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensors_are_answered_with_tensors(model, dtype):
     tensor = torch.tensor(X, dtype=dtype)
@@ -132,6 +144,19 @@ def test_tensors_that_require_gradients_and_integers_are_taken(model):
     whole = (16 * X).astype(int)
     assert ConstrDRKM((6, 3)).fit(torch.tensor(whole)).codes_.dtype == torch.float64
     np.testing.assert_array_equal(ConstrDRKM((6, 3)).fit(whole).codes_, ConstrDRKM((6, 3)).fit(16 * X).codes_)
+
+
+@pytest.mark.parametrize("given", [X + 1e7, torch.tensor(X + 1e7), X * 1e-50], ids=["array", "tensor", "tiny"])
+def test_samples_that_single_precision_cannot_tell_apart_are_refused(given):
+    with pytest.raises(
+        ValueError, match=r"^X: float32 loses \d+% of what tells the samples apart: .* dtype=\"float64\""
+    ):
+        ConstrDRKM((6, 3), dtype="float32").fit(given)
+
+
+def test_single_precision_takes_features_far_from_zero_that_are_constant_or_vary_enough(model):
+    given = np.hstack([X + 1e3, np.full((len(X), 1), 1e9)])
+    assert ConstrDRKM((6, 3), dtype="float32").fit(given).objective_ == pytest.approx(model.objective_, rel=1e-3)
 
 
 def test_inputs_are_left_as_they_were(model):

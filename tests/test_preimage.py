@@ -188,9 +188,10 @@ def test_points_far_from_the_origin_converge_in_single_precision():
     torch.testing.assert_close(found[1].points - 1000.0, found[0].points, atol=2e-3, rtol=0)
 
 
-@pytest.mark.parametrize("unit", [1e-15, 1e12, 1e15])
-def test_the_unit_of_the_data_does_not_matter(unit):
-    X, new = (points(n, 12, seed).float() for n, seed in ((60, 0), (25, 7)))
+@pytest.mark.parametrize("d", [3, 12])
+@pytest.mark.parametrize("unit", [1e-15, 1e12, 1e15, 3e17])
+def test_the_unit_of_the_data_does_not_matter(unit, d):
+    X, new = (points(n, d, seed).float() for n, seed in ((60, 0), (25, 7)))
     kernel, scaled = RBF(5.0), RBF(5.0 * unit**2)
     H = leading(kernel, X, 4)
     one = preimage(Components(kernel, X, H), Components(kernel, X, H).coordinates(kernel(new, X)))
@@ -199,6 +200,17 @@ def test_the_unit_of_the_data_does_not_matter(unit):
     assert other.converged.all()
     assert other.iterations.max() <= one.iterations.max() + 2
     torch.testing.assert_close(other.points / unit, one.points, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [2.0**-490, 2.0**490])
+@pytest.mark.parametrize("kernel", [RBF(5.0), Matern(2.5, 5.0)], ids=ids)
+def test_no_unit_that_kernels_take_changes_a_digit(kernel, unit):
+    X, new = points(60, 3), points(25, 3, 7)
+    found = []
+    for scaled, size in ((kernel, 1.0), (kernel.with_parameters(sigma2=5.0 * unit**2), unit)):
+        components = Components(scaled, X * size, leading(kernel, X, 4))
+        found.append(preimage(components, components.coordinates(scaled(new * size, X * size))).points / size)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel", [RBF(40.0), Laplacian(40.0), Polynomial(3, 0.01)], ids=ids)

@@ -38,6 +38,11 @@ class Evaluation(NamedTuple):
         """Return some of the rows."""
         return Evaluation(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
+    def in_units_of(self, inch: float) -> Evaluation:
+        """Return what it is as a function of x/inch."""
+        curvature, hessian = (None if part is None else inch**2 * part for part in (self.curvature, self.hessian))
+        return Evaluation(self.value, inch * self.gradient, curvature, hessian)
+
 
 class Minima(NamedTuple):
     """Where each row ended, its value, the number of steps it took and whether it converged."""

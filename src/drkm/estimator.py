@@ -299,7 +299,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
-        return inputs.write(self.fit(X, y, **fit_params)._codec.codes, X, self.get_feature_names_out())
+        # A copy: what follows in a pipeline may change it in place.
+        return inputs.write(self.fit(X, y, **fit_params)._codec.codes.clone(), X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -512,7 +513,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Attributes of a model are no samples: where these are a frame, they are arrays.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
-        self.codes_ = inputs.write(self._codec.codes, kind)
+        self.codes_ = inputs.write(self._codec.codes.clone(), kind)
         self.layer_slices_ = energy.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
@@ -523,7 +524,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.history_ = result.history
         self.kernels_ = energy.kernels
         self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
-        self.eigenvalues_ = [inputs.write(values, kind) for values in trained.eigenvalues]
+        self.eigenvalues_ = [inputs.write(values.clone(), kind) for values in trained.eigenvalues]
         self.approximation_errors_ = list(trained.errors)
 
     @property

@@ -14,6 +14,8 @@ from torch import Tensor
 from drkm.gram import memory
 from drkm.rows import Rows, is_on_disk, open_rows
 
+#: a share of the spread of the samples that rounding may take, looked for in about so many rows
+WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
 AS_A_FILE = 'a numpy.memmap or the path of a .npy or HDF5 file with gram="tiled" is read in tiles'
 
 
@@ -137,6 +139,8 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
 
     Those of a tensor that the caller has `given` are copied, because a model must not change with it.
     """
+    if isinstance(samples, Tensor):
+        _check_digits(samples, dtype)
     if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
         needed = samples.numel() * dtype.itemsize
         memory.require(needed, device, f"X: {samples.numel()} values on the GPU", AS_A_FILE)
@@ -145,6 +149,18 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
         memory.require(placed.nbytes, device, f"X: a copy of {placed.numel()} values", AS_A_FILE)
         return placed.clone()
     return placed
+
+
+def _check_digits(samples: Tensor, dtype: torch.dtype) -> None:
+    """Raise one sentence if another precision keeps too little of what tells samples apart."""
+    rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
+    lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
+    if lost > WORST_ROUNDING * spread:
+        kind = str(dtype).removeprefix("torch.")
+        raise ValueError(
+            f"X: {kind} loses {(lost / spread).item():.0%} of what tells the samples apart: subtract their mean, "
+            'divide them by their typical size, or take dtype="float64"'
+        )
 
 
 def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:

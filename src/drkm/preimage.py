@@ -6,6 +6,7 @@ equation for r).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -156,22 +157,25 @@ def _search(
     kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
+    # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
+    inch = 2.0 ** round(math.log2(scale))
+
     def search(coordinates: Tensor, start: Tensor) -> Minima:
         def evaluate(x: Tensor, index: Tensor) -> Evaluation:
-            return target.evaluate(x, coordinates[index])
+            return target.evaluate(inch * x, coordinates[index]).in_units_of(inch)
 
         begin = target.inside(start)
         found = minimise(
             evaluate,
-            begin,
-            scale=scale,
+            begin / inch,
+            scale=scale / inch,
             unit=unit,
             tol=tol,
             max_iter=max_iter,
             memory=memory,
             use_curvature=method == "fixed-point",
         )
-        points = target.outside(found.points, begin, start)
+        points = target.outside(inch * found.points, begin, start)
         if not kinked:
             return found._replace(points=points)
         # The last digit of a point next to a kink is half of those of its residual.

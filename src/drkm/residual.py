@@ -127,7 +127,8 @@ class _PairwiseTarget:
         total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, self.pair]
         # Σ β f'' (x_i - x)(x_i - x)ᵀ
         cross = (mean - 0.5 * total[:, None] * x)[:, :, None] * x[:, None, :]
-        hessian = (-2 * scale**2) * (second - cross - cross.mT)
+        # The square of the scale may be no number of the precision at hand, where all else is.
+        hessian = -2 * scale * (scale * (second - cross - cross.mT))
         hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
         return Evaluation(value, gradient, curvature, hessian)
 

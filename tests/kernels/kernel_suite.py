@@ -183,6 +183,14 @@ class IsotropicSuite(PairwiseSuite):
             kernel.resolve(points, layer=1)
         kernel.resolve(0.03 * points, layer=1)
 
+    @pytest.mark.parametrize(("dtype", "narrow"), [(torch.float32, 1e-7), (torch.float64, 1e-15)])
+    def test_a_deep_width_that_rounding_hides_is_refused(self, dtype, narrow):
+        codes = torch.eye(40, 4, dtype=dtype)
+        kernel, kind = self.make().with_parameters(sigma2=narrow), str(dtype).removeprefix("torch.")
+        with pytest.raises(ValueError, match=rf"sigma2: {narrow} is too narrow in {kind} for codes .* layer 2"):
+            kernel.resolve(codes, layer=2)
+        kernel.with_parameters(sigma2=100 * narrow).resolve(codes, layer=2)
+
     def test_a_learnable_bandwidth_can_be_replaced(self):
         kernel = self.make()
         assert kernel.has_bandwidth

@@ -83,6 +83,13 @@ class TestEigensolver(SolverSuite):
     def test_ends_in_one_step(self):
         assert self.run().n_iter == 1
 
+    def test_other_eigenvectors_than_the_leading_ones_are_no_answer(self):
+        energy = self.energy()
+        vectors = torch.linalg.eigh(energy.first.rows(torch.arange(energy.n)))[1]
+        found = [solve(self.make(), energy, H, prepare=False) for H in (vectors[:, -5:], vectors[:, -9:-4])]
+        assert found[1].converged
+        assert found[1].objective == pytest.approx(found[0].objective, rel=1e-10)
+
 
 class TestThreeLayers:
     @pytest.mark.parametrize("solver", [LBFGS(), TrustRegion(), ProjectedGradient()], ids=lambda solver: solver.name)

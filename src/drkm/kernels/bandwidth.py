@@ -54,20 +54,28 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     return _positive(2.0 * _spread(points), points)
 
 
-def check_digits(sigma2: float, points: Tensor) -> None:
+def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
     """Raise one sentence if σ² is so narrow beside the spread of the points that rounding hides which are near.
 
-    Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖².
+    Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖². Codes, which move, have a
+    mean square of s/n.
     """
-    rows = reduction.spread_rows(points, DIGITS_ROWS).double()
-    norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
+    if layer > 1:
+        norms = torch.tensor([points.shape[1] / reduction.samples(len(points))], dtype=torch.float64)
+        spread = f"codes whose length is about {norms.item() ** 0.5:.3g}"
+        remedy = f"widen that of layer {layer}"
+    else:
+        rows = reduction.spread_rows(points, DIGITS_ROWS).double()
+        norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
+        spread = f"samples that are {norms.mean().sqrt().item():.3g} from their mean"
+        remedy = "widen it or bring outliers in"
     error = (torch.finfo(points.dtype).eps / sigma2 * norms).clamp(max=1).mean().item()
     if error > WORST_ROUNDING:
         kind = str(points.dtype).removeprefix("torch.")
         more_digits = ', or take dtype="float64"' if kind == "float32" else ""
         raise ValueError(
-            f"sigma2: {sigma2:.3g} is too narrow in {kind} for samples that are {norms.mean().sqrt().item():.3g} from "
-            f"their mean, rounding changes kernel values by {error:.0%}; widen it or bring outliers in{more_digits}"
+            f"sigma2: {sigma2:.3g} is too narrow in {kind} for {spread}, rounding changes kernel values by "
+            f"{error:.0%}; {remedy}{more_digits}"
         )
 
 

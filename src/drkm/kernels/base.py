@@ -158,8 +158,7 @@ class Isotropic(Pairwise):
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
         """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
         sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
-        if layer == 1:
-            check_digits(sigma2, points)
+        check_digits(sigma2, points, layer=layer)
         return self.with_parameters(sigma2=sigma2)
 
     @property

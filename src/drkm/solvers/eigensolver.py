@@ -8,8 +8,11 @@ from torch import Tensor
 
 from drkm import stiefel
 from drkm.eigen import leading_eigenpairs
-from drkm.energy import Energy
+from drkm.energy import LEADING_TOL, Energy
 from drkm.solvers.base import Solver, State, Status, point
+
+#: a start as stationary as this may be one of eigenvectors, but not the leading ones
+SETTLED = 0.1
 
 
 @dataclass
@@ -19,9 +22,17 @@ class Eigensolver(Solver):
     name = "eigensolver"
 
     def start(self, energy: Energy, H: Tensor) -> State:
-        """Evaluate the energy at the start."""
+        """Evaluate the energy at the start, or at kernel PCA where that is another set of eigenvectors."""
         if len(energy.sizes) > 1:
             raise ValueError(f"solver: Eigensolver is for one layer, got {len(energy.sizes)} layers")
+        state = point(H, energy.evaluate(H))
+        if state["stationarity"] > SETTLED:
+            return state
+        values, vectors, _ = energy.leading_of_first()
+        lowest = -0.5 / energy.eta[0] * values[: H.shape[1]].sum().item()
+        if state["objective"] <= (1 - LEADING_TOL) * lowest:
+            return state
+        H = stiefel.polar(vectors[:, : H.shape[1]])
         return point(H, energy.evaluate(H))
 
     def step(self, energy: Energy, state: State, tol: float) -> State:
