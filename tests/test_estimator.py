@@ -183,6 +183,18 @@ def test_too_few_iterations_warn_with_advice():
     assert np.isfinite(model.encode(NEW).codes).all()
 
 
+def test_a_layer_that_another_drowns_out_is_named():
+    words = r"layer 2 has \de-\d\d of the energy, too little to be trained: divide X by its typical size, or choose eta"
+    model = ConstrDRKM((6, 3), kernel=("linear", "rbf"))
+    with pytest.warns(ConvergenceWarning, match=words):
+        model.fit(1e4 * X)
+    assert re.search(words, model.summary())
+    # What it says helps.
+    for again in (model.fit(X), model.set_params(eta=(1e8, 1)).fit(1e4 * X)):
+        assert again.converged_
+        assert "of the energy" not in again.summary()
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [

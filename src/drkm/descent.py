@@ -38,10 +38,10 @@ class Evaluation(NamedTuple):
         """Return some of the rows."""
         return Evaluation(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
-    def in_units_of(self, inch: float) -> Evaluation:
-        """Return what it is as a function of x/inch."""
-        curvature, hessian = (None if part is None else inch**2 * part for part in (self.curvature, self.hessian))
-        return Evaluation(self.value, inch * self.gradient, curvature, hessian)
+    def in_units_of(self, length: float) -> Evaluation:
+        """Return what it is as a function of x/length."""
+        curvature, hessian = (None if part is None else length**2 * part for part in (self.curvature, self.hessian))
+        return Evaluation(self.value, length * self.gradient, curvature, hessian)
 
 
 class Minima(NamedTuple):

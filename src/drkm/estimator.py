@@ -26,6 +26,7 @@ from drkm.kernels import Kernel, Precomputed
 from drkm.preimage import PreImage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
+from drkm.summary import faintness
 from drkm.summary import summary as summarise
 from drkm.training import Trained, train
 
@@ -257,6 +258,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             self._fit(X)
         if not self.converged_:
             warnings.warn(f"ConstrDRKM {self._trained.message}", ConvergenceWarning, stacklevel=2)
+        elif self._trained.faint:
+            warnings.warn(f"ConstrDRKM: {faintness(self._trained)}", ConvergenceWarning, stacklevel=2)
         return self
 
     def _fit(self, X: Any) -> None:

@@ -158,24 +158,24 @@ def _search(
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
-    inch = 2.0 ** round(math.log2(scale))
+    length = 2.0 ** round(math.log2(scale))
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:
         def evaluate(x: Tensor, index: Tensor) -> Evaluation:
-            return target.evaluate(inch * x, coordinates[index]).in_units_of(inch)
+            return target.evaluate(length * x, coordinates[index]).in_units_of(length)
 
         begin = target.inside(start)
         found = minimise(
             evaluate,
-            begin / inch,
-            scale=scale / inch,
+            begin / length,
+            scale=scale / length,
             unit=unit,
             tol=tol,
             max_iter=max_iter,
             memory=memory,
             use_curvature=method == "fixed-point",
         )
-        points = target.outside(inch * found.points, begin, start)
+        points = target.outside(length * found.points, begin, start)
         if not kinked:
             return found._replace(points=points)
         # The last digit of a point next to a kink is half of those of its residual.

@@ -57,9 +57,18 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
         f"layer {layer} learned sigma2 to its bound: the energy alone has no best one, choose it by drkm.select"
         for layer in trained.at_bound
     ]
+    if trained.faint:
+        foot.append(faintness(trained))
     if undetermined:
         foot.append(
             f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "
-            "the energy does not depend on them"
+            "the energy hardly depends on them"
         )
     return "\n".join([head, *lines, *foot])
+
+
+def faintness(trained: Trained) -> str:
+    """Return one sentence about layers that have next to no energy, and what to change."""
+    shares = ", ".join(f"layer {layer} has {share:.1g}" for layer, share in trained.faint.items())
+    remedy = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
+    return f"{shares} of the energy, too little to be trained: {remedy}"

@@ -31,6 +31,8 @@ LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 #: operations of a gradient below which more than one thread gains nothing (n = 1,500 with two layers), and on a busy
 #: machine, where threads wait for each other, makes a fit up to a hundred times slower
 SMALL_GRADIENT = 2e8
+#: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
+FAINT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,15 @@ class Trained:
     supports: list[float]
     #: layers (counted from 1) whose learned σ² is at its bound
     at_bound: list[int] = field(default_factory=list)
+
+    @property
+    def faint(self) -> dict[int, float]:
+        """Layers (counted from 1) whose share of the energy is so small that training hardly sees them."""
+        sums = [float(values.sum()) for values in self.eigenvalues]
+        energies = [own / eta for own, eta in zip(sums, self.energy.eta, strict=True)]
+        shares = [part / sum(energies) if part else 0.0 for part in energies]
+        layers = enumerate(zip(shares, sums, self.traces, strict=True), start=1)
+        return {layer: share for layer, (share, own, trace) in layers if share < FAINT and own > FAINT * trace}
 
     @property
     def advice(self) -> str:

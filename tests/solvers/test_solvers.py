@@ -192,6 +192,17 @@ class TestMessages:
         assert "loosen tol or use a smoother kernel or dtype='float64'" in stalled.message
         assert "float64" not in replace(stalled, H=result.H.double()).message
 
+    def test_codes_that_still_move_are_not_said_to_have_converged(self):
+        energy = make_energy()
+        H = starts.kernel_pca(energy)
+        asked = {"tol": 0.9, "max_iter": 1, "prepare": False}
+        result = solve(ProjectedGradient(), energy, H, consistent=True, **asked)
+        assert result.status is Status.UNSETTLED
+        assert "did not converge (unsettled after 1 iteration" in result.message
+        assert "codes of small energy still move" in result.message
+        assert solve(ProjectedGradient(), energy, H, **asked).converged
+        assert solve(ProjectedGradient(), energy, H, consistent=True, **{**asked, "max_iter": 10_000}).converged
+
     def test_ctrl_c_while_warming_up_returns_the_start(self):
         class Hasty(LBFGS):
             def prepare(self, energy, H, is_late):

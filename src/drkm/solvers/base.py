@@ -31,6 +31,7 @@ class Status(StrEnum):
     MAX_SECONDS = "max_seconds"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
     GIVEN_UP = "given_up"
 
@@ -45,6 +46,8 @@ ADVICE = {
     Status.MAX_SECONDS: "raise max_seconds or loosen tol",
     Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
     Status.STALLED: "no step lowers the energy beyond rounding: loosen tol or use a smoother kernel",
+    Status.UNSETTLED: "codes of small energy still move: divide X by its typical size, choose eta so that the energies "
+    "of the layers are alike, or raise max_iter",
     Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
 }
 
@@ -183,6 +186,8 @@ ROUNDING = 50
 EXACT = 4
 #: the encoder's own Hessian is smaller than the multipliers alone, hence a margin
 CONSISTENCY = 0.2
+#: codes that the encoder would return with a larger error, relative to their size, are not settled
+SETTLED = 0.1
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 UNDETERMINED = 1e-7
 
@@ -299,9 +304,11 @@ def _verdict(
     if state["stationarity"] <= tol and state.get("feasibility", 0.0) <= tol:
         # Rounding alone moves the gradient by this much: there is nothing left to refine.
         exact = state["stationarity"] <= EXACT * torch.finfo(state["H"].dtype).eps
-        refine = consistent and not exact and "R" in state and code_error(state) > CONSISTENCY * tol
-        if limit or not refine:
+        error = code_error(state) if consistent and not exact and "R" in state else 0.0
+        if error <= (SETTLED if limit else CONSISTENCY * tol):
             return Status.CONVERGED
+        if limit and not limit.cut_short:
+            return Status.UNSETTLED
     return limit
 
 
