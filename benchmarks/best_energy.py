@@ -18,8 +18,8 @@ from torch import Tensor
 from benchmarks.problems import Problem
 from benchmarks.rivals import Rival, asked
 from drkm import starts, stiefel
-from drkm.race import Race
 from drkm.solvers import by_name, solve
+from drkm.training.race import Race
 
 #: time of all, in fits of the default solver
 FITS = 15

@@ -17,8 +17,8 @@ from drkm import starts
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
-from drkm.race import Race
 from drkm.solvers import Result, by_name, solve
+from drkm.training.race import Race
 
 CASES = [("digits", (2.0, 0.05)), ("digits", (2.0, 0.01)), ("digits", (5.0, 0.02))]
 CASES += [("structured", (50.0, 0.05)), ("structured", (5.0, 0.05))]

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load, storage
-from drkm.fingerprint import fingerprint
+from drkm.checkpoint.fingerprint import fingerprint
 from drkm.gram import Dense, Fourier, Nystroem, Workload
 from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
 

@@ -436,4 +436,5 @@ def test_energies_that_overflow_are_refused_and_never_called_stationary(scale, n
     single = ConstrDRKM(n_components, **settings, dtype="float32")
     refused(lambda: single.fit(scale * X), ValueError, "X", "inf in float32", "divide the data", 'dtype="float64"')
     if scale == 1e9 and solver == "auto":
-        assert ConstrDRKM(n_components, **settings).fit(scale * X).converged_
+        eta = (scale**2, 1.0)[: np.size(n_components)]
+        assert ConstrDRKM(n_components, eta=eta, **settings).fit(scale * X).converged_

@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, load, storage
-from drkm.checkpoint import VERSION, Checkpoint
+from drkm.checkpoint import Checkpoint
+from drkm.checkpoint.slots import VERSION
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
@@ -442,7 +443,7 @@ def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monke
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("drkm.training.describe", fails)
+        patch.setattr("drkm.training.run.describe", fails)
         with pytest.raises(MemoryError):
             fit(tmp_path / "checkpoint")
     seen = []

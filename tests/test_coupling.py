@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dense_oracle import draw, network, orthonormal, values, waves
-from drkm.coupling import ExplicitCoupling, PairwiseCoupling, couplings
+from drkm.encoder.coupling import ExplicitCoupling, PairwiseCoupling, couplings
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, Cosine, Explicit, FeatureMap, Laplacian, Linear, Matern, Polynomial

@@ -213,7 +213,7 @@ def test_ambiguous_are_the_points_that_the_second_nearest_sample_leads_elsewhere
 
 def test_residuals_are_gradients_relative_to_the_parts_that_cancel(monkeypatch):
     model, train, new = small("rbf")
-    monkeypatch.setattr("drkm.encoder.TOL", 1e-2)
+    monkeypatch.setattr("drkm.encoder.stationary.TOL", 1e-2)
     encoding = model.encode(new)
     assert np.median(encoding.residual) > 1e-4
     for x, z, residual in zip(new, encoding.codes, encoding.residual, strict=True):

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from drkm.fingerprint import settings
+from drkm.checkpoint.fingerprint import settings
 from drkm.kernels import FeatureMap
 
 

@@ -181,7 +181,7 @@ class TestRounds:
             found.append(result.objective)
             return result
 
-        monkeypatch.setattr("drkm.training.solve", told)
+        monkeypatch.setattr("drkm.training.run.solve", told)
         train(X, self.plan(center))
         assert len(found) > 3
         assert all(later <= earlier + 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(found))
@@ -213,7 +213,7 @@ class TestStopping:
             limits.append(options["max_seconds"])
             return solve(*arguments, **options)
 
-        monkeypatch.setattr("drkm.training.solve", told)
+        monkeypatch.setattr("drkm.training.run.solve", told)
         self.train(max_seconds=1000.0)
         assert len(limits) > 2
         assert all(later < earlier <= 1000.0 for earlier, later in itertools.pairwise(limits))

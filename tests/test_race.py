@@ -11,9 +11,9 @@ from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
-from drkm.race import BY_TURNS, HALFWAY, TRY_OTHER, Race
 from drkm.solvers import Result, Status, by_name, solve
 from drkm.starts import FAR, NEAR
+from drkm.training.race import BY_TURNS, HALFWAY, TRY_OTHER, Race
 
 X = structured(120)
 

@@ -138,7 +138,7 @@ class TestFit:
         np.save(tmp_path / "X.npy", np.random.RandomState(0).randint(0, 2, (300, 50), dtype=np.uint8))
         monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 50 * 100)
         monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 100)
-        monkeypatch.setattr("drkm.training.MEDIAN_ROWS", 100)
+        monkeypatch.setattr("drkm.training.run.MEDIAN_ROWS", 100)
         largest = []
         whole = Rows._tensor
         monkeypatch.setattr(Rows, "_tensor", lambda self, rows: largest.append(len(rows)) or whole(self, rows))

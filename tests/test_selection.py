@@ -13,8 +13,8 @@ from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF, FeatureMap
-from drkm.noise import _median_of_noise, estimate_noise
 from drkm.selection import Selection, denoising_losses, perturbations, select
+from drkm.selection.noise import _median_of_noise, estimate_noise
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
 

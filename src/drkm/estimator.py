@@ -18,9 +18,9 @@ from torch import Tensor
 
 from drkm import checks, inputs, io, nested, parameters, reduction
 from drkm.checkpoint import Checkpoint
+from drkm.checkpoint.fingerprint import fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
-from drkm.fingerprint import fingerprint, settings
 from drkm.gram.memory import in_memory
 from drkm.kernels import Kernel, Precomputed
 from drkm.preimage import PreImage

@@ -12,7 +12,7 @@ from test_gram import LargestTensor
 
 from dense_oracle import centring, draw, values
 from drkm import gram as grams
-from drkm.coupling import ExplicitCoupling, FourierCoupling
+from drkm.encoder.coupling import ExplicitCoupling, FourierCoupling
 from drkm.energy import Energy
 from drkm.gram import Centered, Dense, FeatureGram, Fourier, FourierGram, Nystroem, SweptGram
 from drkm.gram import features as features_module

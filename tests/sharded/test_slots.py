@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from drkm import reduction, slots
-from drkm.slots import OneFile, TwoFiles, place
+from drkm import reduction
+from drkm.checkpoint import slots
+from drkm.checkpoint.slots import OneFile, TwoFiles, place
 from sharded.threads import in_shards
 
 CPU = torch.device("cpu")

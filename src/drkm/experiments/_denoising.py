@@ -14,9 +14,9 @@ from drkm.datasets._curves import Curve
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF
-from drkm.noise import estimate_noise
 from drkm.preimage import preimage
 from drkm.selection import Selection, denoising_losses, perturbations, select
+from drkm.selection.noise import estimate_noise
 from drkm.solvers import LBFGS
 
 Array = np.ndarray

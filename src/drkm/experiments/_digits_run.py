@@ -11,8 +11,8 @@ from sklearn.decomposition import KernelPCA
 
 from drkm.experiments._denoising import Grid, base_model, choice, deep_fits, mean_squared_error, one_layer_grid
 from drkm.experiments._table1_cell import rounded
-from drkm.noise import estimate_noise
 from drkm.selection import denoising_losses, perturbations, select
+from drkm.selection.noise import estimate_noise
 from drkm.threads import one_thread
 
 Array = np.ndarray

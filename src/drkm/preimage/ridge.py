@@ -9,7 +9,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.components import Components
-from drkm.descent import Minima
+from drkm.preimage.descent import Minima
 
 #: training points used: the eigendecomposition costs their cube
 MAX_POINTS = 2000

@@ -1,4 +1,4 @@
-"""Codes of new points.
+"""Codes of new points by stationarity.
 
 At a stationary point of the energy G = HΛ, row by row. A new point x enters this condition with its own codes
 z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
@@ -7,7 +7,6 @@ z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
 
 `StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample; next to
 a training sample, plain Newton steps stay with the stationary point that the sample itself has.
-`ProjectionEncoder` evaluates the paper's formulas.
 """
 
 from __future__ import annotations
@@ -18,48 +17,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm.coupling import Coupling, couplings
+from drkm.encoder.coupling import Coupling, couplings
+from drkm.encoder.encoding import Encoding
+from drkm.encoder.first_layer import first_layer, starting_points
 from drkm.energy import Energy
-from drkm.first_layer import first_layer, starting_points
 from drkm.solvers.base import UNDETERMINED
 
 #: relative residual at which codes count as stationary
 TOL = 1e-10
 MAX_NEWTON = 100
-#: a relative residual above this is no rounding and no tolerance
-UNSETTLED = 1e-3
 #: relative residual and relative length of a move within which a point counts as next to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-7
-
-
-class Encoding(NamedTuple):
-    """Codes with what is known of their quality.
-
-    Attributes
-    ----------
-    codes : Tensor of shape (m, S)
-    residual : Tensor of shape (m,)
-        Norm of the gradient of ψ, relative to that of its parts.
-    ambiguous : Tensor of bool, shape (m,), or None
-        Whether the codes of the second nearest training sample lead to another minimum of ψ.
-    """
-
-    codes: Tensor
-    residual: Tensor
-    ambiguous: Tensor | None
-
-    def doubt(self) -> str:
-        """Return one sentence if some codes are far from stationary, as after a fit that did not converge, else ""."""
-        count = int((self.residual > UNSETTLED).sum())
-        if not count:
-            return ""
-        return (
-            f"codes of {count} of {len(self.residual)} points are not stationary (largest residual "
-            f"{float(self.residual.max()):.2g}): fit to convergence, and see encode(X).residual"
-        )
 
 
 class Local(NamedTuple):
@@ -251,33 +222,3 @@ class StationaryEncoder:
 def _where(rows: Tensor) -> Tensor:
     """Return the numbers of the rows that are true: asked for once, as a GPU is waited for at every such question."""
     return rows.nonzero()[:, 0]
-
-
-class ProjectionEncoder:
-    """The paper's formulas: h^l = 1/(λ_l η_l) Σ_i h_i^l k_l(h_i^{l-1}, h^{l-1}), one layer after the other.
-
-    They do not return the codes of the training points and are here for reproduction.
-    """
-
-    def __init__(self, energy: Energy, H: Tensor, lam: Sequence[float]):
-        self.own = energy.slices[0]
-        self.weights = [1.0 / (weight * eta) for weight, eta in zip(lam, energy.eta, strict=True)]
-        self.first = first_layer(energy, H)
-        self.deep = couplings(energy, H)
-
-    def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given as `drkm.gram.Cross` gives them."""
-        z = self.codes_of(self.first.scores(rows))
-        unknown = torch.full_like(z[:, 0], torch.nan)
-        return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)
-
-    def codes_of(self, scores: Tensor) -> Tensor:
-        """Return the codes of points with these scores t = H_1ᵀk_1(X, x)."""
-        codes = [self.weights[0] * scores]
-        for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
-            codes.append(weight * coupling.gradient_own(codes[-1]))
-        return torch.cat(codes, dim=1)
-
-    def scores_of(self, codes: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x) of points with these codes."""
-        return codes[:, self.own] / self.weights[0]

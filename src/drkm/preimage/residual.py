@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from drkm.components import Components
-from drkm.descent import Evaluation
 from drkm.gram.sweep import jets
 from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
+from drkm.preimage.descent import Evaluation
 
 #: with at most so many columns more, sums with every component are formed instead of β
 FEW_SUMS = 16

@@ -1,55 +1,32 @@
-"""Choosing the number of components, layers and bandwidths on held-out points, without labels.
-
-What to minimise is less obvious than it looks. The reconstruction error of held-out points (minus `score`) always
-falls with more components and narrower kernels: a noisy point is best reconstructed by itself. What a denoiser f
-should have is a small risk E‖f(y) - x‖², y = x + noise, and x is never seen. For Gaussian noise of standard
-deviation σ it can still be estimated: of every held-out point make y ± √α·ω with ω ~ N(0, σ²I); then
-
-    E‖f(y + √α ω) - x‖² = E‖f(y + √α ω) - y‖² + 2/√α · E⟨f(y + √α ω), ω⟩ - dσ²
-
-is the risk at noise variance (1 + α)σ². The first term is the reconstruction error, the second its optimism: how much
-f follows the noise it is given (Stein's identity; no derivative of f is taken, so that jumps between pre-images are
-counted). The ω of a point all have the length √d·σ and, up to d of them, orthogonal directions: that changes the
-right side by terms of order α and takes most of the chance out of it, in the plane with two of them all. σ is given
-by the caller or estimated from the sample. Limits: the noise must be close to Gaussian and equal in all coordinates;
-an error of 10 % in σ moves the choice a little, one of a factor of two spoils it.
-"""
+"""Choosing the number of components, layers and bandwidths on held-out points, without labels."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
 from drkm import checks, interrupts
 from drkm.estimator import ConstrDRKM
 from drkm.inputs import is_frame
-from drkm.nested import PARTS
-from drkm.noise import estimate_noise
-from drkm.parameters import array, component_columns, plan_of, rbf_kernels
+from drkm.parameters import array, component_columns
+from drkm.selection.grid import Variants, check, configured, describe, fits_of, kept_components, split
+from drkm.selection.noise import estimate_noise
+from drkm.selection.risk import denoising_losses, perturbations
 
 CRITERIA = ("risk", "reconstruction")
-#: α: the extra noise of the two copies relative to the noise there is
-EXTRA_NOISE = 0.05
 #: noise below this fraction of the largest deviation is rounding
 LEAST_NOISE = 1e-6
 #: pre-images to this fraction of the bandwidth are enough to compare candidates
 PREIMAGE_TOL = 1e-3
-#: keys of a grid that are not parameters of the estimator
-OWN_KEYS = ("sigma2", "keep", "components")
-
-#: what candidates that share a fit keep of it, each with its place in the grid
-Variants = list[tuple[int, dict[str, Any]]]
 
 
 class _Job(NamedTuple):
@@ -112,7 +89,7 @@ class Selection:
         lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
         for row in best:
             numbers = " | ".join(f"{row[name]:.4g}" for name in ("criterion", "error", "reconstruction"))
-            lines.append(f"| {_describe(row['params'])} | {row['n_components']} | {numbers} |")
+            lines.append(f"| {describe(row['params'])} | {row['n_components']} | {numbers} |")
         return "\n".join(lines)
 
     def _fitted_rows(self) -> list[dict[str, Any]]:
@@ -123,7 +100,7 @@ class Selection:
         out: dict[str, list[tuple[int, float]]] = {}
         for row in self._fitted_rows():
             shared = {k: v for k, v in row["params"].items() if k not in ("keep", "components", "n_components")}
-            out.setdefault(_describe(shared), []).append((row["n_components"], row["criterion"]))
+            out.setdefault(describe(shared), []).append((row["n_components"], row["criterion"]))
         return out
 
     def plot(self, axes: Any = None) -> Any:
@@ -177,7 +154,7 @@ def select(
     holdout : float
         That part of X.
     criterion : {"risk", "reconstruction"}
-        "risk" estimates the error of the denoised points against the clean ones, see the module's text.
+        "risk" estimates the error of the denoised points against the clean ones, see `drkm.selection.risk`.
         "reconstruction" is minus `score`, which prefers not to smooth at all.
     noise : float or "auto"
         Standard deviation of the noise in each coordinate; "auto" estimates it from X.
@@ -210,7 +187,7 @@ def select(
         raise ValueError(f"n_jobs: expected a number of processes, or -1 for one a processor, got {n_jobs!r}")
     if estimator is not None and not isinstance(estimator, ConstrDRKM):
         raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
-    groups = _groups(grid)
+    groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     try:
         rng = np.random.default_rng(random_state)
@@ -223,7 +200,7 @@ def select(
         if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
     for fixed, variants in groups:
-        _check(base, fixed, variants, len(train))
+        check(base, fixed, variants, len(train))
     sigma = _noise_level(noise, samples)
     if criterion == "risk" and sigma <= LEAST_NOISE * samples.std(axis=0).max():
         told = "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win"
@@ -238,13 +215,13 @@ def select(
     for row, loss in zip(rows, losses, strict=True):
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
     result = Selection(rows, best, None, None, sigma, criterion)
-    fixed, variant = _split(rows[best]["params"])
+    fixed, variant = split(rows[best]["params"])
     if refit:
         # To what was given, so that the model knows its names and answers in kind.
         given = X if isinstance(X, Tensor) or is_frame(X) else samples
         model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
         result.best_estimator = model
-        result.components = _pairs(variant, model.layer_slices_)
+        result.components = kept_components(variant, model.layer_slices_)
         result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
 
@@ -272,38 +249,6 @@ def _tell_failures(reasons: Sequence[str], candidates: int) -> None:
         warnings.warn(told, FitFailedWarning, stacklevel=3)
 
 
-def perturbations(shape: tuple[int, int], noise: float, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the ω of the module's text, an array of shape (draws, m, d) for m points in d dimensions."""
-    m, d = shape
-    blocks = [np.linalg.qr(rng.standard_normal((m, d, min(d, draws - first))))[0] for first in range(0, draws, d)]
-    return noise * math.sqrt(d) * np.moveaxis(np.concatenate(blocks, axis=2), 2, 0)
-
-
-def denoising_losses(
-    denoise: Callable[[np.ndarray], np.ndarray], held: np.ndarray, omega: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each held-out point its part of the estimated risk, and its squared reconstruction error.
-
-    Parameters
-    ----------
-    denoise : callable
-        Any map of points to points.
-    held : array of shape (m, d)
-        Noisy points.
-    omega : array of shape (draws, m, d)
-        What `perturbations` returns.
-    """
-    step = math.sqrt(EXTRA_NOISE)
-    copies = np.concatenate([held + step * omega, held - step * omega]).reshape(-1, held.shape[1])
-    found = denoise(np.concatenate([held, copies]))
-    here, moved = found[: len(held)], found[len(held) :].reshape(2, *omega.shape)
-    reconstruction = ((moved - held) ** 2).sum(axis=-1).mean(axis=(0, 1))
-    optimism = ((moved[0] - moved[1]) * omega).sum(axis=-1).mean(axis=0) / step
-    # One constant for all candidates, so that their differences carry no extra noise.
-    constant = float((omega**2).sum(axis=-1).mean())
-    return reconstruction + optimism - constant, ((here - held) ** 2).sum(axis=-1)
-
-
 def _noise_level(noise: float | str, samples: np.ndarray) -> float:
     if isinstance(noise, str):
         if noise != "auto":
@@ -314,49 +259,6 @@ def _noise_level(noise: float | str, samples: np.ndarray) -> float:
     return float(noise)
 
 
-def _groups(grid: Any) -> list[tuple[dict[str, Any], Variants]]:
-    """Return the fits of a grid, each with its variants of kept components and their place in the grid."""
-    grids = [grid] if isinstance(grid, Mapping) or not isinstance(grid, Iterable) else list(grid)
-    if not all(isinstance(part, Mapping) for part in grids):
-        raise TypeError(f"grid: expected lists of values by name of parameter, or several of those, got {grid!r}")
-    known = (*ConstrDRKM().get_params(), *OWN_KEYS)
-    fits: dict[Any, tuple[dict[str, Any], Variants]] = {}
-    place = itertools.count()
-    for part in grids:
-        for name, values in part.items():
-            if name not in known and name.partition("__")[0] not in PARTS:
-                raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
-            if isinstance(values, str) or not isinstance(values, Iterable):
-                raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
-        for one, other in (("keep", "components"), ("sigma2", "kernel")):
-            if one in part and other in part:
-                raise ValueError(f"grid: {one} and {other} exclude each other, give one of them")
-        for values in itertools.product(*part.values()):
-            fixed, variant = _split(dict(zip(part, values, strict=True)))
-            fits.setdefault(_key(fixed), (fixed, []))[1].append((next(place), variant))
-    if not fits:
-        raise ValueError("grid: expected at least one candidate, got none")
-    return list(fits.values())
-
-
-def _key(value: Any) -> Any:
-    """Return what is equal for equal values; arrays and the like are equal to themselves alone."""
-    if isinstance(value, Mapping):
-        return tuple((name, _key(entry)) for name, entry in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(map(_key, value))
-    try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return value
-
-
-def _split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    variant = {name: params[name] for name in ("keep", "components") if name in params}
-    return {name: value for name, value in params.items() if name not in variant}, variant
-
-
 def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[dict[str, Any]]]:
     from sklearn.utils.parallel import Parallel, delayed
     from tqdm import tqdm
@@ -365,43 +267,11 @@ def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[di
     return list(tqdm(outcomes, total=len(jobs), disable=not verbose, desc="select", leave=False))
 
 
-def _configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
-    model = clone(base)
-    params = dict(fixed)
-    if "sigma2" in params:
-        params["kernel"] = rbf_kernels(params.pop("sigma2"), params.get("n_components", model.n_components))
-    return model.set_params(**params)
-
-
-def _check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int) -> None:
-    """Refuse a candidate that n samples cannot be fitted with, before time goes into the others."""
-    sizes = plan_of(_configured(base, fixed).get_params(deep=False), n).sizes
-    slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
-    for _, variant in variants:
-        component_columns(_pairs(variant, slices), slices)
-
-
 def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
-    model = _configured(base, fixed)
+    model = configured(base, fixed)
     # Whether a fit converged is a column of the table.
     with interrupts.passed_on(), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(X)
-
-
-def _pairs(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[int, int]] | Any:
-    """Return the components of a variant as `denoise` takes them."""
-    if "keep" not in variant:
-        return variant.get("components")
-    keep = variant["keep"]
-    sizes = [block.stop - block.start for block in slices]
-    counts = [keep] * len(sizes) if isinstance(keep, int | np.integer) else keep
-    if (
-        not isinstance(counts, Sequence | np.ndarray)
-        or len(counts) != len(sizes)
-        or not all(isinstance(k, int | np.integer) and 0 <= k <= size for k, size in zip(counts, sizes, strict=True))
-    ):
-        raise ValueError(f"keep: the layers have {sizes} components, got {keep!r}")
-    return [(layer, i) for layer, count in enumerate(counts, 1) for i in range(count)]
 
 
 def _attempt(job: _Job) -> list[dict[str, Any]]:
@@ -423,7 +293,7 @@ def _evaluate(job: _Job) -> list[dict[str, Any]]:
     rows = []
     for _, variant in job.variants:
         clock = time.perf_counter()
-        chosen = _pairs(variant, model.layer_slices_)
+        chosen = kept_components(variant, model.layer_slices_)
 
         def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
             found = model.reconstruct(points, chosen, job.method, tol=PREIMAGE_TOL).points
@@ -461,14 +331,3 @@ def _in_grid_order(
                 "_losses": losses,
             }
     return [rows[place] for place in sorted(rows)]
-
-
-def _describe(params: Mapping[str, Any]) -> str:
-    def short(value: Any) -> str:
-        if isinstance(value, float):
-            return f"{value:.4g}"
-        if isinstance(value, list | tuple):
-            return "(" + ", ".join(short(entry) for entry in value) + ")"
-        return value.describe() if hasattr(value, "describe") else str(value)
-
-    return ", ".join(f"{name}={short(value)}" for name, value in params.items())

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from drkm import checks
 from drkm.components import Components
-from drkm.descent import Evaluation, Minima, minimise
 from drkm.kernels import DotProduct, Isotropic, Precomputed
-from drkm.residual import residual_of
-from drkm.ridge import RidgeMap
+from drkm.preimage.descent import Evaluation, Minima, minimise
+from drkm.preimage.residual import residual_of
+from drkm.preimage.ridge import RidgeMap
 from drkm.rows import Rows
 
 METHODS = ("fixed-point", "gradient", "ridge")

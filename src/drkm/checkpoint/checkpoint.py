@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import reduction, slots
+from drkm import reduction
+from drkm.checkpoint import slots
+from drkm.checkpoint.slots import KIND, VERSION
 from drkm.files import called
 from drkm.kernels import Kernel
-from drkm.slots import KIND, VERSION
 from drkm.solvers import Result, State
 
 
@@ -54,7 +55,7 @@ class Checkpoint:
         Where to write. The file is removed when the fit ends, unless `keep` or it was interrupted or out of time: the
         same fit goes on from there, with a larger `max_seconds` if that was the reason; of several starts all that
         were out of time. Processes that share the samples keep two files each, with their number added to the name
-        (`drkm.slots`).
+        (`drkm.checkpoint.slots`).
     every : float
         Least seconds between two writes.
     keep : bool

@@ -1,0 +1,36 @@
+"""What a fit has been asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from drkm.gram import Strategy
+from drkm.kernels import Kernel
+from drkm.solvers import Solver
+from drkm.solvers.base import Callback
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a fit has been asked for, checked, with one entry a layer where there is one a layer."""
+
+    sizes: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+    eta: tuple[float, ...]
+    lam: tuple[float, ...]
+    strategy: Strategy
+    solver: Solver
+    center: bool = False
+    init: str | Tensor = "kpca"
+    n_init: int = 1
+    axes: str | None = "ritz"
+    learn_bandwidth: bool = False
+    consistent: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    max_seconds: float | None = None
+    seed: int = 0
+    callbacks: Sequence[Callback] = ()
