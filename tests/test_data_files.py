@@ -81,6 +81,9 @@ def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
     assert (table.columns, table.names) == (("a", "b"), ("u", "v"))
     with pytest.raises(ValueError, match="has no numbers in column who: leave it out with --drop who"):
         read_table(tmp_path / "x.parquet")
+    classes = read_table(tmp_path / "x.parquet", columns=Columns(classes=True))
+    np.testing.assert_array_equal(classes.values, np.column_stack([[0, 1], VALUES]))
+    assert read_table(tmp_path / "x.parquet", columns=Columns("who", classes=True)).names == ("u", "v")
 
 
 def test_without_what_reads_parquet_the_sentence_says_what_to_install(tmp_path, monkeypatch):

@@ -32,6 +32,22 @@ def test_npy_npz_and_csv_give_the_table_of_the_arrays(arrays, tmp_path):
     assert metrics.evaluate_files(tmp_path / "codes.csv", tmp_path / "factors.csv", **chosen) == named
 
 
+def test_classes_may_be_text(arrays, tmp_path):
+    codes, factors = arrays
+    np.save(tmp_path / "codes.npy", codes)
+    kinds = np.array(["mutant", "other", "unknown", "wild type"])[factors[:, 0]]
+    rows = [f"{kind},{size}" for kind, size in zip(kinds, factors[:, 1], strict=True)]
+    (tmp_path / "factors.csv").write_text("\n".join(["kind,size", *rows]))
+    chosen = {"metrics": ["mig", "sap"]}
+    expected = str(metrics.evaluate(codes, factors, factor_names=["kind", "size"], **chosen))
+    assert metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / "factors.csv", **chosen) == expected
+    with pytest.raises(ValueError, match="has text in column kind"):
+        metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / "factors.csv", continuous=True)
+    (tmp_path / "factors.csv").write_text("\n".join(["kind,size", "3,1", *rows[1:]]))
+    with pytest.raises(ValueError, match="has text in column kind"):
+        metrics.evaluate_files(tmp_path / "codes.npy", tmp_path / "factors.csv")
+
+
 def test_factors_keep_the_names_that_an_archive_gives_them(arrays, tmp_path):
     codes, factors = arrays
     np.save(tmp_path / "codes.npy", codes)

@@ -23,7 +23,9 @@ def evaluate(
     ],
     factors: Annotated[
         Path,
-        typer.Argument(metavar="FACTORS", help="Factors as integer classes, one row a sample, in the same order."),
+        typer.Argument(
+            metavar="FACTORS", help="Factors as classes, integers or text, one row a sample, in the same order."
+        ),
     ],
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")

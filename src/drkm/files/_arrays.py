@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from drkm.files._table import Columns, Refused, Table, in_option, listed
+from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
 
 def read_npy(file: Path) -> Table:
@@ -99,13 +100,22 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     used, names = columns.choose(header)
     if not len(frame):
         raise Refused("has no rows")
+    titles = None if names is None else tuple(map(str, frame.iloc[:, names]))
+    if columns.classes:
+        frame = frame.apply(
+            lambda column: pandas.Series(numbered(column), column.index) if _is_text(column) else column
+        )
     text = [header[index] for index in used if frame.dtypes.iloc[index].kind not in "biuf"]
     if text:
         raise Refused(f"has no numbers in column {listed(text)}: leave it out with --drop {in_option(text[:8])}")
     return Table(
         frame.iloc[:, used].to_numpy(dtype=np.float64),
         tuple(header[index] for index in used),
-        None if names is None else tuple(map(str, frame.iloc[:, names])),
+        titles,
         header[names] if names is not None else "name",
         header=tuple(header),
     )
+
+
+def _is_text(column: Any) -> bool:
+    return all(isinstance(entry, str) for entry in column)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drkm.files._table import Columns, Refused, Table, in_option, listed
+from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
@@ -36,7 +36,7 @@ def read_csv(file: Path, columns: Columns) -> Table:
     used, names = columns.choose(header)
     as_they_are = used == list(range(len(header)))
     chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
-    values = _numbers(chosen, [header[index] for index in used])
+    values = _numbers(chosen, [header[index] for index in used], columns.classes)
     return Table(
         values,
         tuple(header[index] for index in used) if named else None,
@@ -74,11 +74,19 @@ def _is_number(entry: str) -> bool:
     return True
 
 
-def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str]) -> np.ndarray:
+def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str], classes: bool) -> np.ndarray:
+    if classes:
+        rows = list(zip(*map(_numbered_if_text, zip(*rows, strict=True)), strict=True))
     try:
         return np.array(rows, dtype=np.float64)
     except ValueError:
         raise Refused(_complaint(rows, header)) from None
+
+
+def _numbered_if_text(column: Sequence[str]) -> Sequence[str]:
+    entries = [entry.strip() for entry in column]
+    mixed = any(not entry or _is_number(entry) for entry in entries)
+    return column if mixed else [str(number) for number in numbered(entries)]
 
 
 def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:

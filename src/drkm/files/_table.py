@@ -55,6 +55,7 @@ class Columns:
     only : the columns to use, in this order, where they are known; all others are left out
     strict : whether `id` and `drop` must be there
     header : whether the first line of a csv file is names; None looks at it
+    classes : whether a column of text is one of classes, which are numbered in the order of their names
     """
 
     id: str | None = None
@@ -62,6 +63,7 @@ class Columns:
     only: Sequence[str] | None = None
     strict: bool = True
     header: bool | None = None
+    classes: bool = False
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
         """Return the positions of the columns to use, and that of the rows' names."""
@@ -91,6 +93,11 @@ class Columns:
         if missing:
             columns = "the column" if len(missing) == 1 else "the columns"
             raise Refused(f"lacks {columns} {listed(missing)} that the model was trained on")
+
+
+def numbered(entries: Sequence[str]) -> np.ndarray:
+    """Return the number of each entry among the different ones, in the order of their names."""
+    return np.unique(np.asarray(entries, dtype=str), return_inverse=True)[1]
 
 
 def in_option(names: Sequence[str]) -> str:

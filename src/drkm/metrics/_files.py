@@ -35,7 +35,7 @@ def evaluate_files(
     codes_path, factors_path : path
         ``.npy``, ``.npz`` (one array, one called ``codes`` or ``factors``, or one a column), ``.parquet``, or
         ``.csv`` with or without a line of names; one row a sample. Factors are called by the names of their columns,
-        or by those in an array ``factor_names`` beside ``factors``.
+        or by those in an array ``factor_names`` beside ``factors``; classes may be given as text.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
         The column that names the rows, and more columns to leave out; one of the files must have each. Where both
@@ -60,7 +60,7 @@ def evaluate_files(
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
     columns = Columns(id, drop, strict=False, header=header)
     codes = _without_quality(_read(codes_path, "codes", columns))
-    factors = _read(factors_path, "factors", columns)
+    factors = _read(factors_path, "factors", replace(columns, classes=not continuous))
     read = ((codes_path, codes), (factors_path, factors))
     _check_names(read, id=[] if id is None else [id], drop=drop)
     if id is not None:
