@@ -106,7 +106,9 @@ def test_download_takes_all_files_of_a_dataset(folder, monkeypatch):
     paths = datasets.download("smallnorb")
     assert len(asked) == 6
     assert all(path.parent == folder for path in paths)
-    with pytest.raises(ValueError, match="name: takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'mnist'"):
+    with pytest.raises(
+        ValueError, match="unknown name 'mnist', allowed are dsprites, noisy_dsprites, cars3d, smallnorb"
+    ):
         datasets.download("mnist")
 
 

@@ -139,7 +139,7 @@ def test_quadrature_integrates_the_distribution(name):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_samples": 0}, "n_samples: takes an integer >= 1, got 0"),
+        ({"n_samples": 0}, "n_samples: expected an integer of at least 1, got 0"),
         ({"n_samples": 2.5}, "n_samples"),
         ({"n_samples": True}, "n_samples"),
         ({"noise": -0.1}, "noise: .* got -0.1"),
@@ -150,13 +150,13 @@ def test_quadrature_integrates_the_distribution(name):
     ],
 )
 def test_bad_parameters_get_one_sentence(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         datasets.make_square(**arguments)
 
 
 def test_bad_points_get_one_sentence():
     curve = toy2d.square()
-    with pytest.raises(ValueError, match="points: takes an array of shape"):
+    with pytest.raises(ValueError, match="points: expected an array of shape"):
         curve.distance([1.0, 2.0])
     with pytest.raises(ValueError, match="finite"):
         curve.distance([[np.nan, 0.0]])

@@ -89,7 +89,7 @@ def test_runs_can_be_chosen_by_their_task(experiments, tmp_path):
     [
         (["table9"], {}, "unknown name 'table9', allowed are one, two and all"),
         (["one", "table9"], {}, "unknown name 'table9', allowed are one, two and all"),
-        ([], {}, "takes 'all' or names of experiments"),
+        ([], {}, "expected 'all' or names of experiments"),
         (["one"], {"scale": "huge"}, "scale: unknown name 'huge', allowed are quick, medium, paper"),
         (["one"], {"only": ["ours", "vea"]}, "only: unknown name 'vea', allowed are probe, ours, vae"),
         (["one"], {"skip": ["vea"]}, "skip: unknown name 'vea', allowed are probe, ours, vae"),

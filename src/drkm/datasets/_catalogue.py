@@ -85,7 +85,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 def _info(name: str) -> DatasetInfo:
     if name not in _CATALOGUE:
-        raise ValueError(f"name: takes {', '.join(_CATALOGUE)}, got {name!r}")
+        raise ValueError(f"name: unknown name {name!r}, allowed are {', '.join(_CATALOGUE)}")
     return _CATALOGUE[name]
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm.datasets._random import RandomState, as_generator, check_count
+from drkm import checks
+from drkm.datasets._random import RandomState, as_generator
 
 Array = NDArray[np.float64]
 
@@ -157,7 +158,7 @@ class Curve:
         self.parts = tuple(tuple(part) for part in parts)
         weights = np.ones(len(self.parts)) if shares is None else np.asarray(shares, dtype=float)
         if len(self.parts) == 0 or weights.shape != (len(self.parts),) or not np.all(weights > 0):
-            raise ValueError(f"shares: takes one positive number for each of {len(self.parts)} parts, got {shares!r}")
+            raise ValueError(f"shares: expected a positive number for each of {len(self.parts)} parts, got {shares!r}")
         self.shares = weights / weights.sum()
         self._pieces = [piece for part in self.parts for piece in part]
         self._starts = np.concatenate([[0.0], np.cumsum([piece.length for piece in self._pieces])])
@@ -173,7 +174,7 @@ class Curve:
         s = np.asarray(s, dtype=float)
         slack = 1e-12 * self.length
         if s.ndim != 1 or not np.all((s >= -slack) & (s <= self.length + slack)):
-            raise ValueError(f"s: takes a 1-d array of arc lengths between 0 and {self.length:.6g}")
+            raise ValueError(f"s: expected a 1-d array of arc lengths between 0 and {self.length:.6g}")
         index = np.searchsorted(self._starts, s, side="right") - 1
         return s, np.clip(index, 0, len(self._pieces) - 1)
 
@@ -212,7 +213,7 @@ class Curve:
         nodes : array of shape (about n_nodes, 2)
         weights : array of the same length, with sum 1
         """
-        n_nodes = check_count(n_nodes, "n_nodes")
+        n_nodes = checks.integer("n_nodes", n_nodes, 1)
         nodes, weights = [], []
         for piece, density in zip(self._pieces, self._piece_density, strict=True):
             m = max(1, round(n_nodes * piece.length / self.length))
@@ -227,7 +228,7 @@ class Curve:
         -------
         array of shape (n_samples, 2)
         """
-        n_samples = check_count(n_samples, "n_samples")
+        n_samples = checks.integer("n_samples", n_samples, 1)
         rng = as_generator(random_state)
         bounds = np.floor(np.concatenate([[0.0], np.cumsum(self.shares)]) * n_samples + 0.5).astype(int)
         ends = np.cumsum(self.part_lengths)
@@ -249,9 +250,9 @@ class Curve:
         """
         points = np.asarray(points, dtype=float)
         if points.ndim != 2 or points.shape[1] != 2:
-            raise ValueError(f"points: takes an array of shape (n, 2), got shape {points.shape}")
+            raise ValueError(f"points: expected an array of shape (n, 2), got shape {points.shape}")
         if not np.all(np.isfinite(points)):
-            raise ValueError("points: takes finite numbers, got NaN or infinity")
+            raise ValueError("points: expected finite numbers, got NaN or infinity")
         best = np.full(len(points), np.inf)
         for piece in self._pieces:
             np.minimum(best, piece.distance(points), out=best)

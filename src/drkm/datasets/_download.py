@@ -70,7 +70,7 @@ def find(path: str | os.PathLike[str] | None, *names: str) -> Path | None:
     files gives None.
     """
     if path is not None and not isinstance(path, str | os.PathLike):
-        raise ValueError(f"path: takes a path or None, got {path!r}")
+        raise ValueError(f"path: expected a path or None, got {path!r}")
     folder = data_dir() if path is None else Path(path).expanduser()
     if path is not None and not folder.exists():
         raise DatasetError(f"{folder}: no such file or folder")

@@ -116,7 +116,7 @@ def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int 
     FactorDataset
     """
     if instance != "all" and (isinstance(instance, str | bool) or instance not in range(FACTOR_SIZES[1])):
-        raise ValueError(f"instance: takes 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
+        raise ValueError(f"instance: expected 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
     chosen = None if isinstance(instance, str) else int(instance)
     split = "training" if chosen in INSTANCES["training"] else "testing"
     file = find(path, _FILES[split][0].name, COMPACT)

@@ -85,7 +85,7 @@ def expand(names: Iterable[str]) -> list[str]:
     for name in names:
         found.update(dict.fromkeys(NAMES if name == "all" else [name]))
     if not found:
-        raise ValueError(f"names: takes 'all' or names of experiments ({', '.join(NAMES)}), got none")
+        raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(NAMES)}), got none")
     for name in found:
         # All of them, before the first is imported.
         check_name(name)
