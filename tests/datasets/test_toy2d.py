@@ -4,7 +4,7 @@ from scipy.optimize import minimize_scalar
 
 from drkm import datasets
 from drkm.datasets import toy2d
-from drkm.datasets._curves import Arc, Curve, Segment, Spiral
+from drkm.datasets.curves import Arc, Curve, Segment, Spiral
 
 MAKERS = {name: getattr(datasets, f"make_{name}") for name in toy2d.CURVES}
 EVERY = pytest.mark.parametrize("name", sorted(toy2d.CURVES))

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm.datasets._download import DSPRITES, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset, Factors, Images
 from drkm.datasets._files import DatasetError, NpzFile, read_compact, reading
 from drkm.datasets._sprites import SHAPES, SIZE, render
+from drkm.datasets.downloads import DSPRITES, find, missing
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)

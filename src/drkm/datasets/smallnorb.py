@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm.datasets._download import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
+from drkm.datasets.downloads import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
 
 FACTOR_NAMES: tuple[str, ...] = ("category", "instance", "elevation", "azimuth", "lighting")
 FACTOR_SIZES: tuple[int, ...] = (5, 10, 9, 18, 6)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from drkm import checks
-from drkm.datasets._curves import Arc, Array, Curve, Piece, Segment, Spiral
 from drkm.datasets._random import RandomState, as_generator
+from drkm.datasets.curves import Arc, Array, Curve, Piece, Segment, Spiral
 
 SPIRAL_RADIUS = 1.2
 SPIRAL_TURNS = 2.0

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from drkm.components import Components
-from drkm.datasets._curves import Curve
+from drkm.datasets.curves import Curve
 from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM
 from drkm.kernels import RBF

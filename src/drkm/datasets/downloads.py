@@ -1,4 +1,4 @@
-"""Where dataset files live, where they come from, and how to fetch them."""
+"""The original files of datasets: where they live, where they come from, and how to fetch them."""
 
 from __future__ import annotations
 
