@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drkm.runs.configuration import Configuration, Results
+from drkm.runs.configuration import Configuration, Results, check_scale
 
 Row = dict[str, Any]
 Layers = Sequence[int]
@@ -118,9 +118,7 @@ GAMMA, BETA = 1.0, 4.0
 
 def sizes_of(scale: str) -> Sizes:
     """Return a scale by name."""
-    if scale not in SIZES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SIZES)}")
-    return SIZES[scale]
+    return SIZES[check_scale(scale)]
 
 
 def label(layers: Layers) -> str:
@@ -255,6 +253,11 @@ def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
 def by_points(rows: Sequence[Row]) -> dict[int, list[Row]]:
     """Return rows by number of training images."""
     return {n: chosen(rows, n=n) for n in sorted({row["n"] for row in rows})}
+
+
+def by_layers(rows: Sequence[Row], stacks: Iterable[Layers]) -> dict[str, list[Row]]:
+    """Return rows by architecture, under its name; those of one that was not run are none."""
+    return {label(layers): chosen(rows, layers=layers) for layers in stacks}
 
 
 def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:

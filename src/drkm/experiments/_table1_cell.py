@@ -78,6 +78,11 @@ def _widths(candidate: Candidate) -> str:
     return " / ".join(width if isinstance(width, str) else f"{width:g}" for width in candidate.bandwidths)
 
 
+def mse_of(cell: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean squared errors of a finished cell by method."""
+    return {entry["method"]: entry["mse"] for entry in cell["errors"]}
+
+
 def rounded(value: float, digits: int = 6) -> float:
     """Return a number with so many digits: results are kept as text."""
     return float(f"{value:.{digits}g}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from drkm.experiments._denoising import BOUND, DATASETS, NOISES, NOISY, ONE_LAYER, PUBLISHED, SIZES, TWO_LAYERS
 from drkm.experiments._one_draw import missing
-from drkm.experiments._table1_cell import PAPER_DEEP
+from drkm.experiments._table1_cell import PAPER_DEEP, mse_of
 from drkm.experiments._table1_tables import as_published
 from drkm.experiments.section import Claim, Verdict
 
@@ -40,9 +40,7 @@ def judge(cells: Iterable[Row], ratios: Iterable[Row], *, points: int) -> list[C
     every: dict[Cell, list[float]] = defaultdict(list)
     for row in ratios:
         every[row["curve"], row["noise"]].append(row["ratio"])
-    mse = {
-        (cell["curve"], cell["noise"]): {entry["method"]: entry["mse"] for entry in cell["errors"]} for cell in cells
-    }
+    mse = {(cell["curve"], cell["noise"]): mse_of(cell) for cell in cells}
     return [
         *(_published_ratio(cell, ratio.get(cell), every[cell], points) for cell in CELLS),
         _complicated_curves_gain_more(ratio),

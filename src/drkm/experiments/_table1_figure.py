@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments._denoising import BOUND, DATASETS, MEAN_SHIFT, NOISES, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
-from drkm.experiments._table1_cell import PAPER_DEEP, PAPER_KPCA
+from drkm.experiments._table1_cell import PAPER_DEEP, PAPER_KPCA, mse_of
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 
 #: colour and marker of a method
@@ -68,5 +68,5 @@ def _panel(axes: Any, cells: Sequence[dict[str, Any]]) -> None:
 
 
 def _relative(cell: dict[str, Any], method: str) -> float:
-    mse = {entry["method"]: entry["mse"] for entry in cell["errors"]}
+    mse = mse_of(cell)
     return mse[method] / mse[BOUND]

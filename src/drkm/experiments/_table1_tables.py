@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.experiments._denoising import BOUND, DATASETS, PUBLISHED
 from drkm.experiments._protocol import FIRST_MEASURE
-from drkm.experiments._table1_cell import ORDER
+from drkm.experiments._table1_cell import ORDER, mse_of
 
 Row = dict[str, Any]
 #: the definition of the error that the claims are judged by: β, steps, measure
@@ -62,7 +62,7 @@ def relative_errors(cells: Iterable[Row]) -> list[Row]:
     """Return the errors of all methods over that of the posterior mean, one row a cell."""
     rows = []
     for cell in cells:
-        mse = {entry["method"]: entry["mse"] for entry in cell["errors"]}
+        mse = mse_of(cell)
         relative = {method: mse[method] / mse[BOUND] for method in ORDER if method != BOUND}
         rows.append({**_place(cell), "Bayes MSE": mse[BOUND], **relative})
     return rows

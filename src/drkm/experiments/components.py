@@ -13,6 +13,7 @@ from drkm.experiments._sweep import (
     METRIC_NAMES,
     Row,
     Sizes,
+    by_layers,
     chosen,
     label,
     runs_at_one_n,
@@ -67,10 +68,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes, metric: str) -> Figure:
         panels = {
             DATASET_NAMES[dataset]: Cell(
                 metric,
-                [
-                    Series.of(f, {label(s): chosen(rows, dataset=dataset, family=f, layers=s) for s in CHOICES})
-                    for f in FAMILIES
-                ],
+                [Series.of(f, by_layers(chosen(rows, dataset=dataset, family=f), CHOICES)) for f in FAMILIES],
             )
             for dataset in sizes.datasets
         }

@@ -11,6 +11,7 @@ from drkm.experiments._sweep import (
     METRIC_NAMES,
     Row,
     Sizes,
+    by_layers,
     chosen,
     label,
     runs_at_one_n,
@@ -65,10 +66,7 @@ def _figure(rows: Sequence[Row], sizes: Sizes) -> Figure:
         panels = {
             f"{DATASET_NAMES[dataset]}, {title}": Cell(
                 metric,
-                [
-                    Series.of(f, {label(s): chosen(rows, dataset=dataset, family=f, layers=s) for s in STACKS})
-                    for f in FAMILIES
-                ],
+                [Series.of(f, by_layers(chosen(rows, dataset=dataset, family=f), STACKS)) for f in FAMILIES],
             )
             for dataset in sizes.datasets
             for metric, title in METRIC_NAMES.items()

@@ -10,7 +10,7 @@ from drkm.datasets import DatasetError
 from drkm.experiments import CHOICES, NAMES, check_name, module_of
 from drkm.experiments._output import save_figure, save_table
 from drkm.experiments.section import Section
-from drkm.runs.configuration import SCALES, Configuration, Results
+from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
 from drkm.runs.store import Store
@@ -94,8 +94,7 @@ def expand(names: Iterable[str]) -> list[str]:
 
 def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    check_scale(scale)
     return {name: module_of(name).configurations(scale) for name in expand(names)}
 
 

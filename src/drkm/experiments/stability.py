@@ -28,17 +28,17 @@ COLOURS = {
 
 def configurations(scale: str) -> list[Configuration]:
     """Return the runs of this experiment."""
-    sizes = sizes_of(scale)
+    return [run for _, run in _named_runs(sizes_of(scale))]
+
+
+def _named_runs(sizes: Sizes) -> list[tuple[str, Configuration]]:
+    shared = {"n": sizes.start_points, "evaluation": COMMON, "resamples": sizes.resamples}
     return [
-        Configuration("stability", {**_shared(sizes, dataset), **model}, seed)
+        (name, Configuration("stability", {"dataset": dataset, **shared, **model}, seed))
         for dataset in sizes.datasets
-        for model in _models(sizes).values()
+        for name, model in _models(sizes).items()
         for seed in range(sizes.seeds)
     ]
-
-
-def _shared(sizes: Sizes, dataset: str) -> dict[str, object]:
-    return {"dataset": dataset, "n": sizes.start_points, "evaluation": COMMON, "resamples": sizes.resamples}
 
 
 def _models(sizes: Sizes) -> dict[str, dict[str, object]]:
@@ -75,22 +75,14 @@ def section(results: Results, scale: str) -> Section:
 
 def layer_rows(results: Results, sizes: Sizes) -> list[Row]:
     """Return one row for every layer of every run."""
-    out = []
-    for dataset in sizes.datasets:
-        for name, model in _models(sizes).items():
-            for seed in range(sizes.seeds):
-                run = Configuration("stability", {**_shared(sizes, dataset), **model}, seed)
-                if run in results:
-                    found = results[run]
-                    for layer, values in enumerate(
-                        zip(*(found[key] for key in ("shared", "shared_chance", "angle", "agreement")), strict=True), 1
-                    ):
-                        shared, chance, angle, agreement = values
-                        out.append(
-                            {"dataset": dataset, "model": name, "layer": layer, "seed": seed, "shared": shared}
-                            | {"chance": chance, "angle": angle, "agreement": agreement}
-                        )
-    return out
+    columns = {"shared": "shared", "chance": "shared_chance", "angle": "angle", "agreement": "agreement"}
+    return [
+        {"dataset": run.parameters["dataset"], "model": name, "layer": layer + 1, "seed": run.seed}
+        | {column: results[run][key][layer] for column, key in columns.items()}
+        for name, run in _named_runs(sizes)
+        if run in results
+        for layer in range(len(results[run]["shared"]))
+    ]
 
 
 def _table(rows: Sequence[Row]) -> list[Row]:
