@@ -7,7 +7,7 @@ import pytest
 
 from drkm.datasets import DatasetError
 from drkm.experiments import CHOICES, NAMES
-from drkm.experiments._denoising import SIZES
+from drkm.experiments.denoising._problems import SIZES
 from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
 from drkm.experiments.section import Figure, Section, Table
 from drkm.runs.configuration import SCALES, Configuration

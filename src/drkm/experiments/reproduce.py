@@ -8,7 +8,7 @@ from pathlib import Path
 
 from drkm.datasets import DatasetError
 from drkm.experiments import CHOICES, NAMES, check_name, module_of
-from drkm.experiments._output import save_figure, save_table
+from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
