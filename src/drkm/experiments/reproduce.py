@@ -62,6 +62,11 @@ def reproduce(
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
     chosen = computable(chosen, path)
+    if dask is not None and not path.exists():
+        from drkm.runs._dask import check_address
+
+        # Before a store is made that nothing would come into.
+        check_address(dask)
     paths: list[Path] = []
     with Store(path) as opened:
         sweep(
