@@ -336,6 +336,16 @@ def test_a_truncated_checkpoint_is_refused(left_over):
         assert "truncated" in refused(left_over)
 
 
+def test_a_flipped_bit_in_a_checkpoint_is_noticed(left_over):
+    content = left_over.read_bytes()
+    random = np.random.RandomState(0)
+    for position in random.randint(0, len(content), 100):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << random.randint(8)
+        left_over.write_bytes(damaged)
+        refused(left_over)
+
+
 @pytest.mark.parametrize("key", ["fingerprint", "finished", "runs"])
 def test_a_checkpoint_without_a_part_is_refused(left_over, key):
     tensors, header = storage.read(left_over, "checkpoint", VERSION)

@@ -256,39 +256,29 @@ def test_random_bytes_are_refused(size, tmp_path):
         refused(path, ValueError)
 
 
-def test_flipped_bytes_in_the_header_are_refused_or_harmless(content, tmp_path):
+def test_a_flipped_bit_is_noticed_wherever_it_is(content, tmp_path):
     path = tmp_path / "flipped"
-    end = 8 + struct.unpack("<Q", content[:8])[0]
+    header = 8 + struct.unpack("<Q", content[:8])[0]
     random = np.random.RandomState(0)
-    for position in random.randint(0, end, 400):
+    for position in [*random.randint(0, header, 300), *random.randint(header, len(content), 100)]:
         damaged = bytearray(content)
         damaged[position] ^= 1 << random.randint(8)
         path.write_bytes(damaged)
-        try:
-            copy = load(path)
-        except (ValueError, OSError) as error:
-            assert "\n" not in str(error)  # noqa: PT017
-            continue
-        # A flip inside a number or a name of the metadata leaves a file that is well formed.
-        assert copy.codes_.shape[0] == 60
+        refused(path, ValueError)
 
 
-@pytest.mark.parametrize(("name", "value"), [("H", 1e300), ("H", 0.5), ("H", np.nan), ("X", np.inf)])
-def test_a_damaged_number_of_the_codes_or_one_that_is_none_is_refused(content, tmp_path, name, value):
-    path = tmp_path / "damaged"
-    path.write_bytes(content)
-    tensors, header = storage.read(path, "model", 2)
-    tensors[name][0, 0] += value
-    storage.write(path, tensors, header)
-    assert f"is damaged, a part of the model is missing or of the wrong kind ({name}: " in refused(path, ValueError)
+def test_a_file_without_checksums_is_read(content, tmp_path, model):
+    path = tmp_path / "older"
+    path.write_bytes(rewritten(content, lambda header: header))
+    np.testing.assert_array_equal(load(path).transform(NEW), model.transform(NEW))
 
 
 def rewritten(content: bytes, change) -> bytes:
-    """Return the file with its metadata changed."""
+    """Return the file with its metadata changed, and without the checksums that would tell."""
     length = struct.unpack("<Q", content[:8])[0]
     outer = json.loads(content[8 : 8 + length])
     inner = json.loads(outer["__metadata__"]["drkm"])
-    outer["__metadata__"]["drkm"] = json.dumps(change(inner))
+    outer["__metadata__"] = {"drkm": json.dumps(change(inner))}
     text = json.dumps(outer).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + content[8 + length :]

@@ -129,9 +129,9 @@ class ProcessShards:
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return the first line of what the backend says, without the place in its sources."""
+    """Return the first sentence of what the backend says, without the place in its sources."""
     first = (str(error).splitlines() or [""])[0]
-    return re.sub(r"\[/[^]]*\]\s*", "", first).strip().rstrip(".") or "no answer"
+    return re.sub(r"\[/[^]]*\]\s*", "", first).split(". ")[0].strip().rstrip(".") or "no answer"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from drkm.files import write_whole
 
-HEADER = "drkm"
+HEADER, CHECKSUMS = "drkm", "checksums"
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -26,7 +27,8 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
     plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
-    data = save(plain, {HEADER: json.dumps(header, default=_numbers)})
+    text = json.dumps(header, default=_numbers)
+    data = save(plain, {HEADER: text, CHECKSUMS: json.dumps(_checksums(plain, text))})
     write_whole(path, lambda file: file.write(data))
 
 
@@ -35,6 +37,22 @@ def _numbers(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
+
+
+def _checksums(tensors: dict[str, Tensor], header: str) -> dict[str, int]:
+    """Return one number for each tensor, and one for the header under no name."""
+    return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
+
+
+def _chosen(checksums: Any, prefix: str) -> Any:
+    if not isinstance(checksums, dict):
+        return checksums
+    return {name: value for name, value in checksums.items() if not name or name.startswith(prefix)}
+
+
+def _checksum(tensor: Tensor) -> int:
+    kind = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
+    return zlib.crc32(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()), zlib.crc32(kind))
 
 
 def read(
@@ -54,8 +72,10 @@ def read(
     if not target.is_file():
         raise FileNotFoundError(f"path: there is no file {target}")
     try:
-        with safe_open(str(target), framework="pt", device=str(device)) as file:
-            header = json.loads((file.metadata() or {}).get(HEADER, "null"))
+        with safe_open(str(target), framework="pt") as file:
+            metadata = file.metadata() or {}
+            text, written_sums = metadata.get(HEADER, "null"), json.loads(metadata.get(CHECKSUMS, "null"))
+            header = json.loads(text)
             ours = isinstance(header, dict) and header.get("kind") == kind
             written = header.get("version") if ours else None
             if isinstance(written, int):
@@ -65,7 +85,11 @@ def read(
                         f"{version}): upgrade drkm"
                     )
                 names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
-                return {name: file.get_tensor(name) for name in names}, header
+                tensors = {name: file.get_tensor(name) for name in names}
+                # Files of the first versions have none.
+                if written_sums is not None and _checksums(tensors, text) != _chosen(written_sums, prefix):
+                    raise ValueError(f"path: {target} is damaged, it is not what was written")
+                return {name: tensor.to(device) for name, tensor in tensors.items()}, header
     except (SafetensorError, json.JSONDecodeError, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
     raise ValueError(f"path: {target} is not a drkm {kind}")
