@@ -52,7 +52,7 @@ def _chosen(checksums: Any, prefix: str) -> Any:
 
 def _checksum(tensor: Tensor) -> int:
     kind = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
-    return zlib.crc32(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()), zlib.crc32(kind))
+    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, zlib.crc32(kind))
 
 
 def read(
