@@ -146,14 +146,11 @@ def seed(random_state: Any) -> int:
 def array(name: str, value: Any) -> Tensor:
     """Return numbers as a tensor of float64; one that is given stays on its device."""
     if isinstance(value, Tensor):
-        sparse = value.layout != torch.strided
-        if sparse or value.is_complex():
-            raise TypeError(f"{name}: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
-        return value.detach().double()
+        return checks.dense_real(name, value).detach().double()
     try:
         given = np.asarray(value)
         # numpy takes None for a number that is missing.
-        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0):
+        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or checks.not_numbers(given):
             raise TypeError("no real numbers")
         return torch.from_numpy(np.array(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
