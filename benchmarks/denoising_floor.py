@@ -21,11 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments._denoising import (
+from drkm.experiments.denoising._methods import base_model, deep_grid
+from drkm.experiments.denoising._problems import (
     DATASETS,
     NOISES,
-    base_model,
-    deep_grid,
     make_problem,
     mean_squared_error,
     noise_of,

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.scaling_cell import KERNEL_PCA, SHARDED
 from drkm import gram as grams
-from drkm.experiments._output import save_figure, save_table, write_text
+from drkm.experiments.output import save_figure, save_table, write_text
 from drkm.gram.cost import in_bytes, in_flops
 from drkm.plotting import COLOURS, MARKERS, style
 

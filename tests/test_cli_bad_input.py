@@ -202,7 +202,7 @@ def test_options_of_fit(words, sentence, here):
         (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
         (["evaluate", "absent.npy", "X.npy"], "codes: there is no file absent.npy"),
         (["reproduce", "table9"], "unknown name 'table9', allowed are table1"),
-        (["datasets", "download", "cats"], "takes dsprites, noisy_dsprites, cars3d, smallnorb, got 'cats'"),
+        (["datasets", "download", "cats"], "unknown name 'cats', allowed are dsprites, noisy_dsprites, cars3d"),
         (["demo", "cats"], "unknown name 'cats', allowed are sprites, digits"),
         (["fly"], "No such command 'fly': see drkm --help"),
     ],

@@ -149,8 +149,9 @@ def test_codes_of_a_table_are_found_by_the_names_of_its_columns(place):
     rows = rows_of(place / "iris.csv")
     with open(place / "turned.csv", "w", newline="") as file:
         csv.writer(file).writerows([row[::-1] for row in rows])
-    for name in ("iris.csv", "turned.csv"):
-        done = drkm("encode", place / "iris.model", place / name, "-o", place / f"codes_{name}", "--id", "plant")
+    # Fit was told which column names the rows; to say so again changes nothing.
+    for name, more in (("iris.csv", ()), ("turned.csv", ("--id", "plant"))):
+        done = drkm("encode", place / "iris.model", place / name, "-o", place / f"codes_{name}", *more)
         assert done.code == 0, done.err
     assert (place / "codes_iris.csv").read_text() == (place / "codes_turned.csv").read_text()
     header, *codes = rows_of(place / "codes_iris.csv")
@@ -159,6 +160,15 @@ def test_codes_of_a_table_are_found_by_the_names_of_its_columns(place):
     X = load_iris().data
     expected = ConstrDRKM((3,)).fit((X - X.mean(axis=0)) / X.std(axis=0))
     np.testing.assert_allclose(np.array([row[1:] for row in codes], dtype=float), expected.codes_, atol=1e-8)
+
+
+def test_a_table_without_names_of_rows_is_encoded_without_them(place):
+    rows = rows_of(place / "iris.csv")
+    with open(place / "nameless.csv", "w", newline="") as file:
+        csv.writer(file).writerows([row[1:] for row in rows])
+    done = drkm("encode", place / "iris.model", place / "nameless.csv", "-o", place / "codes_nameless.csv")
+    assert done.code == 0, done.err
+    assert rows_of(place / "codes_nameless.csv")[0] == ["layer1_0", "layer1_1", "layer1_2"]
 
 
 def test_codes_of_pictures_carry_their_names_and_quality_adds_two_columns(place):

@@ -61,7 +61,7 @@ def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
         (("status", "--store", "text.sqlite"), "store: text.sqlite is not a drkm store"),
         (("merge", "new.sqlite", "text.sqlite"), "store: text.sqlite is not a drkm store"),
         (("reproduce", "table9"), "experiment: unknown name 'table9', allowed are table1"),
-        (("reproduce", "table1", "--jobs", "0"), "jobs: takes a number of processes, or -1"),
+        (("reproduce", "table1", "--jobs", "0"), "jobs: expected a number of processes, or -1"),
         (("reproduce", "table1", "--scale", "tiny"), "scale: unknown name 'tiny', allowed are quick, medium, paper"),
         (("reproduce", "table1", "--store", "text.sqlite"), "store: text.sqlite is not a drkm store"),
     ],

@@ -57,7 +57,7 @@ def test_benchmarks_that_are_named_are_there(page):
     registry = (ROOT / "benchmarks" / "__main__.py").read_text(encoding="utf-8")
     for dot, name in re.findall(r"python -m benchmarks([. ])([a-z_0-9]+)", text_of(page)):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
-        assert dot == "." or f'"{name}": ' in registry, name
+        assert dot == "." or f'"{name}"' in registry, name
 
 
 @by_name(PAGES)

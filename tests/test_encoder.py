@@ -373,3 +373,28 @@ def test_codes_of_unseen_points_are_those_of_a_refit_on_the_median_seed(sigma2):
     assert np.median(errors) <= 0.2
     assert np.median(errors / copied) <= 0.5
     assert (errors < copied).all()
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_few_points_are_handled_by_one_thread():
+    train, new = split(n=120)
+    seen: list[int] = []
+
+    def watched(x):
+        seen.append(torch.get_num_threads())
+        return torch.cos(x)
+
+    model = ConstrDRKM((4, 2), kernel=(FeatureMap(watched), "rbf"), eta=(1, 10)).fit(train)
+    for work in (model.transform, model.denoise):
+        seen.clear()
+        work(new)
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2

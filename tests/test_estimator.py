@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm import ConstrDRKM
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.progress import ProgressBar
+from drkm.sampling import CodeDensity
 from drkm.solvers import TrustRegion
 from few_digits import NEW, X, relative
 
@@ -468,3 +469,11 @@ def test_paper_fits_and_says_that_its_schedule_ended():
         model.fit(X[:40])
     assert model.codes_.shape == (40, 6)
     assert np.isfinite(model.transform(X[40:50])).all()
+
+
+def test_drawing_leaves_the_density_that_threads_share_as_it_was():
+    density = CodeDensity(torch.tensor(np.random.RandomState(0).randn(60, 3)))
+    before = density.mixture.random_state
+    drawn = density.draw(4, np.random.RandomState(1))
+    assert density.mixture.random_state is before
+    torch.testing.assert_close(density.draw(4, np.random.RandomState(1)), drawn, rtol=0, atol=0)

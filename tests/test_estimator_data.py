@@ -154,6 +154,12 @@ def test_samples_that_single_precision_cannot_tell_apart_are_refused(given):
         ConstrDRKM((6, 3), dtype="float32").fit(given)
 
 
+def test_samples_in_a_file_that_single_precision_cannot_tell_apart_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", X + 1e7)
+    with pytest.raises(ValueError, match=r"^X: float32 loses \d+% of what tells the samples apart"):
+        ConstrDRKM((6, 3), dtype="float32", gram="tiled").fit(tmp_path / "X.npy")
+
+
 def test_single_precision_takes_features_far_from_zero_that_are_constant_or_vary_enough(model):
     given = np.hstack([X + 1e3, np.full((len(X), 1), 1e9)])
     assert ConstrDRKM((6, 3), dtype="float32").fit(given).objective_ == pytest.approx(model.objective_, rel=1e-3)

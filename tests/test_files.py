@@ -273,6 +273,16 @@ def test_flipped_bytes_in_the_header_are_refused_or_harmless(content, tmp_path):
         assert copy.codes_.shape[0] == 60
 
 
+@pytest.mark.parametrize(("name", "value"), [("H", 1e300), ("H", 0.5), ("H", np.nan), ("X", np.inf)])
+def test_a_damaged_number_of_the_codes_or_one_that_is_none_is_refused(content, tmp_path, name, value):
+    path = tmp_path / "damaged"
+    path.write_bytes(content)
+    tensors, header = storage.read(path, "model", 2)
+    tensors[name][0, 0] += value
+    storage.write(path, tensors, header)
+    assert f"is damaged, a part of the model is missing or of the wrong kind ({name}: " in refused(path, ValueError)
+
+
 def rewritten(content: bytes, change) -> bytes:
     """Return the file with its metadata changed."""
     length = struct.unpack("<Q", content[:8])[0]

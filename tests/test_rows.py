@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -85,6 +86,52 @@ class TestRows:
             open_rows(hdf5)
         with pytest.raises(ValueError, match="X: expected the name of one dataset"):
             open_rows(f"{hdf5}:nothing")
+        folder = tmp_path / "folder.npy"
+        folder.mkdir()
+        with pytest.raises(FileNotFoundError, match=r"^X: there is no file"):
+            open_rows(folder)
+
+    @pytest.mark.parametrize("name", ["group", "link"])
+    def test_what_is_no_dataset_of_an_hdf5_file_gets_one_sentence(self, hdf5, name):
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(hdf5, "a") as file:
+            file.create_group("group")
+            file["link"] = h5py.SoftLink("/nowhere")
+        with pytest.raises(ValueError, match=r"^X: expected the name of one dataset .* group, link, other, samples"):
+            open_rows(f"{hdf5}:{name}")
+        with h5py.File(hdf5) as file, pytest.raises(TypeError, match=r"^X: expected a dataset of an open HDF5 file"):
+            ConstrDRKM(**SETTINGS).fit(file["group"])
+
+    def test_a_closed_hdf5_file_gets_one_sentence(self, hdf5):
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(hdf5) as file:
+            held = file["samples"]
+            rows = Rows(held)
+        with pytest.raises(TypeError, match=r"^X: expected a dataset of an open HDF5 file, got <Closed HDF5 dataset>"):
+            ConstrDRKM(**SETTINGS).fit(held)
+        with pytest.raises(OSError, match=r"^X: its file cannot be read, is it damaged or closed"):
+            rows[:3]
+
+    def test_a_damaged_block_of_an_hdf5_file_gets_one_sentence(self, X, tmp_path):
+        h5py = pytest.importorskip("h5py")
+        path = tmp_path / "blocks.h5"
+        with h5py.File(path, "w") as file:
+            block = file.create_dataset("samples", data=X, chunks=(20, 6), compression="gzip").id.get_chunk_info(1)
+        content = bytearray(path.read_bytes())
+        content[block.byte_offset : block.byte_offset + block.size] = bytes(block.size)
+        path.write_bytes(content)
+        with pytest.raises(OSError, match=r"^X: its file cannot be read, is it damaged or closed"):
+            ConstrDRKM(**SETTINGS).fit(path)
+
+    def test_an_hdf5_file_that_is_being_written_gets_one_sentence(self, hdf5):
+        pytest.importorskip("h5py")
+        writer = "import h5py, sys; file = h5py.File(sys.argv[1], 'a'); print('open', flush=True); sys.stdin.read()"
+        command = [sys.executable, "-c", writer, str(hdf5)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "open\n"
+            with pytest.raises(ValueError, match=r"^X: .*X.h5 is open for writing in another process$"):
+                open_rows(f"{hdf5}:samples")
+            process.stdin.close()
 
     def test_without_h5py_the_extra_is_named(self, hdf5, monkeypatch):
         monkeypatch.setitem(sys.modules, "h5py", None)

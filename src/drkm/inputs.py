@@ -140,7 +140,7 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
 
     Those of a tensor that the caller has `given` are copied, because a model must not change with it.
     """
-    if isinstance(samples, Tensor):
+    if dtype != torch.float64:
         _check_digits(samples, dtype)
     if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
         needed = samples.numel() * dtype.itemsize
@@ -152,7 +152,7 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
     return placed
 
 
-def _check_digits(samples: Tensor, dtype: torch.dtype) -> None:
+def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
     """Raise one sentence if another precision keeps too little of what tells samples apart."""
     rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
     lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
+from drkm import axes, checks, kernels, parameters, reduction, solvers, stiefel, storage
 from drkm import gram as grams
 from drkm.energy import Energy
 from drkm.gram import FeatureGram, Sharded, Strategy
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
 PREPARATION = "preparation."
+#: a difference from the feasibility that was saved which precisions and devices do not explain
+WORST_FEASIBILITY = 1e-2
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -219,6 +221,13 @@ def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     for name, shape in shapes.items():
         if tuple(tensors[name].shape) != shape:
             raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+    for name, tensor in tensors.items():
+        # What the numbers of a module mean is known to the module alone.
+        if not name.startswith("map") and not torch.isfinite(tensor).all():
+            raise ValueError(f"{name}: holds NaN or inf")
+    feasibility = float(header["result"]["feasibility"])
+    if not abs(stiefel.feasibility(tensors["H"]) - feasibility) <= WORST_FEASIBILITY * (1 + feasibility):
+        raise ValueError("H: is not what was saved")
 
 
 def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:

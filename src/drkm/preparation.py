@@ -24,6 +24,7 @@ class Preparation:
     shape : shape of one sample, for images
     white : value of white in images, where it is known; the largest training value else
     resize, grey : whether images of any size are brought to that shape, and whether colours are left out
+    id : name of the column that named the rows
     """
 
     offset: float | np.ndarray = 0.0
@@ -33,6 +34,7 @@ class Preparation:
     white: float | None = None
     resize: bool = False
     grey: bool = False
+    id: str | None = None
 
     @classmethod
     def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
@@ -68,7 +70,7 @@ class Preparation:
             name: torch.from_numpy(np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)))
             for name in ("offset", "scale")
         }
-        plain = {name: getattr(self, name) for name in ("columns", "shape", "white", "resize", "grey")}
+        plain = {name: getattr(self, name) for name in ("columns", "shape", "white", "resize", "grey", "id")}
         return tensors, plain
 
     @classmethod
@@ -85,6 +87,7 @@ class Preparation:
             None if plain["white"] is None else float(plain["white"]),
             bool(plain["resize"]),
             bool(plain["grey"]),
+            plain.get("id"),
         )
 
 

@@ -28,8 +28,12 @@ class Rows:
     """
 
     def __init__(self, array: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"):
-        if array.ndim != 2:
-            raise ValueError(f"X: expected 2 dimensions, samples by features, got {array.ndim}")
+        try:
+            dimensions = array.ndim
+        except (AttributeError, RuntimeError) as error:
+            raise TypeError(f"X: expected a dataset of an open HDF5 file, got {array!r}") from error
+        if dimensions != 2:
+            raise ValueError(f"X: expected 2 dimensions, samples by features, got {dimensions}")
         if np.dtype(array.dtype).kind not in "fiub":
             raise TypeError(f"X: expected real numbers, got {array.dtype}")
         self.array = array
@@ -43,10 +47,10 @@ class Rows:
     def __getitem__(self, index: slice | Tensor) -> Tensor:
         """Return some rows, by a slice or by their numbers, as a tensor of their own."""
         if isinstance(index, slice):
-            return self._tensor(self.array[index])
+            return self._read(index)
         # Files are read forwards, and HDF5 takes each row once.
         unique, inverse = torch.unique(index.cpu(), return_inverse=True)
-        return self._tensor(self.array[unique.numpy()])[inverse.to(self.device)]
+        return self._read(unique.numpy())[inverse.to(self.device)]
 
     def to(self, *, dtype: torch.dtype, device: torch.device) -> Rows:
         """Return the same file as tensors of another precision or device."""
@@ -73,6 +77,13 @@ class Rows:
         step = max(1, PASS_BYTES // (8 * max(1, self.shape[1])))
         for begin in range(0, len(self), step):
             yield slice(begin, min(begin + step, len(self)))
+
+    def _read(self, index: Any) -> Tensor:
+        try:
+            rows = self.array[index]
+        except (OSError, RuntimeError) as error:
+            raise OSError(f"X: its file cannot be read, is it damaged or closed? ({error})") from error
+        return self._tensor(rows)
 
     def _tensor(self, rows: Any) -> Tensor:
         # A copy, also where the file has the right precision: it may be open for reading only.
@@ -133,7 +144,7 @@ def open_rows(path: str | os.PathLike[str]) -> Rows:
 
 
 def _existing(path: str) -> str:
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"X: there is no file {path}")
     return path
 
@@ -152,10 +163,13 @@ def _dataset(path: str, name: str) -> Any:
         raise ImportError("HDF5 files need h5py: pip install 'drkm[data]'") from error
     try:
         file = h5py.File(path, "r")
-    except OSError as error:
-        raise ValueError(f"X: {path} is damaged or not an HDF5 file ({error})") from error
-    names = [name] if name else [key for key, entry in file.items() if isinstance(entry, h5py.Dataset)]
-    if len(names) != 1 or names[0] not in file:
+        named = {name: file.get(name)} if name else dict(file.items())
         held = ", ".join(file) or "none"
+    except BlockingIOError as error:
+        raise ValueError(f"X: {path} is open for writing in another process") from error
+    except (OSError, RuntimeError, KeyError) as error:
+        raise ValueError(f"X: {path} is damaged or not an HDF5 file ({error})") from error
+    datasets = [entry for entry in named.values() if isinstance(entry, h5py.Dataset)]
+    if len(datasets) != 1:
         raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
-    return file[names[0]]
+    return datasets[0]

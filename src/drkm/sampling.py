@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -33,5 +35,6 @@ class CodeDensity:
 
     def draw(self, n: int, random_state: np.random.RandomState) -> Tensor:
         """Return the codes of n new points."""
-        self.mixture.random_state = random_state
-        return torch.from_numpy(self.mixture.sample(n)[0] * self.scale).to(self.like)
+        # A copy, because threads that share a model would draw with each other's random states.
+        mixture = copy(self.mixture).set_params(random_state=random_state)
+        return torch.from_numpy(mixture.sample(n)[0] * self.scale).to(self.like)

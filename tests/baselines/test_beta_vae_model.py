@@ -286,12 +286,12 @@ def test_scikit_learn_conventions(model, images):
         ({"max_steps": 0}, "max_steps"),
         ({"check_every": 0}, "check_every"),
         ({"patience": 0}, "patience"),
-        ({"validation_fraction": 1.0}, r"validation_fraction: takes a number in \[0, 1\), got 1.0"),
+        ({"validation_fraction": 1.0}, r"validation_fraction: expected a number in \[0, 1\), got 1.0"),
         ({"max_seconds": 0}, "max_seconds"),
-        ({"device": "toaster"}, "device: takes 'auto' or a device that is there, got 'toaster'"),
-        ({"image_shape": (32, 32)}, r"image_shape: takes None, \(64, 64\) or \(64, 64, 3\), got \(32, 32\)"),
+        ({"device": "toaster"}, "device: expected 'auto' or a device that is there, got 'toaster'"),
+        ({"image_shape": (32, 32)}, r"image_shape: expected None, \(64, 64\) or \(64, 64, 3\), got \(32, 32\)"),
         ({"image_shape": 64}, "image_shape"),
-        ({"image_shape": (64, 64, 3)}, r"X: takes images of shape \(64, 64, 3\)"),
+        ({"image_shape": (64, 64, 3)}, r"X: expected images of shape \(64, 64, 3\)"),
         ({"learning_rate": 1e30}, "learning_rate: training diverged"),
         ({"random_state": "dice"}, "random_state: expected an integer .* got 'dice'"),
     ],
@@ -308,9 +308,9 @@ def test_bad_parameters_get_one_sentence(parameters, sentence, images):
         (np.zeros((5, 100)), r"got shape \(5, 100\)"),
         (np.zeros(4096), r"got shape \(4096,\)"),
         (np.zeros((0, 64, 64)), "at least one image"),
-        (np.full((5, 64, 64), 255.0), r"take values in \[0, 1\], got 255 to 255 in float64"),
-        (np.full((5, 64, 64), np.nan), r"take values in \[0, 1\], got nan"),
-        (np.full((5, 64, 64), "a"), "takes uint8 or float images"),
+        (np.full((5, 64, 64), 255.0), r"expected values in \[0, 1\] of images .*, got 255 to 255 in float64"),
+        (np.full((5, 64, 64), np.nan), r"expected values in \[0, 1\] of images .*, got nan"),
+        (np.full((5, 64, 64), "a"), "expected uint8 or float images"),
         (np.zeros((1, 64, 64)), "validation_fraction: 0.1 of 1 images leaves none to train on"),
     ],
 )
@@ -320,23 +320,23 @@ def test_bad_images_get_one_sentence(X, sentence):
 
 
 def test_bad_codes_get_one_sentence(model):
-    with pytest.raises(ValueError, match=r"Z: takes finite codes of shape \(n, 4\), got shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"Z: expected finite codes of shape \(n, 4\), got shape \(2, 3\)"):
         model.inverse_transform(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="Z: takes finite codes"):
+    with pytest.raises(ValueError, match="Z: expected finite codes"):
         model.inverse_transform(np.full((2, 4), np.nan))
-    with pytest.raises(ValueError, match="index: takes an integer from 0 to 3, got 4"):
+    with pytest.raises(ValueError, match="index: expected an integer from 0 to 3, got 4"):
         model.traverse(4, [0.0])
-    with pytest.raises(ValueError, match="values: takes a 1-d array"):
+    with pytest.raises(ValueError, match="values: expected a 1-d array"):
         model.traverse(0, [])
-    with pytest.raises(ValueError, match=r"values: takes a 1-d array of finite numbers, at least one, got \[nan\]"):
+    with pytest.raises(ValueError, match=r"values: expected a 1-d array of finite numbers, at least one, got \[nan\]"):
         model.traverse(0, [np.nan])
-    with pytest.raises(ValueError, match="Z: takes an array of numbers, got 'a'"):
+    with pytest.raises(ValueError, match="Z: expected an array of numbers, got 'a'"):
         model.inverse_transform("a")
-    with pytest.raises(ValueError, match="X: takes images of shape"):
+    with pytest.raises(ValueError, match="X: expected images of shape"):
         model.traverse(0, [0.0], base=np.zeros(7))
     with pytest.raises(ValueError, match="n: expected an integer of at least 1"):
         model.sample(0)
-    with pytest.raises(ValueError, match="X: takes images of shape"):
+    with pytest.raises(ValueError, match="X: expected images of shape"):
         model.transform(np.zeros((2, 64, 64, 3)))
 
 

@@ -112,7 +112,7 @@ def test_norb_matrices_of_another_shape_get_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(DatasetError, match=r"testing-cat.mat.gz: should hold int32 of shape \(50,\), holds"):
         datasets.load_smallnorb(tmp_path)
     originals.norb_matrix(cat, np.full(50, 9, np.int32))
-    with pytest.raises(DatasetError, match="category takes 0 to 4"):
+    with pytest.raises(DatasetError, match="expected 0 to 4 for category"):
         datasets.load_smallnorb(tmp_path)
     originals.norb_matrix(cat, np.zeros(50, np.int32))
     with pytest.raises(DatasetError, match="some twice"):
@@ -121,7 +121,7 @@ def test_norb_matrices_of_another_shape_get_one_sentence(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("instance", [10, -1, "some", True, 1.5])
 def test_bad_instance_gets_one_sentence(instance):
-    with pytest.raises(ValueError, match="instance: takes 0 to 9 or 'all', got"):
+    with pytest.raises(ValueError, match="instance: expected 0 to 9 or 'all', got"):
         datasets.load_smallnorb(instance=instance)
 
 
@@ -135,7 +135,7 @@ def test_compact_norb_holds_instance_0_alone(tmp_path):
 
 @pytest.mark.parametrize("load", [datasets.load_cars3d, datasets.load_smallnorb])
 def test_what_is_no_path_gets_one_sentence(load):
-    with pytest.raises(ValueError, match=r"^path: takes a path or None, got 5$"):
+    with pytest.raises(ValueError, match=r"^path: expected a path or None, got 5$"):
         load(5)
 
 

@@ -182,17 +182,17 @@ def test_auto_draws_without_a_file_and_reads_it_where_there_is_one(tmp_path, mon
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"source": "web"}, "source: takes 'auto', 'rendered' or 'file', got 'web'"),
-        ({"source": "rendered", "path": "x.npz"}, "path: takes None"),
+        ({"source": "web"}, "source: expected 'auto', 'rendered' or 'file', got 'web'"),
+        ({"source": "rendered", "path": "x.npz"}, "path: expected None"),
         ({"source": "file", "values": {"scale": [1.0]}}, "values: another grid"),
-        ({"values": {"colour": [1.0]}}, "values: takes the factors shape, .* got 'colour'"),
-        ({"values": [1.0]}, r"values: takes a mapping of factor names to arrays, got \[1.0\]"),
-        ({"path": 5}, "path: takes a path or None, got 5"),
-        ({"values": {"scale": [0.0]}}, "scale takes numbers above 0"),
-        ({"values": {"scale": []}}, "scale takes a 1-d array"),
-        ({"values": {"pos_x": [np.nan]}}, "pos_x takes a 1-d array of finite numbers"),
-        ({"values": {"pos_x": [1e9]}}, "pos_x takes numbers between"),
-        ({"values": {"shape": [3]}}, "shape takes 0"),
+        ({"values": {"colour": [1.0]}}, "values: unknown name 'colour', allowed are shape, "),
+        ({"values": [1.0]}, r"values: expected a mapping of factor names to arrays, got \[1.0\]"),
+        ({"path": 5}, "path: expected a path or None, got 5"),
+        ({"values": {"scale": [0.0]}}, "expected numbers above 0 for scale"),
+        ({"values": {"scale": []}}, "expected a 1-d array of finite numbers for scale"),
+        ({"values": {"pos_x": [np.nan]}}, "expected a 1-d array of finite numbers for pos_x"),
+        ({"values": {"pos_x": [1e9]}}, "expected numbers between .* for pos_x"),
+        ({"values": {"shape": [3]}}, "expected 0 .* for shape"),
         ({"path": "no/such/file.npz"}, "no/such/file.npz: no such file"),
     ],
 )
@@ -242,7 +242,7 @@ def test_noise_belongs_to_the_factors_and_the_seed(tmp_path):
 
 @pytest.mark.parametrize(("name", "value"), [("definition", "pink"), ("seed", -1), ("seed", 2**64)])
 def test_bad_noise_gets_one_sentence(name, value):
-    with pytest.raises(ValueError, match=f"{name}: takes .* got"):
+    with pytest.raises(ValueError, match=f"{name}: expected .* got"):
         datasets.load_noisy_dsprites(source="rendered", **{name: value})
 
 

@@ -81,25 +81,25 @@ def test_no_rows_give_no_images(data):
 
 def test_bad_input_gets_one_sentence(data):
     k = len(data.factor_sizes)
-    with pytest.raises(ValueError, match=r"factors: takes shape \(n, "):
+    with pytest.raises(ValueError, match=r"factors: expected shape \(n, "):
         data.images_at([0] * k)
-    with pytest.raises(ValueError, match=r"factors: takes shape \(n, "):
+    with pytest.raises(ValueError, match=r"factors: expected shape \(n, "):
         data.images_at([[0] * (k + 1)])
-    with pytest.raises(ValueError, match="factors: takes integer class indices, got float64"):
+    with pytest.raises(ValueError, match="factors: expected integer class indices, got float64"):
         data.images_at([[0.5] * k])
-    with pytest.raises(ValueError, match=f"factors: {data.factor_names[-1]} takes 0 to"):
+    with pytest.raises(ValueError, match=f"factors: expected 0 to .* for {data.factor_names[-1]}, got"):
         data.images_at([[0] * (k - 1) + [data.factor_sizes[-1]]])
-    with pytest.raises(ValueError, match=f"factors: {data.factor_names[0]} takes 0 to"):
+    with pytest.raises(ValueError, match=f"factors: expected 0 to .* for {data.factor_names[0]}, got"):
         data.images_at([[-1] + [0] * (k - 1)])
-    with pytest.raises(ValueError, match="n: takes an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="n: expected an integer of at least 1, got 0"):
         data.sample(0)
     with pytest.raises(ValueError, match=r"n: .* has .* images, got n="):
         data.sample(len(data) + 1)
     with pytest.raises(ValueError, match="random_state"):
         data.sample(2, random_state="x")
-    with pytest.raises(ValueError, match="rows: takes"):
+    with pytest.raises(ValueError, match="rows: expected"):
         data.factors_at([len(data)])
-    with pytest.raises(ValueError, match="rows: takes"):
+    with pytest.raises(ValueError, match="rows: expected"):
         data.factors_at([[0.0]])
 
 

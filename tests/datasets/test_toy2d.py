@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.spatial import KDTree
 
 from drkm import datasets
 from drkm.datasets import toy2d
-from drkm.datasets._curves import Arc, Curve, Segment, Spiral
+from drkm.datasets.curves import Arc, Curve, Segment, Spiral
 
 MAKERS = {name: getattr(datasets, f"make_{name}") for name in toy2d.CURVES}
 EVERY = pytest.mark.parametrize("name", sorted(toy2d.CURVES))
@@ -78,15 +79,16 @@ def test_first_rows_are_a_fair_sample():
 def test_distance_to_the_spiral_agrees_with_a_careful_search():
     spiral = Spiral((0.5, -0.25), 1.2)
     rng = np.random.default_rng(0)
-    points = np.concatenate([rng.uniform(-2, 2, (150, 2)), [[0.5, -0.25], [0.5001, -0.2501], [1.7, -0.25]]])
+    points = np.concatenate([rng.uniform(-2, 2, (60, 2)), [[0.5, -0.25], [0.5001, -0.2501], [1.7, -0.25]]])
     points = np.concatenate([points, spiral.points_at(rng.uniform(0, spiral.length, 20)) + 1e-4])
     starts = np.linspace(0, spiral.length, 401)
+    on_curve = spiral.points_at(starts)
     for point, distance in zip(points, spiral.distance(points), strict=True):
 
         def squared(s, point=point):
             return np.sum((spiral.points_at(np.array([s]))[0] - point) ** 2)
 
-        coarse = np.hypot(*(spiral.points_at(starts) - point).T)
+        coarse = np.hypot(*(on_curve - point).T)
         candidates = [coarse.min()]
         for i in np.argsort(coarse)[:5]:
             bounds = (starts[max(i - 1, 0)], starts[min(i + 1, 400)])
@@ -102,8 +104,7 @@ def test_distance_sees_ties_between_two_turns():
     between = 1.2 * (angle + np.pi) / (4 * np.pi)
     points = between[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     fine = spiral.points_at(np.linspace(0, spiral.length, 200_001))
-    brute = np.array([np.hypot(*(fine - point).T).min() for point in points])
-    np.testing.assert_allclose(spiral.distance(points), brute, atol=1e-9)
+    np.testing.assert_allclose(spiral.distance(points), KDTree(fine).query(points)[0], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_quadrature_integrates_the_distribution(name):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_samples": 0}, "n_samples: takes an integer >= 1, got 0"),
+        ({"n_samples": 0}, "n_samples: expected an integer of at least 1, got 0"),
         ({"n_samples": 2.5}, "n_samples"),
         ({"n_samples": True}, "n_samples"),
         ({"noise": -0.1}, "noise: .* got -0.1"),
@@ -150,13 +151,13 @@ def test_quadrature_integrates_the_distribution(name):
     ],
 )
 def test_bad_parameters_get_one_sentence(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         datasets.make_square(**arguments)
 
 
 def test_bad_points_get_one_sentence():
     curve = toy2d.square()
-    with pytest.raises(ValueError, match="points: takes an array of shape"):
+    with pytest.raises(ValueError, match="points: expected an array of shape"):
         curve.distance([1.0, 2.0])
     with pytest.raises(ValueError, match="finite"):
         curve.distance([[np.nan, 0.0]])

@@ -6,13 +6,23 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from drkm.experiments import _denoising as shared
-from drkm.experiments import _digits_run, _panels, _table1_claims, digits, figure1, figure2, figure3, table1
-from drkm.experiments import _table1_tables as tables
-from drkm.experiments._one_draw import smaller
-from drkm.experiments._output import markdown, save_table, write_bytes
-from drkm.experiments._protocol import FIRST_MEASURE, best, candidates, reconstruct
-from drkm.experiments._table1_cell import BOUND, ORDER
+from drkm.experiments.denoising import (
+    _digits_run,
+    _methods,
+    _panels,
+    _problems,
+    _table1_claims,
+    digits,
+    figure1,
+    figure2,
+    figure3,
+    table1,
+)
+from drkm.experiments.denoising import _table1_tables as tables
+from drkm.experiments.denoising._one_draw import smaller
+from drkm.experiments.denoising._protocol import FIRST_MEASURE, best, candidates, reconstruct
+from drkm.experiments.denoising._table1_cell import BOUND, ORDER
+from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.reproduce import write_section
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
@@ -24,7 +34,7 @@ matplotlib.use("Agg")
 
 EXPERIMENTS = (table1, figure1, figure2, figure3, digits)
 TINY = replace(
-    shared.SIZES["quick"],
+    _problems.SIZES["quick"],
     n_train=60,
     n_validation=30,
     widths=(12.0,),
@@ -42,7 +52,7 @@ TINY_DIGITS = replace(
 @pytest.fixture(scope="module")
 def tiny():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(shared.SIZES, "quick", TINY)
+        patch.setitem(_problems.SIZES, "quick", TINY)
         patch.setitem(_digits_run.SIZES, "quick", TINY_DIGITS)
         yield
 
@@ -55,8 +65,8 @@ def results(tiny):
     return Results((run, json.loads(json.dumps(perform(run))), 1.0) for run in runs)
 
 
-def problem(noise: float = 0.1, n: int = 400) -> shared.Problem:
-    return shared.make_problem("square", noise, n, 100, seed=3)
+def problem(noise: float = 0.1, n: int = 400) -> _problems.Problem:
+    return _problems.make_problem("square", noise, n, 100, seed=3)
 
 
 @pytest.mark.parametrize("module", EXPERIMENTS)
@@ -88,9 +98,9 @@ def test_runs_of_two_scales_differ(module, scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_and_two_layers_choose_among_the_same_first_layers(scale):
-    sizes = shared.SIZES[scale]
-    shallow = shared.one_layer_grid(sizes.widths, sizes.components)
-    deep = shared.deep_grid(sizes.widths, sizes.components, sizes.n_train)
+    sizes = _problems.SIZES[scale]
+    shallow = _methods.one_layer_grid(sizes.widths, sizes.components)
+    deep = _methods.deep_grid(sizes.widths, sizes.components, sizes.n_train)
     one = [(width, count) for grid in shallow for width in grid["sigma2"] for count in grid["keep"]]
     two = [(widths[0], s) for grid in deep for widths in grid["sigma2"] for s, _ in grid["n_components"]]
     assert sorted(one) == sorted(two)
@@ -99,14 +109,14 @@ def test_one_and_two_layers_choose_among_the_same_first_layers(scale):
 
 def test_the_second_layer_lowers_the_error_of_the_first():
     made = problem(n=300)
-    noise = shared.noise_of(made)
+    noise = _problems.noise_of(made)
     errors = []
     for layers, grid in (
-        (1, shared.one_layer_grid([5 * noise**2], [18])),
-        (2, shared.deep_grid([5 * noise**2], [18], len(made.train))),
+        (1, _methods.one_layer_grid([5 * noise**2], [18])),
+        (2, _methods.deep_grid([5 * noise**2], [18], len(made.train))),
     ):
-        found = select(made.train, grid, estimator=shared.base_model(layers), validation=made.validation, noise=noise)
-        errors.append(shared.mean_squared_error(found.denoise(made.train), made.clean))
+        found = select(made.train, grid, estimator=_methods.base_model(layers), validation=made.validation, noise=noise)
+        errors.append(_problems.mean_squared_error(found.denoise(made.train), made.clean))
     assert 0.98 * errors[0] < errors[1] < errors[0]
 
 
@@ -117,7 +127,7 @@ def test_the_same_run_gives_the_same_result(results):
 
 def test_points_that_are_drawn_have_the_error_that_is_told(results):
     run = figure1.configurations("quick")[0]
-    made = shared.make_problem("square", _panels.NOISE, TINY.n_train, TINY.n_validation, run.seed)
+    made = _problems.make_problem("square", _panels.NOISE, TINY.n_train, TINY.n_validation, run.seed)
     for panel in results[run]["panels"]:
         points = np.array(panel["points"])
         assert len(points) == TINY.n_train
@@ -136,7 +146,7 @@ def test_the_gap_sees_a_lost_side_that_the_distance_does_not():
 def test_table1_has_a_column_for_every_method_and_a_row_for_every_cell(results):
     section = table1.section(results, "quick")
     rows = {table.name: table.rows for table in section.tables}
-    assert [row["curve"] for row in rows["errors"]] == list(shared.DATASETS.values())
+    assert [row["curve"] for row in rows["errors"]] == list(_problems.DATASETS.values())
     assert set(ORDER) - {BOUND} <= set(rows["errors"][0])
     assert [row["published"] for row in rows["ratios"]] == [1.09, 1.17, 1.70, 1.62]
     assert all(row["ours"] == pytest.approx(row["kernel PCA, MSE"] / row["deep model, MSE"]) for row in rows["ratios"])
@@ -178,7 +188,7 @@ def test_a_claim_tells_how_the_ratio_depends_on_the_definition_of_the_error():
 
 def test_claims_about_all_cells_need_all_cells():
     gains = {"square": 2, "half_circle": 2, "square_spiral": 4, "squares_spiral_ring": 4}
-    cells = [cell(d, n, gains[d] / n) for n in shared.NOISES for d in shared.DATASETS]
+    cells = [cell(d, n, gains[d] / n) for n in _problems.NOISES for d in _problems.DATASETS]
     names = list(judged(cells))[12:]
     assert [judged(cells)[name] for name in names] == [Verdict.HELD] * 2 + [Verdict.FAILED] + [Verdict.HELD] * 2
     assert {judged(cells[1:])[name] for name in names} == {Verdict.UNDECIDED}
@@ -199,14 +209,14 @@ def test_close_errors_of_one_draw_are_not_told_apart():
 
 def test_the_posterior_mean_is_better_than_the_noisy_points_and_any_other_method():
     here = problem()
-    bound = shared.mean_squared_error(shared.posterior_mean(here, here.train), here.clean)
-    for method in (shared.noisy_points, shared.mean_shift, shared.one_layer):
+    bound = _problems.mean_squared_error(_problems.posterior_mean(here, here.train), here.clean)
+    for method in (_methods.noisy_points, _methods.mean_shift, _methods.one_layer):
         found = method(here, TINY, 0.1)
-        assert shared.mean_squared_error(found.points, here.clean) > bound
+        assert _problems.mean_squared_error(found.points, here.clean) > bound
 
 
 def test_problems_depend_on_the_seed_alone():
-    one, same, other = (shared.make_problem("square", 0.1, 50, 20, seed) for seed in (1, 1, 2))
+    one, same, other = (_problems.make_problem("square", 0.1, 50, 20, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.train, same.train)
     assert not np.array_equal(one.train, other.train)
     assert one.validation.shape == (20, 2)
@@ -219,10 +229,11 @@ def test_the_protocol_takes_the_bandwidth_of_least_validation_error():
     rivals = [c for c in found if c.name == "deep" and not c.normalized and c.steps is None]
     assert len(rivals) == 4
     errors = [
-        shared.mean_squared_error(reconstruct(rival.model, made.validation), made.validation_clean) for rival in rivals
+        _problems.mean_squared_error(reconstruct(rival.model, made.validation), made.validation_clean)
+        for rival in rivals
     ]
     assert chosen.validation[FIRST_MEASURE] == pytest.approx(min(errors))
-    assert chosen.training[FIRST_MEASURE] == shared.mean_squared_error(chosen.points, made.clean)
+    assert chosen.training[FIRST_MEASURE] == _problems.mean_squared_error(chosen.points, made.clean)
 
 
 def test_training_points_are_denoised_by_chosen_candidates_alone():
@@ -257,7 +268,7 @@ def test_salt_and_pepper_sets_pixels_to_black_or_white():
 
 
 def test_sizes_survive_being_written_as_json():
-    for sizes in shared.SIZES.values():
-        assert shared.Sizes.from_json(json.loads(json.dumps(asdict(sizes)))) == sizes
+    for sizes in _problems.SIZES.values():
+        assert _problems.Sizes.from_json(json.loads(json.dumps(asdict(sizes)))) == sizes
     run = Configuration("denoise-cell", {"sizes": asdict(TINY)}, 1)
     assert Configuration.from_json(run.canonical()) == run

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
-from drkm.experiments import _disentangle as tasks
-from drkm.experiments import _disentanglement_rule as rule
-from drkm.experiments import disentanglement as study
 from drkm.experiments import sprites_demo
-from drkm.experiments._disentanglement_rule import Rule
-from drkm.experiments._models import default_model, rows_of, train_and_encode
+from drkm.experiments.disentanglement import _rule as rule
+from drkm.experiments.disentanglement import _tasks as tasks
+from drkm.experiments.disentanglement import cars3d as study
+from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
+from drkm.experiments.disentanglement._rule import Rule
 from drkm.gram import RememberedDistances
 from drkm.solvers import Penalty
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
-from drkm.experiments import _disentangle as tasks
-from drkm.experiments import _models as models
-from drkm.experiments import (
+from drkm.experiments.disentanglement import _models as models
+from drkm.experiments.disentanglement import _tasks as tasks
+from drkm.experiments.disentanglement import (
     components,
     deep_layer,
     gamma,
@@ -22,7 +22,7 @@ from drkm.experiments import (
     training_points,
     variance,
 )
-from drkm.experiments._sweep import SIZES, TWO_LAYERS, drkm_run, paper_run, scored_rows
+from drkm.experiments.disentanglement._sweep import SIZES, TWO_LAYERS, drkm_run, paper_run, scored_rows
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
 

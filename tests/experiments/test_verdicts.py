@@ -4,9 +4,24 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from drkm.experiments import components, hyperparameters, layers, sample_efficiency, table2, training_points
-from drkm.experiments._sweep import FOUR, SIZES, at_common_points, beta_vae_runs, drkm_runs, paper_runs, scored_rows
-from drkm.experiments._verdicts import alike, all_of, difference, greater, majority
+from drkm.experiments.disentanglement import (
+    components,
+    hyperparameters,
+    layers,
+    sample_efficiency,
+    table2,
+    training_points,
+)
+from drkm.experiments.disentanglement._sweep import (
+    FOUR,
+    SIZES,
+    at_common_points,
+    beta_vae_runs,
+    drkm_runs,
+    paper_runs,
+    scored_rows,
+)
+from drkm.experiments.disentanglement._verdicts import alike, all_of, difference, greater, majority
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import Results
 

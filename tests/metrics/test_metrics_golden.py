@@ -199,8 +199,7 @@ def test_edge_cases_equal_the_reference_where_it_gives_a_number(name):
 @pytest.mark.parametrize("name", EDGES)
 def test_edge_cases_of_dci_equal_the_reference_where_it_gives_a_number(name):
     case = edge(name)
-    expected = case.expected["DCI_seed0"]
+    expected = {key: value for key, value in case.expected["DCI_seed0"].items() if is_finite(value)}
+    result = metrics.dci(*case.halves, learner="reference") if expected else None
     for key, value in expected.items():
-        if is_finite(value):
-            result = metrics.dci(*case.halves, learner="reference")
-            assert getattr(result, key) == pytest.approx(value, abs=0.01), key
+        assert getattr(result, key) == pytest.approx(value, abs=0.01), key

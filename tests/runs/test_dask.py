@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from drkm.experiments.reproduce import reproduce
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import Swept, sweep
 from drkm.runs.store import Store
@@ -38,6 +39,12 @@ def test_an_address_that_does_not_answer_is_one_sentence_within_ten_seconds(stor
     with pytest.raises(ValueError, match="dask: no scheduler answers at 'nonsense'"):
         sweep([probe()], store, dask="nonsense")
     assert store.counts() == []
+
+
+def test_an_address_that_does_not_answer_leaves_no_store(tmp_path):
+    with pytest.raises(ValueError, match="dask: no scheduler answers at 'nonsense'"):
+        reproduce(["figure1"], out=tmp_path / "results", dask="nonsense")
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow

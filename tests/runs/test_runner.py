@@ -272,7 +272,7 @@ def test_a_run_whose_fit_was_interrupted_is_not_recorded(path, monkeypatch):
 
 @pytest.mark.parametrize("jobs", [0, -2, 1.5, True, "2"])
 def test_jobs_are_checked(jobs, path):
-    with Store(path) as store, pytest.raises(ValueError, match="jobs: takes a number of processes, or -1"):
+    with Store(path) as store, pytest.raises(ValueError, match="jobs: expected a number of processes, or -1"):
         sweep([], store, jobs=jobs)
 
 

@@ -157,10 +157,10 @@ def test_counts_and_failures_are_those_of_the_runs(store):
 def test_a_merge_takes_results_over_failures_and_reports_other_results(tmp_path):
     with Store(tmp_path / "here.sqlite") as here, Store(tmp_path / "there.sqlite") as there:
         record(here, probe(0), failed("here"))
-        record(here, probe(1), done(value=1, train_seconds=3.0))
+        record(here, probe(1), done(value=1, train_s=3.0))
         record(here, probe(2), done(value=2))
         record(there, probe(0), done(value=0))
-        record(there, probe(1), done(value=1, train_seconds=4.0))
+        record(there, probe(1), done(value=1, train_s=4.0))
         record(there, probe(2), done(value=-2))
         record(there, probe(3), done(value=3))
         record(there, probe(4), failed("there"))

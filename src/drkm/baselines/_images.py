@@ -23,7 +23,7 @@ def check_image_shape(image_shape: Any) -> tuple[int, ...] | None:
     except (TypeError, ValueError):
         shape = ()
     if shape not in (*SHAPES, (SIZE, SIZE, 1)):
-        raise ValueError(f"image_shape: takes None, (64, 64) or (64, 64, 3), got {image_shape!r}")
+        raise ValueError(f"image_shape: expected None, (64, 64) or (64, 64, 3), got {image_shape!r}")
     return SHAPES[0] if shape[-1] == 1 else shape
 
 
@@ -49,17 +49,17 @@ def check_images(X: ArrayLike, image_shape: tuple[int, ...] | None) -> tuple[NDA
         shape = fits[0] if fits else shape
     if shape not in SHAPES or (image_shape is not None and shape != image_shape):
         wanted = image_shape if image_shape is not None else "(64, 64) or (64, 64, 3)"
-        raise ValueError(f"X: takes images of shape {wanted}, or those as rows, got shape {array.shape}")
+        raise ValueError(f"X: expected images of shape {wanted}, or those as rows, got shape {array.shape}")
     if len(array) == 0:
-        raise ValueError("X: takes at least one image, got none")
+        raise ValueError("X: expected at least one image, got none")
     if array.dtype == np.uint8:
         return array.reshape(-1, *shape), shape, flat
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"X: takes uint8 or float images, got {array.dtype}")
+        raise ValueError(f"X: expected uint8 or float images, got {array.dtype}")
     low, high = float(array.min()), float(array.max())
     if not (low >= 0 and high <= 1):
         raise ValueError(
-            f"X: images that are not uint8 take values in [0, 1], got {low:g} to {high:g} in {array.dtype}"
+            f"X: expected values in [0, 1] of images that are not uint8, got {low:g} to {high:g} in {array.dtype}"
         )
     return array.astype(np.float32).reshape(-1, *shape), shape, flat
 

@@ -163,7 +163,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         n_latents = self.network_.n_latents
         codes = _numbers("Z", Z)
         if codes.ndim != 2 or codes.shape[1] != n_latents or not np.all(np.isfinite(codes)):
-            raise ValueError(f"Z: takes finite codes of shape (n, {n_latents}), got shape {codes.shape}")
+            raise ValueError(f"Z: expected finite codes of shape (n, {n_latents}), got shape {codes.shape}")
         parts = torch.tensor(codes, device=self.device_).split(CHUNK)
         with torch.no_grad():
             images = [from_logits(self.network_.decoder(p), self.image_shape_, self.flat_) for p in parts]
@@ -187,10 +187,10 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         n_latents = self.network_.n_latents
         if not isinstance(index, numbers.Integral) or not 0 <= index < n_latents:
-            raise ValueError(f"index: takes an integer from 0 to {n_latents - 1}, got {index!r}")
+            raise ValueError(f"index: expected an integer from 0 to {n_latents - 1}, got {index!r}")
         settings = _numbers("values", values)
         if settings.ndim != 1 or len(settings) == 0 or not np.all(np.isfinite(settings)):
-            raise ValueError(f"values: takes a 1-d array of finite numbers, at least one, got {values!r}")
+            raise ValueError(f"values: expected a 1-d array of finite numbers, at least one, got {values!r}")
         start = np.zeros(n_latents, dtype=np.float32) if base is None else np.asarray(base)
         if start.shape != (n_latents,):
             start = self.transform(start[None])[0]
@@ -250,7 +250,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> Schedule:
         checks.integer("n_latents", self.n_latents, 1)
         if checks.number("validation_fraction", self.validation_fraction, positive=False) >= 1:
-            raise ValueError(f"validation_fraction: takes a number in [0, 1), got {self.validation_fraction!r}")
+            raise ValueError(f"validation_fraction: expected a number in [0, 1), got {self.validation_fraction!r}")
         return Schedule(
             checks.number("beta", self.beta, positive=False),
             checks.number("learning_rate", self.learning_rate),
@@ -267,7 +267,7 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
     try:
         return np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: takes an array of numbers, got {values!r}") from error
+        raise ValueError(f"{name}: expected an array of numbers, got {values!r}") from error
 
 
 def _device(name: str) -> torch.device:
@@ -277,5 +277,5 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except Exception as error:
-        raise ValueError(f"device: takes 'auto' or a device that is there, got {name!r}") from error
+        raise ValueError(f"device: expected 'auto' or a device that is there, got {name!r}") from error
     return device

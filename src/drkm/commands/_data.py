@@ -40,6 +40,7 @@ def prepare(
         "white": WHITE if eight_bits else None,
         "resize": resize is not None,
         "grey": grey,
+        "id": columns.id,
     }
     if scale == "standard":
         return table, Preparation.standardizing(table.values, **facts)
@@ -116,7 +117,7 @@ class FittedModel:
         table = files.read_table(
             path,
             array=array,
-            columns=files.Columns(id, drop, only=self.columns, header=header),
+            columns=files.Columns(id, drop, only=self.columns, header=header, usual_id=prepared.id),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
         check_finite(path, table)

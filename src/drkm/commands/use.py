@@ -14,7 +14,7 @@ from drkm.wording import counted
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
-    "drkm encode table.safetensors table.csv -o codes.csv --id patient --quality",
+    "drkm encode table.safetensors table.csv -o codes.csv --quality",
 )
 DENOISE_EXAMPLES = examples(
     "drkm denoise X.safetensors noisy.npy -o clean.npy --components 'layer 1'",

@@ -1,10 +1,10 @@
 """Datasets: noisy plane curves, and images with known generative factors."""
 
 from drkm.datasets._catalogue import DatasetInfo, FileCheck, download, list_datasets, verify
-from drkm.datasets._download import data_dir
 from drkm.datasets._factors import FactorDataset
 from drkm.datasets._files import DatasetError
 from drkm.datasets.cars3d import load_cars3d
+from drkm.datasets.downloads import data_dir
 from drkm.datasets.dsprites import load_dsprites
 from drkm.datasets.noisy_dsprites import load_noisy_dsprites
 from drkm.datasets.smallnorb import load_smallnorb

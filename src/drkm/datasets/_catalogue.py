@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from drkm.datasets import _download, cars3d, dsprites, smallnorb
+from drkm.datasets import cars3d, downloads, dsprites, smallnorb
 from drkm.datasets._factors import FactorDataset
 from drkm.datasets._files import DatasetError
 
@@ -21,7 +21,7 @@ class DatasetInfo:
     name: str
     about: str
     licence: str
-    files: tuple[_download.RemoteFile, ...]
+    files: tuple[downloads.RemoteFile, ...]
     compact: str
     drawn: bool
     load: Callable[..., FactorDataset]
@@ -29,7 +29,7 @@ class DatasetInfo:
     def present(self) -> list[Path]:
         """Return the files of this dataset that are in the data folder."""
         names = [*(file.name for file in self.files), self.compact]
-        return [path for name in names if (path := _download.data_dir() / name).is_file()]
+        return [path for name in names if (path := downloads.data_dir() / name).is_file()]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ _DSPRITES = DatasetInfo(
     "dsprites",
     "white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
     "Apache-2.0",
-    (_download.DSPRITES,),
+    (downloads.DSPRITES,),
     dsprites.COMPACT,
     True,
     dsprites.load_dsprites,
@@ -60,7 +60,7 @@ _CATALOGUE = {
             "cars3d",
             "rendered cars: 4 elevations × 24 azimuths × 183 objects, 64×64×3",
             "none stated",
-            (_download.CARS3D,),
+            (downloads.CARS3D,),
             cars3d.COMPACT,
             False,
             cars3d.load_cars3d,
@@ -69,7 +69,7 @@ _CATALOGUE = {
             "smallnorb",
             "photographed toys: 5 categories × 10 instances × 9 elevations × 18 azimuths × 6 lights, 64×64",
             "research only, not for sale",
-            _download.SMALLNORB_TESTING + _download.SMALLNORB_TRAINING,
+            downloads.SMALLNORB_TESTING + downloads.SMALLNORB_TRAINING,
             smallnorb.COMPACT,
             False,
             smallnorb.load_smallnorb,
@@ -85,7 +85,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 def _info(name: str) -> DatasetInfo:
     if name not in _CATALOGUE:
-        raise ValueError(f"name: takes {', '.join(_CATALOGUE)}, got {name!r}")
+        raise ValueError(f"name: unknown name {name!r}, allowed are {', '.join(_CATALOGUE)}")
     return _CATALOGUE[name]
 
 
@@ -98,7 +98,7 @@ def download(name: str, *, progress: bool = True) -> list[Path]:
     -------
     list of Path
     """
-    return [_download.fetch(file, _download.data_dir(), progress) for file in _info(name).files]
+    return [downloads.fetch(file, downloads.data_dir(), progress) for file in _info(name).files]
 
 
 def verify(name: str | None = None) -> list[FileCheck]:
@@ -111,9 +111,9 @@ def verify(name: str | None = None) -> list[FileCheck]:
     """
     checks = []
     for info in list_datasets() if name is None else [_info(name)]:
-        compact = _download.data_dir() / info.compact
+        compact = downloads.data_dir() / info.compact
         for file in info.files:
-            path = _download.data_dir() / file.name
+            path = downloads.data_dir() / file.name
             if not path.is_file():
                 hint = f"download it, or place {file.url} there"
                 if info.drawn:
@@ -121,7 +121,7 @@ def verify(name: str | None = None) -> list[FileCheck]:
                 elif compact.is_file():
                     hint = f"{info.compact} is read in its place"
                 checks.append(FileCheck(info.name, path, "missing", hint))
-            elif _download.is_intact(path, file):
+            elif downloads.is_intact(path, file):
                 checks.append(FileCheck(info.name, path, "ok", file.checksum))
             else:
                 checks.append(FileCheck(info.name, path, "damaged", f"its checksum is not {file.checksum}"))

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm.datasets._random import RandomState, as_generator, check_count
+from drkm import checks
+from drkm.datasets._random import RandomState, as_generator
 
 Images = NDArray[np.uint8]
 Factors = NDArray[np.int64]
@@ -83,7 +84,7 @@ class FactorDataset(ABC):
         images : uint8 array of shape (n, 64, 64) or (n, 64, 64, 3)
         factors : int64 array of shape (n, n_factors)
         """
-        n = check_count(n, "n")
+        n = checks.integer("n", n, 1)
         if not replace and n > len(self):
             raise ValueError(f"n: {self.name} has {len(self)} images, got n={n} with replace=False")
         rows = as_generator(random_state).choice(len(self), n, replace=bool(replace))
@@ -104,23 +105,25 @@ class FactorDataset(ABC):
     def _check_rows(self, rows: ArrayLike) -> NDArray[np.int64]:
         numbers = np.asarray(rows)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise ValueError(f"rows: takes a 1-d integer array, got {numbers.dtype} of shape {numbers.shape}")
+            raise ValueError(f"rows: expected a 1-d integer array, got {numbers.dtype} of shape {numbers.shape}")
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
-            raise ValueError(f"rows: takes numbers from 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}")
+            raise ValueError(
+                f"rows: expected numbers from 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}"
+            )
         return numbers.astype(np.int64)
 
     def _check(self, factors: ArrayLike) -> Factors:
         given = np.asarray(factors)
         if given.ndim != 2 or given.shape[1] != len(self.factor_sizes):
             raise ValueError(
-                f"factors: takes shape (n, {len(self.factor_sizes)}) for {', '.join(self.factor_names)},"
+                f"factors: expected shape (n, {len(self.factor_sizes)}) for {', '.join(self.factor_names)},"
                 f" got shape {given.shape}"
             )
         if given.dtype.kind not in "iu":
-            raise ValueError(f"factors: takes integer class indices, got {given.dtype}")
+            raise ValueError(f"factors: expected integer class indices, got {given.dtype}")
         for name, size, column in zip(self.factor_names, self.factor_sizes, given.T, strict=True):
             if len(column) and not (column.min() >= 0 and column.max() < size):
-                raise ValueError(f"factors: {name} takes 0 to {size - 1}, got {column.min()} to {column.max()}")
+                raise ValueError(f"factors: expected 0 to {size - 1} for {name}, got {column.min()} to {column.max()}")
         return given.astype(np.int64)
 
 
@@ -152,7 +155,7 @@ class ArrayDataset(FactorDataset):
         self._row_at = np.full(int(np.prod(self.factor_sizes)), -1, dtype=np.int64)
         self._row_at[super()._rows_of(self._factors)] = np.arange(len(images))
         if np.count_nonzero(self._row_at >= 0) != len(images):
-            raise ValueError("factors: takes each combination of classes once, got some twice")
+            raise ValueError("factors: expected each combination of classes once, got some twice")
 
     def __len__(self) -> int:
         return len(self._stored)

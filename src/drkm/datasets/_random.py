@@ -1,4 +1,4 @@
-"""Random state and size parameters, checked one way for every dataset."""
+"""The random state of a caller, made a generator one way for every dataset."""
 
 from __future__ import annotations
 
@@ -22,11 +22,4 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         return np.random.default_rng()
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.default_rng(int(random_state))
-    raise ValueError(f"random_state: takes None, an integer >= 0 or a numpy random generator, got {random_state!r}")
-
-
-def check_count(value: object, name: str, minimum: int = 1) -> int:
-    """Return ``value`` as an int, or say in one sentence that ``name`` needs an integer >= ``minimum``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}: takes an integer >= {minimum}, got {value!r}")
-    return int(value)
+    raise ValueError(f"random_state: expected None, an integer >= 0 or a numpy random generator, got {random_state!r}")

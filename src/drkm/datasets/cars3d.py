@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm.datasets._download import CARS3D, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
+from drkm.datasets.downloads import CARS3D, find, missing
 
 FACTOR_NAMES = ("elevation", "azimuth", "object_type")
 ELEVATIONS, AZIMUTHS, OBJECTS = 4, 24, 183

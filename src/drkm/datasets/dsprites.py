@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm.datasets._download import DSPRITES, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset, Factors, Images
 from drkm.datasets._files import DatasetError, NpzFile, read_compact, reading
 from drkm.datasets._sprites import SHAPES, SIZE, render
+from drkm.datasets.downloads import DSPRITES, find, missing
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)
@@ -41,11 +41,11 @@ class RenderedDSprites(FactorDataset):
 
     def __init__(self, values: Mapping[str, ArrayLike] | None = None) -> None:
         if values is not None and not isinstance(values, Mapping):
-            raise ValueError(f"values: takes a mapping of factor names to arrays, got {values!r}")
+            raise ValueError(f"values: expected a mapping of factor names to arrays, got {values!r}")
         self.values = _default_values()
         for name, given in (values or {}).items():
             if name not in self.values:
-                raise ValueError(f"values: takes the factors {', '.join(FACTOR_NAMES)}, got {name!r}")
+                raise ValueError(f"values: unknown name {name!r}, allowed are {', '.join(FACTOR_NAMES)}")
             self.values[name] = _check_values(name, given)
         super().__init__("dsprites", FACTOR_NAMES, [len(v) for v in self.values.values()], (SIZE, SIZE))
 
@@ -56,15 +56,15 @@ class RenderedDSprites(FactorDataset):
 def _check_values(name: str, given: ArrayLike) -> NDArray:
     values = np.asarray(given)
     if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)):
-        raise ValueError(f"values: {name} takes a 1-d array of finite numbers, got {given!r}")
+        raise ValueError(f"values: expected a 1-d array of finite numbers for {name}, got {given!r}")
     if name == "shape":
         if not np.all(np.isin(values, np.arange(len(SHAPES)))):
-            raise ValueError(f"values: shape takes 0 (square), 1 (ellipse) and 2 (heart), got {given!r}")
+            raise ValueError(f"values: expected 0 (square), 1 (ellipse) and 2 (heart) for shape, got {given!r}")
         return values.astype(np.int64)
     if name == "scale" and values.min() <= 0:
-        raise ValueError(f"values: scale takes numbers above 0, got {values.min()}")
+        raise ValueError(f"values: expected numbers above 0 for scale, got {values.min()}")
     if np.abs(values).max() > 1e3:
-        raise ValueError(f"values: {name} takes numbers between -1000 and 1000, got {given!r}")
+        raise ValueError(f"values: expected numbers between -1000 and 1000 for {name}, got {given!r}")
     return values.astype(np.float64)
 
 
@@ -133,9 +133,9 @@ def load_dsprites(
     FactorDataset
     """
     if source not in ("auto", "rendered", "file"):
-        raise ValueError(f"source: takes 'auto', 'rendered' or 'file', got {source!r}")
+        raise ValueError(f"source: expected 'auto', 'rendered' or 'file', got {source!r}")
     if source == "rendered" and path is not None:
-        raise ValueError(f"path: takes None with source='rendered', got {path!r}")
+        raise ValueError(f"path: expected None with source='rendered', got {path!r}")
     if values is not None and (source == "file" or path is not None):
         raise ValueError("values: another grid can only be drawn, not read from a file")
     if source == "rendered" or values is not None:

@@ -7,8 +7,8 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drkm import checks
 from drkm.datasets._factors import FactorDataset, Factors, Images
-from drkm.datasets._random import check_count
 from drkm.datasets.dsprites import load_dsprites
 
 DEFINITIONS = ("gaussian", "uniform")
@@ -32,12 +32,12 @@ class NoisyDSprites(FactorDataset):
 
     def __init__(self, sprites: FactorDataset, definition: str = "gaussian", seed: int = 0) -> None:
         if definition not in DEFINITIONS:
-            raise ValueError(f"definition: takes 'gaussian' or 'uniform', got {definition!r}")
+            raise ValueError(f"definition: expected 'gaussian' or 'uniform', got {definition!r}")
         super().__init__("noisy_dsprites", sprites.factor_names, sprites.factor_sizes, (*sprites.image_shape, 3))
         self.definition = definition
-        self.seed = check_count(seed, "seed", minimum=0)
+        self.seed = checks.integer("seed", seed, 0)
         if self.seed >= 1 << 64:
-            raise ValueError(f"seed: takes an integer below 2**64, got {seed!r}")
+            raise ValueError(f"seed: expected an integer below 2**64, got {seed!r}")
         self._sprites = sprites
 
     def __len__(self) -> int:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm.datasets._download import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
+from drkm.datasets.downloads import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
 
 FACTOR_NAMES: tuple[str, ...] = ("category", "instance", "elevation", "azimuth", "lighting")
 FACTOR_SIZES: tuple[int, ...] = (5, 10, 9, 18, 6)
@@ -116,7 +116,7 @@ def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int 
     FactorDataset
     """
     if instance != "all" and (isinstance(instance, str | bool) or instance not in range(FACTOR_SIZES[1])):
-        raise ValueError(f"instance: takes 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
+        raise ValueError(f"instance: expected 0 to {FACTOR_SIZES[1] - 1} or 'all', got {instance!r}")
     chosen = None if isinstance(instance, str) else int(instance)
     split = "training" if chosen in INSTANCES["training"] else "testing"
     file = find(path, _FILES[split][0].name, COMPACT)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
-
 import numpy as np
 
-from drkm.datasets._curves import Arc, Array, Curve, Piece, Segment, Spiral
+from drkm import checks
 from drkm.datasets._random import RandomState, as_generator
+from drkm.datasets.curves import Arc, Array, Curve, Piece, Segment, Spiral
 
 SPIRAL_RADIUS = 1.2
 SPIRAL_TURNS = 2.0
@@ -55,11 +54,10 @@ CURVES = {
 
 
 def _make(curve: Curve, n_samples: int, noise: float, random_state: RandomState) -> tuple[Array, Array]:
-    if not isinstance(noise, numbers.Real) or isinstance(noise, bool) or not 0 <= noise < np.inf:
-        raise ValueError(f"noise: takes a finite standard deviation >= 0, got {noise!r}")
+    noise = checks.number("noise", noise, positive=False)
     rng = as_generator(random_state)
     clean = curve.sample(n_samples, rng)
-    return clean + float(noise) * rng.standard_normal(clean.shape), clean
+    return clean + noise * rng.standard_normal(clean.shape), clean
 
 
 def make_square(n_samples: int = 1000, noise: float = 0.1, random_state: RandomState = None) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The tables and figures of the paper, one module each.
+"""The tables and figures of the paper, one module each: those about denoising and those about disentanglement.
 
 An experiment is a module with `TITLE`, `configurations(scale)`, which returns its runs, and `section(results, scale)`,
 which returns what they show. `drkm.experiments.reproduce` runs them.
@@ -11,21 +11,21 @@ from types import ModuleType
 
 #: name of an experiment → its module
 NAMES: dict[str, str] = {
-    "table1": "drkm.experiments.table1",
-    "figure1": "drkm.experiments.figure1",
-    "figure2": "drkm.experiments.figure2",
-    "figure3": "drkm.experiments.figure3",
-    "digits": "drkm.experiments.digits",
-    "components": "drkm.experiments.components",
-    "layers": "drkm.experiments.layers",
-    "training_points": "drkm.experiments.training_points",
-    "hyperparameters": "drkm.experiments.hyperparameters",
-    "gamma": "drkm.experiments.gamma",
-    "table2": "drkm.experiments.table2",
-    "variance": "drkm.experiments.variance",
-    "sample_efficiency": "drkm.experiments.sample_efficiency",
-    "deep_layer": "drkm.experiments.deep_layer",
-    "stability": "drkm.experiments.stability",
+    "table1": "drkm.experiments.denoising.table1",
+    "figure1": "drkm.experiments.denoising.figure1",
+    "figure2": "drkm.experiments.denoising.figure2",
+    "figure3": "drkm.experiments.denoising.figure3",
+    "digits": "drkm.experiments.denoising.digits",
+    "components": "drkm.experiments.disentanglement.components",
+    "layers": "drkm.experiments.disentanglement.layers",
+    "training_points": "drkm.experiments.disentanglement.training_points",
+    "hyperparameters": "drkm.experiments.disentanglement.hyperparameters",
+    "gamma": "drkm.experiments.disentanglement.gamma",
+    "table2": "drkm.experiments.disentanglement.table2",
+    "variance": "drkm.experiments.disentanglement.variance",
+    "sample_efficiency": "drkm.experiments.disentanglement.sample_efficiency",
+    "deep_layer": "drkm.experiments.disentanglement.deep_layer",
+    "stability": "drkm.experiments.disentanglement.stability",
 }
 
 #: names by which runs can be chosen: tasks, and families of models; written down here, because asking all experiments

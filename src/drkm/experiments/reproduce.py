@@ -8,9 +8,9 @@ from pathlib import Path
 
 from drkm.datasets import DatasetError
 from drkm.experiments import CHOICES, NAMES, check_name, module_of
-from drkm.experiments._output import save_figure, save_table
+from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
-from drkm.runs.configuration import SCALES, Configuration, Results
+from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
 from drkm.runs.store import Store
@@ -62,6 +62,11 @@ def reproduce(
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
     chosen = computable(chosen, path)
+    if dask is not None and not path.exists():
+        from drkm.runs._dask import check_address
+
+        # Before a store is made that nothing would come into.
+        check_address(dask)
     paths: list[Path] = []
     with Store(path) as opened:
         sweep(
@@ -85,7 +90,7 @@ def expand(names: Iterable[str]) -> list[str]:
     for name in names:
         found.update(dict.fromkeys(NAMES if name == "all" else [name]))
     if not found:
-        raise ValueError(f"names: takes 'all' or names of experiments ({', '.join(NAMES)}), got none")
+        raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(NAMES)}), got none")
     for name in found:
         # All of them, before the first is imported.
         check_name(name)
@@ -94,8 +99,7 @@ def expand(names: Iterable[str]) -> list[str]:
 
 def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    check_scale(scale)
     return {name: module_of(name).configurations(scale) for name in expand(names)}
 
 

@@ -55,6 +55,7 @@ class Columns:
     only : the columns to use, in this order, where they are known; all others are left out
     strict : whether `id` and `drop` must be there
     header : whether the first line of a csv file is names; None looks at it
+    usual_id : the column that names the rows where it is there and no other is asked for
     classes : whether a column of text is one of classes, which are numbered in the order of their names
     """
 
@@ -63,6 +64,7 @@ class Columns:
     only: Sequence[str] | None = None
     strict: bool = True
     header: bool | None = None
+    usual_id: str | None = None
     classes: bool = False
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
@@ -75,7 +77,8 @@ class Columns:
         unnamed = [""] if header[0] == "" else []
         if self.strict:
             self._check(header, position)
-        id = self.id if self.id is not None else next(iter(unnamed), None)
+        usual = (name for name in (self.usual_id, *unnamed) if name in position)
+        id = self.id if self.id is not None else next(usual, None)
         named = position.get(id) if id is not None else None
         if self.only is not None:
             return [position[name] for name in self.only], named

@@ -244,12 +244,7 @@ def evaluate(
     require_varied(y, "evaluate")
     if not continuous:
         require_integer(y, "evaluate without 'continuous'")
-    chosen = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
-    if not chosen:
-        raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got none")
-    for name in chosen:
-        if name not in METRICS:
-            raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
+    chosen = _chosen(metrics)
     if repeats is not None:
         checks.integer("repeats", repeats, 1)
     labels = check_factors(discretize(y.values), names=y.names) if continuous else y
@@ -273,16 +268,36 @@ def evaluate(
         results[name] = METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
         count = repeats or _REPEATS.get(name, 20)
         shuffled = list(shuffled_results(METRICS[name], z, given, count, random_state, options))
-        for attribute, label, better in _ROWS[name]:
-            level = summarize([float(getattr(result, attribute)) for result in shuffled])
-            score = float(getattr(results[name], attribute))
-            rows.append(Row(name, label, score, level.score, level.sd, count, better))
-        if name in _OF_EACH_FACTOR:
-            attribute, label = _OF_EACH_FACTOR[name]
-            levels = np.mean([getattr(result, attribute) for result in shuffled], axis=0).tolist()
-            for factor, score, chance in zip(y.names, getattr(results[name], attribute).tolist(), levels, strict=True):
-                by_factor.append(FactorRow(factor, name, label, score, chance))
+        rows += _rows(name, results[name], shuffled)
+        by_factor += _factor_rows(name, results[name], shuffled, y.names)
     pruned = results.get("factor_vae")
     if isinstance(pruned, FactorVAE) and pruned.active.size == 0:
         notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned: standardize the codes")
     return Evaluation(tuple(rows), results, tuple(notes), tuple(by_factor))
+
+
+def _chosen(metrics: Sequence[str] | None) -> list[str]:
+    chosen = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
+    if not chosen:
+        raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got none")
+    for name in chosen:
+        if name not in METRICS:
+            raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {name!r}")
+    return chosen
+
+
+def _rows(metric: str, result: Result, shuffled: Sequence[Result]) -> Iterator[Row]:
+    for attribute, name, better in _ROWS[metric]:
+        level = summarize([float(getattr(one, attribute)) for one in shuffled])
+        score = float(getattr(result, attribute))
+        yield Row(metric, name, score, level.score, level.sd, len(shuffled), better)
+
+
+def _factor_rows(
+    metric: str, result: Result, shuffled: Sequence[Result], factors: Sequence[str]
+) -> Iterator[FactorRow]:
+    if metric in _OF_EACH_FACTOR:
+        attribute, name = _OF_EACH_FACTOR[metric]
+        levels = np.mean([getattr(one, attribute) for one in shuffled], axis=0).tolist()
+        for factor, score, chance in zip(factors, getattr(result, attribute).tolist(), levels, strict=True):
+            yield FactorRow(factor, metric, name, score, chance)

@@ -13,7 +13,7 @@ from drkm.files import write_whole
 from drkm.report.chapters import Chapter, FailedRun, Report
 from drkm.report.listing import listing
 from drkm.report.page import page
-from drkm.runs.configuration import SCALES, Configuration
+from drkm.runs.configuration import Configuration, check_scale
 from drkm.runs.store import Store
 
 #: what a report is written as, by the end of its name
@@ -55,8 +55,7 @@ def write_report(
 
 def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
     """Return what the runs of a store at one scale show."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    check_scale(scale)
     names = list(NAMES) if names is None else names
     with Store(store, readonly=True) as opened:
         chapters = [_chapter(opened, name, scale) for name in names]

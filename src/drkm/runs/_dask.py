@@ -35,10 +35,9 @@ class DaskPool:
     """
 
     def __init__(self, address: str, jobs: int) -> None:
-        try:
-            import distributed
-        except ModuleNotFoundError as error:
-            raise ValueError("dask: needs the extra 'dask': pip install 'drkm[dask]'") from error
+        check_address(address)
+        import distributed
+
         self._address = address
         self._futures: dict[str, Any] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -48,8 +47,6 @@ class DaskPool:
             self._cluster = distributed.LocalCluster(
                 n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
             )
-        else:
-            _knock(address)
         self._client = distributed.Client(self._cluster or address, timeout=_ANSWER_WITHIN, set_as_default=False)
         try:
             self._greet()
@@ -109,8 +106,14 @@ class DaskPool:
             self._cluster.close()
 
 
-def _knock(address: str) -> None:
-    """Ask who is there before a client is made: a client that finds nobody cannot be put away."""
+def check_address(address: str) -> None:
+    """Raise one sentence where no scheduler answers, before a client is made: one without cannot be put away."""
+    try:
+        import distributed  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError("dask: needs the extra 'dask': pip install 'drkm[dask]'") from error
+    if address == "local":
+        return
     # In a thread of its own, because a notebook runs in an event loop already.
     with ThreadPoolExecutor(1) as thread:
         try:

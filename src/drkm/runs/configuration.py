@@ -13,6 +13,13 @@ from drkm._version import __version__
 SCALES = ("quick", "medium", "paper")
 
 
+def check_scale(scale: str) -> str:
+    """Return the name of a scale, or say which there are."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
+    return scale
+
+
 @dataclass(frozen=True)
 class Configuration:
     """One run. Experiments that ask for the same run share its result.

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from drkm.datasets import FactorDataset, data_dir, load_cars3d, load_dsprites, load_noisy_dsprites, load_smallnorb
-from drkm.datasets import cars3d as _cars3d
-from drkm.datasets import dsprites as _dsprites
-from drkm.datasets import smallnorb as _smallnorb
-from drkm.datasets._download import CARS3D, DSPRITES, SMALLNORB_TESTING, file_checksum, missing
+from drkm.datasets import (
+    FactorDataset,
+    cars3d,
+    data_dir,
+    dsprites,
+    load_cars3d,
+    load_dsprites,
+    load_noisy_dsprites,
+    load_smallnorb,
+    smallnorb,
+)
+from drkm.datasets.downloads import CARS3D, DSPRITES, SMALLNORB_TESTING, file_checksum, missing
 from drkm.datasets.toy2d import CURVES
 
 #: raised by whoever changes what is drawn, so that results of other pictures are not taken for those of these
@@ -42,7 +49,7 @@ class Source:
     dataset: str = ""
 
 
-_DSPRITES_FILES = ((DSPRITES.name,), (_dsprites.COMPACT,))
+_DSPRITES_FILES = ((DSPRITES.name,), (dsprites.COMPACT,))
 SOURCES: dict[str, Source] = {
     "sprites": Source(lambda: load_dsprites(source="rendered"), made=f"drawn {DRAWING}"),
     "noisy_sprites": Source(lambda: load_noisy_dsprites(source="rendered"), made=f"drawn {DRAWING}, noise {NOISE}"),
@@ -50,10 +57,10 @@ SOURCES: dict[str, Source] = {
     "noisy_dsprites": Source(
         lambda: load_noisy_dsprites(source="file"), _DSPRITES_FILES, made=f"noise {NOISE}", dataset="dsprites"
     ),
-    "cars3d": Source(load_cars3d, ((CARS3D.name,), (_cars3d.COMPACT,)), dataset="cars3d"),
+    "cars3d": Source(load_cars3d, ((CARS3D.name,), (cars3d.COMPACT,)), dataset="cars3d"),
     "smallnorb": Source(
         load_smallnorb,
-        (tuple(file.name for file in SMALLNORB_TESTING), (_smallnorb.COMPACT,)),
+        (tuple(file.name for file in SMALLNORB_TESTING), (smallnorb.COMPACT,)),
         dataset="smallnorb",
     ),
 }

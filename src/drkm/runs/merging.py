@@ -61,7 +61,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
         The file that they come from; it is only read.
     """
     with Store(other, readonly=True) as source:
-        rows = source._all(f"SELECT {', '.join(_COLUMNS)} FROM runs WHERE status <> 'leased'")
+        rows = source.finished(_COLUMNS)
     insert = f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
     added, shared, differences = 0, 0, []
     with store.writing() as connection:
@@ -81,6 +81,6 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
 
 
 def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that differ between two results, save times: names that end in "seconds"."""
+    """Return the fields that differ between two results, save times: names that end in "_s"."""
     names = sorted(set(one) | set(two))
-    return tuple(name for name in names if not name.endswith("seconds") and one.get(name) != two.get(name))
+    return tuple(name for name in names if not name.endswith("_s") and one.get(name) != two.get(name))

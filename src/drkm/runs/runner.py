@@ -78,7 +78,7 @@ def sweep(
     """
     jobs = check_jobs(jobs)
     if not lease_seconds > 0:
-        raise ValueError(f"lease_seconds: takes a number above 0, got {lease_seconds!r}")
+        raise ValueError(f"lease_seconds: expected a number above 0, got {lease_seconds!r}")
     runs = {run.key: run for run in map(identify, configurations)}
     began = time.time()
     store.release_dead()
@@ -103,7 +103,7 @@ def sweep(
 def check_jobs(jobs: Any) -> int:
     """Return the number of processes, or raise one sentence that says what is allowed."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: takes a number of processes, or -1 for one a processor, got {jobs!r}")
+        raise ValueError(f"jobs: expected a number of processes, or -1 for one a processor, got {jobs!r}")
     if jobs > 0:
         return jobs
     # The processors this process may use, where the system can tell: a container often has fewer than the machine.

@@ -211,6 +211,10 @@ class Store:
         keys = {self._known_key(configuration) for configuration in configurations}
         return [failure for failure in failures if failure.key in keys]
 
+    def finished(self, columns: Iterable[str]) -> list[tuple[Any, ...]]:
+        """Return these columns of all runs that are done or failed."""
+        return self._all(f"SELECT {', '.join(columns)} FROM runs WHERE status <> 'leased'")
+
     def counts(self) -> list[Counts]:
         """Return how far the runs are, one entry a task."""
         now = time.time()

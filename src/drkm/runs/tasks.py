@@ -48,12 +48,12 @@ class Task:
 
 TASKS: dict[str, Task] = {
     "probe": Task("drkm.runs._probe:probe"),
-    "denoise-cell": Task("drkm.experiments._table1_cell:run_cell", revision=3),
-    "denoise-panels": Task("drkm.experiments._panels:run_panels", revision=3),
-    "digits": Task("drkm.experiments._digits_run:run_digits", revision=3),
-    "disentangle": Task("drkm.experiments._disentangle:disentangle"),
-    "equal_time": Task("drkm.experiments._disentangle:equal_time"),
-    "stability": Task("drkm.experiments._disentangle:stability"),
+    "denoise-cell": Task("drkm.experiments.denoising._table1_cell:run_cell", revision=3),
+    "denoise-panels": Task("drkm.experiments.denoising._panels:run_panels", revision=3),
+    "digits": Task("drkm.experiments.denoising._digits_run:run_digits", revision=3),
+    "disentangle": Task("drkm.experiments.disentanglement._tasks:disentangle"),
+    "equal_time": Task("drkm.experiments.disentanglement._tasks:equal_time"),
+    "stability": Task("drkm.experiments.disentanglement._tasks:stability"),
 }
 
 

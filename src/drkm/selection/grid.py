@@ -33,7 +33,7 @@ def fits_of(grid: Any) -> list[tuple[dict[str, Any], Variants]]:
             if name not in known and name.partition("__")[0] not in PARTS:
                 raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
             if isinstance(values, str) or not isinstance(values, Iterable):
-                raise TypeError(f"grid: {name} takes a list of values to try, got {values!r}")
+                raise TypeError(f"grid: expected a list of values to try for {name}, got {values!r}")
         for one, other in (("keep", "components"), ("sigma2", "kernel")):
             if one in part and other in part:
                 raise ValueError(f"grid: {one} and {other} exclude each other, give one of them")

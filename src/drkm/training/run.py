@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -52,7 +52,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             try:
                 energy.set_kernels(_own_maps(kernels))
                 energy.count.evaluations = 0
-                with one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext():
+                with _threads(energy):
                     result = _run(energy, plan, race, checkpoint)
             except KeyboardInterrupt:
                 # Before its solver begins a start has no point to return, but an earlier one may.
@@ -75,10 +75,16 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     assert race.best is not None
     energy.set_kernels(best_kernels)
     bounded = learning.layers_at_bound(kernels, best_kernels)
-    trained = replace(describe(energy, race.best, plan.axes, race.objectives), at_bound=bounded)
+    with _threads(energy):
+        trained = replace(describe(energy, race.best, plan.axes, race.objectives), at_bound=bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
+
+
+def _threads(energy: Energy) -> AbstractContextManager[None]:
+    """Return what keeps a fit to one thread if its gradients are little work."""
+    return one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext()
 
 
 def _overflow(energy: Energy) -> str:

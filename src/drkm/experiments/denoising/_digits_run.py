@@ -1,0 +1,154 @@
+"""The runs on handwritten digits: images with one kind of noise, denoised by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import KernelPCA
+
+from drkm.experiments.denoising._methods import Grid, base_model, choice, deep_fits, one_layer_grid
+from drkm.experiments.denoising._problems import mean_squared_error
+from drkm.experiments.denoising._table1_cell import rounded
+from drkm.selection import denoising_losses, perturbations, select
+from drkm.selection.noise import estimate_noise
+from drkm.threads import one_thread
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Training, validation and test images, and what is searched."""
+
+    n_train: int
+    n_validation: int
+    n_test: int
+    #: σ² relative to half the median squared distance of the training images
+    widths: tuple[float, ...]
+    #: components of one layer; those of each of two, and the part of the second that is kept
+    components: tuple[int, ...]
+    layers: tuple[int, ...]
+    fractions: tuple[float, ...]
+
+
+#: equal selection effort: 3×6 = 18 candidates for one layer, 3×3×2 for two (medium and paper: 3×15 and 3×5×3)
+SIZES = {
+    "quick": Sizes(300, 100, 200, (0.5, 1.0, 3.0), (8, 14, 24, 40, 64, 100), (8, 16, 32), (0.5, 1.0)),
+    "paper": Sizes(
+        1000,
+        297,
+        500,
+        (0.5, 1.0, 3.0),
+        tuple(round(6 * (200 / 6) ** (i / 14)) for i in range(15)),
+        (6, 12, 24, 48, 80),
+        (0.3, 0.6, 1.0),
+    ),
+}
+SIZES["medium"] = replace(SIZES["paper"], n_train=600, n_validation=200)
+#: width of the second kernel relative to its "scale"
+DEEP_WIDTH = 0.2
+NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
+#: images of a method that are kept for drawing; errors are of all images
+DRAWN = 10
+
+
+def run_digits(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train on noisy images alone, denoise others, and return the errors and some of the images.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes`, the fields of `Sizes`.
+    seed : int
+        Of the order of the images and of the noise.
+    """
+    sizes = Sizes(**parameters["sizes"])
+    clean = load_images(seed)
+    noisy = corrupt(clean, parameters["level"], gaussian=parameters["noise"] == "gaussian", seed=seed)
+    ends = np.cumsum([sizes.n_train, sizes.n_validation, sizes.n_test])
+    train, validation, test = np.split(noisy[: ends[-1]], ends[:-1])
+    truth = clean[ends[1] : ends[2]]
+    with one_thread():
+        noise = estimate_noise(np.concatenate([train, validation]))
+        rows = [_row(NOISY, test, truth)]
+        for method in (RIVAL, ONE, TWO):
+            denoise, chosen = choose(method, train, validation, noise, sizes)
+            rows.append(_row(method, denoise(test), truth, chosen))
+    return {"estimated noise": rounded(noise), "methods": [*rows, _row(CLEAN, truth, truth)]}
+
+
+def _row(method: str, images: Array, truth: Array, chosen: str = "") -> dict[str, Any]:
+    error = mean_squared_error(images, truth) / images.shape[1]
+    return {
+        "method": method,
+        "mse": rounded(error),
+        "chosen": chosen,
+        "images": np.round(images[:DRAWN], 2).tolist(),
+    }
+
+
+def load_images(seed: int) -> Array:
+    """Return scikit-learn's 1797 digits as rows of 64 pixels in [0, 1], shuffled."""
+    from sklearn.datasets import load_digits
+
+    images = load_digits().data / 16.0
+    return images[np.random.default_rng([seed, 0]).permutation(len(images))]
+
+
+def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
+    """Return the images with Gaussian noise of that standard deviation, or with that part of the pixels 0 or 1."""
+    rng = np.random.default_rng([seed, 1])
+    if gaussian:
+        return images + level * rng.standard_normal(images.shape)
+    hit = rng.random(images.shape) < level
+    return np.where(hit, (rng.random(images.shape) < 0.5).astype(float), images)
+
+
+def choose(
+    method: str, train: Array, validation: Array, noise: float, sizes: Sizes
+) -> tuple[Callable[[Array], Array], str]:
+    """Return the denoiser of a method with the settings of least estimated risk, and these settings."""
+    from scipy.spatial.distance import pdist
+
+    half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
+    widths = [f * half_median for f in sizes.widths]
+    if method == RIVAL:
+        return _choose_rival(train, validation, noise, widths, sizes)
+    if method == ONE:
+        grid, base = one_layer_grid(widths, sizes.components), base_model(1)
+    else:
+        grid, base = _deep_grid(widths, sizes, len(train)), base_model(2)
+    found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1)
+    return found.denoise, choice(found)
+
+
+def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
+    """Return two-layer models whose components of both layers are used."""
+    return [
+        {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
+        for s in sizes.layers
+    ]
+
+
+def _choose_rival(
+    train: Array, validation: Array, noise: float, widths: list[float], sizes: Sizes
+) -> tuple[Callable[[Array], Array], str]:
+    omega = perturbations(validation.shape, noise, 1, np.random.default_rng(0))
+    best: tuple[float, Callable[[Array], Array], str] | None = None
+    for width in widths:
+        for count in sizes.components:
+            for alpha in (0.01, 1.0):
+                model = KernelPCA(count, kernel="rbf", gamma=0.5 / width, fit_inverse_transform=True, alpha=alpha)
+                model.fit(train)
+
+                def denoise(images: Array, model: KernelPCA = model) -> Array:
+                    return model.inverse_transform(model.transform(images))
+
+                risk = float(denoising_losses(denoise, validation, omega)[0].mean())
+                if best is None or risk < best[0]:
+                    best = (risk, denoise, f"σ²={width:.3g}, {count} components, α={alpha:g}")
+    assert best is not None
+    return best[1:]

@@ -1,0 +1,180 @@
+"""The methods that denoise the points of a problem: ours, its rivals, and the bound that none is below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from drkm.components import Components
+from drkm.estimator import ConstrDRKM
+from drkm.experiments.denoising._problems import Array, Problem, Sizes, posterior_mean
+from drkm.kernels import RBF
+from drkm.preimage import preimage
+from drkm.selection import Selection, denoising_losses, perturbations, select
+from drkm.solvers import LBFGS
+
+Grid = list[dict[str, list[Any]]]
+#: names of the methods
+NOISY, MEAN_SHIFT, RIVAL = "noisy points", "mean shift", "scikit-learn KernelPCA"
+ONE_LAYER, TWO_LAYERS, BOUND = "one layer, selected", "two layers, selected", "Bayes posterior mean"
+#: the selected deep models: η, the width of the second kernel relative to its "scale", and the components of layer 2
+#: relative to those of layer 1; the first layer denoises, a little better for having been trained with the second
+DEEP_ETA = (1.0, 25.0)
+DEEP_WIDTH = 0.1
+DEEP_SHARE = 0.5
+#: iterations of a deep fit: a few have nearly all of the gain
+DEEP_STEPS = 5
+#: pairs of moved copies by which all methods are selected: as many as the plane has dimensions
+DRAWS = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Denoised training points of one method, and what it chose."""
+
+    points: Array
+    chosen: str = ""
+
+
+Method = Callable[[Problem, Sizes, float], Outcome]
+
+
+def noisy_points(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+    """Return the points as they are: the error that a denoiser must be below."""
+    return Outcome(problem.train)
+
+
+def bayes(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+    """Return the posterior mean, with everything known."""
+    return Outcome(posterior_mean(problem, problem.train), "true density")
+
+
+def mean_shift(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+    """Return where mean shift with a Gaussian kernel takes the points; bandwidth and steps by estimated risk."""
+    X = torch.from_numpy(problem.train)
+    ones = torch.full((len(X), 1), len(X) ** -0.5, dtype=X.dtype)
+
+    def shift(sigma2: float, steps: int | None) -> Callable[[Array], Array]:
+        kernel = RBF(sigma2)
+        options: dict[str, Any] = {"tol": 1e-4} if steps is None else {"max_iter": steps, "memory": 0}
+        components = Components(kernel, X, ones)
+
+        def denoise(points: Array) -> Array:
+            start = torch.from_numpy(points)
+            rows = [components.coordinates(kernel(part, X)) for part in start.split(1024)]
+            return preimage(components, torch.cat(rows), start=start, **options).points.numpy()
+
+        return denoise
+
+    settings: list[tuple[float, int | None]] = [(f * noise**2, None) for f in (0.1, 0.3)]
+    settings += [(f * noise**2, steps) for f in (1.0, 2.0, 4.0) for steps in (1, 3)]
+    best, (sigma2, steps) = _least_risk(problem, noise, {entry: shift(*entry) for entry in settings})
+    text = f"σ²={sigma2:.3g}, {'converged' if steps is None else f'steps {steps}'}"
+    return Outcome(best(problem.train), text)
+
+
+def rival_kernel_pca(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+    """Return scikit-learn's KernelPCA with its inverse transform; its settings have the least estimated risk."""
+    from sklearn.decomposition import KernelPCA
+
+    def fitted(settings: tuple[float, int, float], X: Array) -> Callable[[Array], Array]:
+        sigma2, components, alpha = settings
+        model = KernelPCA(
+            components,
+            kernel="rbf",
+            gamma=0.5 / sigma2,
+            fit_inverse_transform=True,
+            alpha=alpha,
+            eigen_solver="randomized",
+            random_state=0,
+        ).fit(X)
+        return lambda points: model.inverse_transform(model.transform(points))
+
+    some = problem.train[: sizes.rival_points]
+    settings = [
+        (f * noise**2, c, alpha) for f in sizes.rival_widths for c in sizes.rival_components for alpha in (0.01, 1.0)
+    ]
+    _, chosen = _least_risk(problem, noise, {entry: fitted(entry, some) for entry in settings})
+    points = fitted(chosen, problem.train)(problem.train)
+    text = f"σ²={chosen[0]:.3g}, {chosen[1]} components, α={chosen[2]:g}"
+    return Outcome(points, text)
+
+
+def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[Array], Array]]) -> tuple[Any, Any]:
+    held = problem.validation
+    omega = perturbations(held.shape, noise, DRAWS, np.random.default_rng(0))
+    risks = {key: denoising_losses(f, held, omega)[0].mean() for key, f in denoisers.items()}
+    best = min(risks, key=lambda key: risks[key])
+    return denoisers[best], best
+
+
+def select_one_layer(problem: Problem, sizes: Sizes, noise: float) -> Selection:
+    """Return the choice among one-layer models: bandwidth and number of components."""
+    grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.components)
+    return _select(problem, grid, base_model(1), noise)
+
+
+def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
+    """Return the choice among two-layer models: bandwidth and number of components of the first layer."""
+    grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.components, len(problem.train))
+    return _select(problem, grid, base_model(2), noise)
+
+
+def _select(problem: Problem, grid: Grid, base: ConstrDRKM, noise: float) -> Selection:
+    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
+
+
+def one_layer_grid(widths: Sequence[float], components: Sequence[int]) -> Grid:
+    """Return one-layer models to select from, at these σ²; those that differ in components alone share a fit."""
+    return [{"n_components": [max(components)], "sigma2": list(widths), "keep": list(components)}]
+
+
+def deep_grid(widths: Sequence[float], components: Sequence[int], n: int) -> Grid:
+    """Return two-layer models to select from, at these σ_1², for n training points; their first layer denoises."""
+    shapes = [(s, max(1, round(DEEP_SHARE * s))) for s in components]
+    return [{**deep_fits(widths, shape, n, DEEP_WIDTH), "components": ["layer 1"]} for shape in shapes]
+
+
+def deep_fits(widths: Sequence[float], shape: tuple[int, int], n: int, second: float) -> dict[str, list[Any]]:
+    """Return fits of two layers of this shape at these σ_1²; σ_2² is `second` relative to its "scale"."""
+    return {"n_components": [shape], "sigma2": [(width, second * 2 * shape[0] / n) for width in widths]}
+
+
+def base_model(layers: int) -> ConstrDRKM:
+    """Return the settings of the fits: no encoder to prepare, deep ones few plain steps from layer-wise kernel PCA."""
+    if layers == 1:
+        return ConstrDRKM(tol=1e-5, encoder="projection")
+    return ConstrDRKM(eta=DEEP_ETA, tol=1e-3, max_iter=DEEP_STEPS, solver=LBFGS(warmup=False), encoder="projection")
+
+
+def choice(found: Selection) -> str:
+    """Return σ² of the first layer and the components that were selected."""
+    best = found.best_params
+    sigma2 = best["sigma2"] if isinstance(best["sigma2"], float) else best["sigma2"][0]
+    components = best["keep"] if "keep" in best else f"{best['components']} of {best['n_components']}"
+    return f"σ²={sigma2:.3g}, components {components}"
+
+
+def _outcome(choose: Callable[[Problem, Sizes, float], Selection]) -> Method:
+    def method(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+        chosen = choose(problem, sizes, noise)
+        return Outcome(chosen.denoise(problem.train), choice(chosen))
+
+    return method
+
+
+one_layer = _outcome(select_one_layer)
+deep = _outcome(select_deep)
+
+METHODS: dict[str, Method] = {
+    NOISY: noisy_points,
+    MEAN_SHIFT: mean_shift,
+    RIVAL: rival_kernel_pca,
+    ONE_LAYER: one_layer,
+    TWO_LAYERS: deep,
+    BOUND: bayes,
+}

@@ -1,0 +1,80 @@
+"""The run behind one cell of Table 1: a curve at one noise level, denoised by every method."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from drkm.experiments.denoising._methods import BOUND, METHODS, Outcome
+from drkm.experiments.denoising._problems import Array, Problem, mean_squared_error, noise_of, problem_of
+from drkm.experiments.denoising._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
+from drkm.threads import one_thread
+
+PAPER_KPCA = "paper's kernel PCA (3)"
+PAPER_DEEP = "paper's deep model (2, 1)"
+#: the methods in the order of the tables
+ORDER = (*(name for name in METHODS if name != BOUND), PAPER_KPCA, PAPER_DEEP, BOUND)
+
+
+def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return the errors of all methods, and those of the paper's two models by every definition."""
+    problem, sizes = problem_of(parameters, seed)
+    with one_thread():
+        estimate = noise_of(problem)
+        outcomes = {name: method(problem, sizes, estimate) for name, method in METHODS.items()}
+        protocol = candidates(problem, sizes.protocol)
+        for label, name in ((PAPER_KPCA, "kernel PCA"), (PAPER_DEEP, "deep")):
+            chosen = best(protocol, name, FIRST_MEASURE)
+            outcomes[label] = Outcome(chosen.points, f"σ²={_widths(chosen)}")
+        return {
+            "estimated noise": rounded(estimate),
+            "errors": [_error(problem, name, outcomes[name]) for name in ORDER],
+            "protocol": _protocol_errors(protocol),
+        }
+
+
+def _error(problem: Problem, name: str, outcome: Outcome) -> dict[str, Any]:
+    return {"method": name, "chosen": outcome.chosen, **errors(problem, outcome.points)}
+
+
+def errors(problem: Problem, points: Array) -> dict[str, float]:
+    """Return how far denoised training points are from the clean ones and from the curve."""
+    return {
+        "mse": rounded(mean_squared_error(points, problem.clean)),
+        "distance": rounded(float(problem.curve.distance(points).mean())),
+    }
+
+
+def _protocol_errors(protocol: list[Candidate]) -> list[dict[str, Any]]:
+    rows = []
+    for (normalized, steps), measure in itertools.product(VARIANTS, MEASURES):
+        shallow, deep = (
+            best(protocol, name, measure, normalized=normalized, steps=steps) for name in ("kernel PCA", "deep")
+        )
+        rows.append(
+            {
+                "β": "projection" if normalized else "as published",
+                "steps": steps or "converged",
+                "measure": measure,
+                "kernel PCA": rounded(shallow.training[measure]),
+                "deep": rounded(deep.training[measure]),
+                "kernel PCA σ²": _widths(shallow),
+                "deep σ²": _widths(deep),
+            }
+        )
+    return rows
+
+
+def _widths(candidate: Candidate) -> str:
+    return " / ".join(width if isinstance(width, str) else f"{width:g}" for width in candidate.bandwidths)
+
+
+def mse_of(cell: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean squared errors of a finished cell by method."""
+    return {entry["method"]: entry["mse"] for entry in cell["errors"]}
+
+
+def rounded(value: float, digits: int = 6) -> float:
+    """Return a number with so many digits: results are kept as text."""
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,175 @@
+"""The tasks of the disentanglement experiments: one model on one draw of images, scored beside chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import subspace_angles
+from scipy.stats import rankdata
+
+from drkm import metrics
+from drkm.experiments.disentanglement._models import Codes, Images, train_and_encode
+from drkm.runs import data
+
+Array = NDArray[np.float64]
+
+#: metric → options, and how often codes are shuffled for its chance level: SAP trains classifiers, so fewer times.
+#: SAP takes standardised codes: its support vector machines depend on scale, and orthonormal codes have entries of
+#: size n^-1/2 where those of a β-VAE have size 1.
+METRICS: dict[str, tuple[dict[str, Any], int]] = {
+    "irs": ({}, 20),
+    "mig": ({}, 20),
+    "sap": ({"standardize": True}, 5),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One training draw: images to train on, and others with their factors to score."""
+
+    train: Images
+    evaluation: Images
+    factors: NDArray[np.int64]
+
+
+def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> Problem:
+    """Draw training and evaluation images together without replacement: no image is in both."""
+    images, factors = data.load(dataset).sample(n_train + n_evaluation, random_state=number)
+    return Problem(images[:n_train], images[n_train:], factors[n_train:])
+
+
+def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = tuple(METRICS)) -> dict[str, Any]:
+    """Return each score beside that of row-shuffled codes; None where a metric has no value for such codes."""
+    out: dict[str, Any] = {}
+    for name in names:
+        options, shuffles = METRICS[name]
+        out[name] = finite(getattr(metrics, name)(codes, factors, **options))
+        out[f"{name}_chance"] = finite(metrics.chance(name, codes, factors, repeats=shuffles, **options))
+    return out
+
+
+def finite(value: Any) -> float | None:
+    """Return a number as JSON has it: None for what is not finite."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train one model, encode unseen images and score their codes.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `dataset`, `n` (training images), `evaluation` (unseen images), and the model, see `train_and_encode`.
+        `draw` is the number of the training draw where it is not the seed; `dci` asks for that metric too,
+        which takes longer than the others together.
+    seed : int
+        Of the training draw and of everything random in the model.
+
+    Returns
+    -------
+    dict
+        irs, mig, sap, each with its `_chance`; train_s, encode_s; details of the fit.
+    """
+    number = parameters.get("draw", seed)
+    problem = draw(parameters["dataset"], number, parameters["n"], parameters["evaluation"])
+    found = train_and_encode(parameters, problem.train, problem.evaluation, seed)
+    more = _dci(found.scored, problem.factors) if parameters.get("dci") else {}
+    return {**_result(found, problem), **more}
+
+
+def _dci(codes: Array, factors: NDArray[np.int64]) -> dict[str, float]:
+    found = metrics.dci(codes, factors)
+    return {
+        "dci": found.disentanglement,
+        "dci_completeness": found.completeness,
+        "dci_accuracy": found.informativeness_test,
+    }
+
+
+def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train our model and then the β-VAE for as long as ours took, times `times`, both on this CPU.
+
+    Returns
+    -------
+    dict
+        The results of `disentangle` as "drkm" and "beta-vae", side by side.
+    """
+    problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
+    images = problem.train, problem.evaluation
+    ours = train_and_encode({"family": "drkm", "layers": parameters["layers"]}, *images, seed)
+    rival = {"family": "beta-vae", "beta": parameters["beta"], "device": "cpu"}
+    theirs = train_and_encode({**rival, "max_seconds": parameters["times"] * ours.seconds}, *images, seed)
+    return {"drkm": _result(ours, problem), "beta-vae": _result(theirs, problem)}
+
+
+def _result(found: Codes, problem: Problem) -> dict[str, Any]:
+    timed = {"train_s": found.seconds, "encode_s": found.encoding_seconds}
+    return {**scores_of(found.scored, problem.factors), **timed, **found.details}
+
+
+def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train on resamples of one draw and compare the codes that each fit gives to the same unseen images.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `dataset`, `n`, `evaluation`, `resamples`, and the model as in `disentangle`. A resample is n images drawn
+        from the n images of the draw with replacement.
+    seed : int
+
+    Returns
+    -------
+    dict
+        Lists with one entry a layer, means over pairs of resamples: `shared`, the mean squared cosine of the principal
+        angles between the spans of the centred codes (1: the same subspace), `shared_chance`, what random subspaces of
+        that size share, `angle`, the largest principal angle in degrees; and `agreement` of single codes.
+    """
+    problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
+    fits = []
+    for number in range(parameters["resamples"]):
+        rows = np.random.default_rng([seed, number]).integers(parameters["n"], size=parameters["n"])
+        fits.append(train_and_encode(parameters, problem.train[rows], problem.evaluation, seed + number))
+    depth = range(len(fits[0].layers))
+    pairs = list(combinations(fits, 2))
+    angles = [[_angles(a.layers[layer], b.layers[layer]) for a, b in pairs] for layer in depth]
+    sizes = [codes.shape[1] for codes in fits[0].layers]
+    return {
+        "shared": [float(np.mean([np.mean(np.cos(angle) ** 2) for angle in layer])) for layer in angles],
+        "shared_chance": [size / (parameters["evaluation"] - 1) for size in sizes],
+        "angle": [float(np.degrees(np.mean([angle.max() for angle in layer]))) for layer in angles],
+        "agreement": [float(np.mean([agreement(a.layers[i], b.layers[i]) for a, b in pairs])) for i in depth],
+        "train_s": float(np.mean([fit.seconds for fit in fits])),
+        "device": fits[0].details["device"],
+    }
+
+
+def _angles(first: Array, second: Array) -> Array:
+    """Return principal angles between the spans of centred codes: a constant that all fits share counts for nothing.
+
+    Codes that do not vary span nothing, which agrees with nothing: their angle is a right one.
+    """
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    found = subspace_angles(first, second) if first.any() and second.any() else np.empty(0)
+    return np.concatenate([found, np.full(first.shape[1] - len(found), np.pi / 2)])
+
+
+def agreement(first: Array, second: Array) -> float:
+    """Return how far two sets of codes of the same images agree code by code, up to order, sign and monotone maps.
+
+    The unsupervised disentanglement ranking of Duan et al. (2020) with rank correlations R: the mean over codes of
+    both sets of max²/sum of |R| along the other set. It is 1 where every code has one partner and no second one.
+    """
+    ranks = [np.apply_along_axis(rankdata, 0, codes) for codes in (first, second)]
+    # A constant code has no correlations: it agrees with nothing.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        R = np.abs(np.corrcoef(ranks[0].T, ranks[1].T)[: first.shape[1], first.shape[1] :])
+        R = np.nan_to_num(R)
+        rows, columns = R.max(axis=1) ** 2 / R.sum(axis=1), R.max(axis=0) ** 2 / R.sum(axis=0)
+    return float(np.nan_to_num(np.concatenate([rows, columns])).mean())
