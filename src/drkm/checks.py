@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 
 def number(name: str, value: Any, *, positive: bool = True) -> float:
@@ -45,6 +47,28 @@ def random_state(value: Any) -> np.random.RandomState:
     except ValueError as error:
         allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
         raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
+
+
+def not_numbers(array: np.ndarray) -> str:
+    """Return what an array holds that numpy would turn into numbers though it is none; nothing for other arrays."""
+    kind = array.dtype.kind
+    if kind in "US" or kind == "O":
+        texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
+        return next((f"text like {str(entry)[:20]!r}" for entry in texts), "")
+    return "dates or times" if kind in "Mm" else ""
+
+
+def dense_real(name: str, tensor: Tensor) -> Tensor:
+    """Return a tensor of real numbers, all of them stored."""
+    odd = {
+        "a sparse": tensor.layout != torch.strided,
+        "a complex": tensor.is_complex(),
+        "a quantized": tensor.is_quantized,
+        "an empty": tensor.is_meta,
+    }
+    if found := [kind for kind, is_so in odd.items() if is_so]:
+        raise TypeError(f"{name}: expected a dense real tensor, got {found[0]} one")
+    return tensor
 
 
 def is_list(value: Any) -> bool:

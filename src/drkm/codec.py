@@ -99,7 +99,7 @@ class Codec:
             coordinates = self.codes.new_empty(len(points), basis.c)
             for rows in self.batches(len(points)):
                 coordinates[rows] = basis.coordinates(self._seen(points[rows]))
-            return preimage(basis, coordinates, method=method or self._method, **options)
+            return preimage(basis, coordinates, method=self._method if method is None else method, **options)
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""

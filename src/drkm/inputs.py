@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm import checks
 from drkm.gram import memory
 from drkm.rows import Rows, is_on_disk, open_rows
 
@@ -55,6 +56,8 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         item = X.dtype.itemsize if X.dtype in kinds else 8
         memory.require(item * X.size, torch.device("cpu"), f"X: a copy of {X.size} values", AS_A_FILE)
     try:
+        if found := checks.not_numbers(np.asarray(X)):
+            raise ValueError(f"X: expected numbers, got {found}")
         array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
@@ -99,9 +102,7 @@ def _one_sentence(message: str) -> str:
 
 
 def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tensor:
-    sparse = X.layout != torch.strided
-    if sparse or X.is_complex():
-        raise TypeError(f"X: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
+    checks.dense_real("X", X)
     if X.ndim != 2:
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
     X = X.detach()

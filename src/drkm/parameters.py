@@ -35,7 +35,8 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     checks.random_state(parameters["random_state"])
-    max_seconds = parameters["max_seconds"]
+    max_seconds, verbose = parameters["max_seconds"], parameters["verbose"]
+    integer("verbose", int(verbose) if isinstance(verbose, bool | np.bool_) else verbose, 0)
     return Plan(
         sizes=sizes,
         kernels=chosen,
@@ -146,14 +147,11 @@ def seed(random_state: Any) -> int:
 def array(name: str, value: Any) -> Tensor:
     """Return numbers as a tensor of float64; one that is given stays on its device."""
     if isinstance(value, Tensor):
-        sparse = value.layout != torch.strided
-        if sparse or value.is_complex():
-            raise TypeError(f"{name}: expected a dense real tensor, got {'a sparse' if sparse else 'a complex'} one")
-        return value.detach().double()
+        return checks.dense_real(name, value).detach().double()
     try:
         given = np.asarray(value)
         # numpy takes None for a number that is missing.
-        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0):
+        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or checks.not_numbers(given):
             raise TypeError("no real numbers")
         return torch.from_numpy(np.array(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
@@ -204,7 +202,7 @@ def functions(name: str, value: Any) -> tuple[Any, ...]:
 
 def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """Return the value if it is one of those allowed."""
-    if not any(value is entry or value == entry for entry in allowed):
+    if not any(value is entry or (isinstance(value, str) and value == entry) for entry in allowed):
         raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
     return value
 

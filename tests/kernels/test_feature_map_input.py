@@ -28,6 +28,7 @@ BAD_MAPS = {
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),
     "less precise": (lambda x: x.float(), ("layer 1", "float64", "got float32")),
     "whole numbers": (lambda x: (3 * x).long(), ("layer 1", "float64", "got int64")),
+    "sparse": (lambda x: x.to_sparse(), ("layer 1", "dense", "sparse")),
     "in place": (lambda x: x.mul_(2.0), ("layer 1", "must not change")),
     "in place, once": (lambda x: x.clamp_(min=0.0), ("layer 1", "must not change")),
 }
@@ -90,4 +91,5 @@ def test_feature_map_options_are_checked():
     refused(lambda: FeatureMap(3), TypeError, "map", "callable", "int")
     refused(lambda: FeatureMap(lambda x: x, trainable=True), TypeError, "trainable", "Module")
     module = torch.nn.Linear(4, 3)
+    refused(lambda: FeatureMap(module, trainable="no"), TypeError, "trainable", "True or False", "'no'")
     refused(lambda: FeatureMap(module, normalize=False, trainable=True), ValueError, "normalize", "False")

@@ -55,8 +55,6 @@ class TestProjectedGradient(SolverSuite):
 class TestAugmentedLagrangian(SolverSuite):
     descends = False
     feasible = 1e-6
-    # It has no rule for the end of float32 and would search to the last round.
-    single: ClassVar = {"max_iter": 40}
     single_feasible = 1e-3
     # Off the manifold a step may cross into the neighbouring basin.
     agreement = 1e-2
@@ -66,6 +64,12 @@ class TestAugmentedLagrangian(SolverSuite):
 
     def energy(self, **options):
         return make_energy(sizes=(3, 1), sigma2=(20.0, 0.3), **options)
+
+    def test_line_searches_do_not_fight_the_rounding_of_float32(self):
+        energy = make_energy(dtype=torch.float32)
+        found = solve(self.make(), energy, starts.orthogonal(energy, torch.Generator().manual_seed(2)), tol=1e-4)
+        assert found.converged
+        assert found.n_evaluations < 2 * found.n_iter
 
 
 class TestEigensolver(SolverSuite):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm import checks
 from drkm.kernels.base import Explicit
 
 #: rows that are looked at alone, and the difference to what they get with others that is more than rounding
@@ -39,6 +40,8 @@ class FeatureMap(Explicit):
     def __post_init__(self) -> None:
         if not callable(self.map):
             raise TypeError(f"map: expected a callable or a torch.nn.Module, got {type(self.map).__name__}")
+        for name in ("normalize", "trainable"):
+            checks.boolean(name, getattr(self, name))
         if self.trainable and not self.module_parameters():
             raise TypeError("trainable: the feature map has no parameters to train, pass a torch.nn.Module")
         if self.trainable and not self.normalize:
@@ -109,6 +112,8 @@ def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, tra
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != rows or features.shape[1] == 0:
         got = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ValueError(f"{name} must return a tensor of {rows}×D values, got {got}")
+    if features.layout != torch.strided:
+        raise ValueError(f"{name} must return a dense tensor, got a sparse one")
     if features.dtype != points.dtype:
         wanted, other = (str(kind).removeprefix("torch.") for kind in (points.dtype, features.dtype))
         raise ValueError(f"{name} must return {wanted} values, as it is given, got {other}")

@@ -10,6 +10,7 @@ from drkm import checks, stiefel
 from drkm.energy import Energy
 from drkm.solvers.base import Solver, State, Status
 from drkm.solvers.lbfgs import two_loop, with_pair
+from drkm.solvers.line_search import rounding
 
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
 MAX_PENALTY = 100.0
@@ -70,10 +71,10 @@ class AugmentedLagrangian(Solver):
         slope = stiefel.inner(direction, L)
         if slope >= 0:
             return {**NO_PAIRS, "inner_steps": state["inner_steps"] + 1}
-        length = 1.0
+        length, slack = 1.0, rounding(state["lagrangian"], H.dtype)
         while length > MIN_LENGTH:
             trial = self._evaluate(energy, H + length * direction, state["Y"], state["mu"])
-            if trial["lagrangian"] <= state["lagrangian"] + SUFFICIENT * length * slope:
+            if trial["lagrangian"] <= state["lagrangian"] + SUFFICIENT * length * slope + slack:
                 break
             length *= 0.5
         else:

@@ -58,6 +58,8 @@ class Penalty(Solver):
     def __post_init__(self) -> None:
         for name in ("learning_rate", "mu", "tau", "growth"):
             checks.number(name, getattr(self, name))
+        if self.growth <= 1:
+            raise ValueError(f"growth: expected a number above 1, got {self.growth}")
         checks.integer("inner", self.inner, 1)
         if self.outer is not None:
             checks.integer("outer", self.outer, 1)
