@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def number(name: str, value: Any, *, positive: bool = True) -> float:
@@ -52,7 +53,7 @@ def random_state(value: Any) -> np.random.RandomState:
 def not_numbers(array: np.ndarray) -> str:
     """Return what an array holds that numpy would turn into numbers though it is none; nothing for other arrays."""
     kind = array.dtype.kind
-    if kind in "US" or kind == "O":
+    if kind in "USO":
         texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
         return next((f"text like {str(entry)[:20]!r}" for entry in texts), "")
     return "dates or times" if kind in "Mm" else ""
@@ -60,6 +61,8 @@ def not_numbers(array: np.ndarray) -> str:
 
 def dense_real(name: str, tensor: Tensor) -> Tensor:
     """Return a tensor of real numbers, all of them stored."""
+    import torch
+
     odd = {
         "a sparse": tensor.layout != torch.strided,
         "a complex": tensor.is_complex(),
