@@ -44,7 +44,8 @@ def random_state(value: Any) -> np.random.RandomState:
     from sklearn.utils import check_random_state
 
     try:
-        return check_random_state(value)
+        # A truth value counts as an integer in Python, and as a slip here.
+        return check_random_state(repr(value) if isinstance(value, bool | np.bool_) else value)
     except ValueError as error:
         allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
         raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,11 +35,9 @@ class Polynomial(DotProduct):
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree: expected an integer of at least 1, got {self.degree!r}")
-        if self.gamma != "scale" and not (
-            isinstance(self.gamma, Real) and math.isfinite(self.gamma) and self.gamma > 0
-        ):
+        if self.gamma != "scale" and not (_is_finite(self.gamma) and self.gamma > 0):
             raise ValueError(f'gamma: expected a positive number or "scale", got {self.gamma!r}')
-        if not (isinstance(self.offset, Real) and math.isfinite(self.offset) and self.offset >= 0):
+        if not (_is_finite(self.offset) and self.offset >= 0):
             raise ValueError(f"offset: expected a number of at least 0, got {self.offset!r}")
 
     def resolve(self, points: Tensor, *, layer: int) -> Polynomial:
@@ -65,3 +64,7 @@ class Polynomial(DotProduct):
             for k, power in enumerate(others, start=1)
         )
         return value, *scaled
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
