@@ -86,7 +86,8 @@ def _half_median(points: Tensor) -> float:
     # By products: with thousands of features ten times faster than differences, and in float64 as exact.
     inner = rows @ rows.T
     norms = inner.diagonal()
-    # In place: here is where a fit of some 2,000 samples would take the most memory.
+    # Frugal: here is where a fit of some 2,000 samples would take the most memory.
+    del rows
     halves = (norms[:, None] + norms).mul_(0.5).sub_(inner)
     del inner, norms
     half = torch.cat([row[i:] for i, row in enumerate(halves, start=1)]).clamp_(min=0).median().item()

@@ -122,11 +122,12 @@ class Pairwise(Kernel):
 
     def exponents(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the matrix of exponents e."""
-        if self.is_isotropic:
-            # Only differences matter, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
-            origin = y.mean(dim=0)
-            x, y = x - origin, y - origin
-        return self.factors(x)[0] @ self.factors(y)[1].T
+        # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
+        origin = y.mean(dim=0) if self.is_isotropic else None
+        # One after the other: with many features a copy of the points is what memory goes into.
+        left = self.factors(x if origin is None else x - origin)[0]
+        right = self.factors(y if origin is None else y - origin)[1]
+        return left @ right.T
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
