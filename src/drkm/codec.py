@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -127,7 +127,7 @@ class Codec:
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return what keeps work on some rows at once to one thread if it is little."""
-        return one_thread() if rows * self.energy.n < SMALL_BATCH else nullcontext()
+        return one_thread(rows * self.energy.n < SMALL_BATCH)
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""

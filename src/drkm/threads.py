@@ -9,8 +9,11 @@ import torch
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep torch to one thread for a while."""
+def one_thread(when: bool = True) -> Iterator[None]:
+    """Keep torch to one thread for a while, or leave it alone."""
+    if not when:
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import torch
@@ -84,7 +84,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
 
 def _threads(energy: Energy) -> AbstractContextManager[None]:
     """Return what keeps a fit to one thread if its gradients are little work."""
-    return one_thread() if energy.cost.flops < SMALL_GRADIENT else nullcontext()
+    return one_thread(energy.cost.flops < SMALL_GRADIENT)
 
 
 def _overflow(energy: Energy) -> str:
