@@ -109,7 +109,7 @@ class TestRows:
             rows = Rows(held)
         with pytest.raises(TypeError, match=r"^X: expected a dataset of an open HDF5 file, got <Closed HDF5 dataset>"):
             ConstrDRKM(**SETTINGS).fit(held)
-        with pytest.raises(OSError, match=r"^X: its file cannot be read, is it damaged or closed"):
+        with pytest.raises(OSError, match=r"^X: .*X.h5 cannot be read, is it damaged or closed\?"):
             rows[:3]
 
     def test_a_damaged_block_of_an_hdf5_file_gets_one_sentence(self, X, tmp_path):
@@ -120,7 +120,7 @@ class TestRows:
         content = bytearray(path.read_bytes())
         content[block.byte_offset : block.byte_offset + block.size] = bytes(block.size)
         path.write_bytes(content)
-        with pytest.raises(OSError, match=r"^X: its file cannot be read, is it damaged or closed"):
+        with pytest.raises(OSError, match=r"^X: .*blocks.h5 cannot be read, is it damaged or closed\?"):
             ConstrDRKM(**SETTINGS).fit(path)
 
     def test_an_hdf5_file_that_is_being_written_gets_one_sentence(self, hdf5):
@@ -140,7 +140,7 @@ class TestRows:
 
     def test_an_npy_file_with_objects_is_not_unpickled(self, tmp_path):
         np.save(tmp_path / "objects.npy", np.array([[object()]]), allow_pickle=True)
-        with pytest.raises(ValueError, match=r"^X: .*objects.npy is damaged or not .* \(.*Python objects in dtype"):
+        with pytest.raises(ValueError, match=r"^X: .*objects.npy holds Python objects, which are never read$"):
             open_rows(tmp_path / "objects.npy")
 
     def test_damaged_and_foreign_files_get_one_sentence(self, npy, hdf5, tmp_path):

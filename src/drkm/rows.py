@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files import Refused, check_npy, check_room, listed, reading
+from drkm.machine import TRIFLE
+from drkm.wording import in_bytes
+
 #: bytes of one tile when a whole file is passed through
 PASS_BYTES = 1 << 26
+#: bytes of values in a byte of an HDF5 file; gzip reaches 1,032, and what says more holds nothing but its fill value
+MOST_COMPRESSION = 10_000
 
 
 class Rows:
@@ -40,6 +48,8 @@ class Rows:
         self.shape = tuple(array.shape)
         self.dtype, self.device = dtype, torch.device(device)
         self._mean: Tensor | None = None
+        # A file that was closed no longer knows its name.
+        self._source = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", "its file")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -79,10 +89,8 @@ class Rows:
             yield slice(begin, min(begin + step, len(self)))
 
     def _read(self, index: Any) -> Tensor:
-        try:
+        with reading(f"X: {self._source}", "cannot be read, is it damaged or closed?", OSError):
             rows = self.array[index]
-        except (OSError, RuntimeError) as error:
-            raise OSError(f"X: its file cannot be read, is it damaged or closed? ({error})") from error
         return self._tensor(rows)
 
     def _tensor(self, rows: Any) -> Tensor:
@@ -150,10 +158,10 @@ def _existing(path: str) -> str:
 
 
 def _array(path: str) -> Any:
-    try:
+    with reading(f"X: {path}", "is damaged or not a .npy file of numbers"):
+        with open(path, "rb") as stream:
+            check_npy(stream)
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"X: {path} is damaged or not a .npy file of numbers ({error})") from error
 
 
 def _dataset(path: str, name: str) -> Any:
@@ -161,15 +169,29 @@ def _dataset(path: str, name: str) -> Any:
         import h5py
     except ImportError as error:
         raise ImportError("HDF5 files need h5py: pip install 'drkm[data]'") from error
-    try:
-        file = h5py.File(path, "r")
-        named = {name: file.get(name)} if name else dict(file.items())
-        held = ", ".join(file) or "none"
-    except BlockingIOError as error:
-        raise ValueError(f"X: {path} is open for writing in another process") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise ValueError(f"X: {path} is damaged or not an HDF5 file ({error})") from error
-    datasets = [entry for entry in named.values() if isinstance(entry, h5py.Dataset)]
-    if len(datasets) != 1:
-        raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
+    with ExitStack() as opened:
+        with reading(f"X: {path}", "is damaged or not an HDF5 file"):
+            try:
+                file = opened.enter_context(h5py.File(path, "r"))
+            except BlockingIOError:
+                raise Refused("is open for writing in another process") from None
+            named = {name: file.get(name)} if name else dict(file.items())
+            datasets = [entry for entry in named.values() if isinstance(entry, h5py.Dataset)]
+            held = listed(list(file)) or "none"
+            for dataset in datasets[:1]:
+                _check_dataset(dataset, os.path.getsize(path))
+        if len(datasets) != 1:
+            raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
+        # From here on it stays open, as long as its rows are used.
+        opened.pop_all()
     return datasets[0]
+
+
+def _check_dataset(dataset: Any, held: int) -> None:
+    """Refuse a dataset that declares more than its file can hold, or of which not even a part fits into memory."""
+    declared = f"declares {dataset.dtype} of shape {dataset.shape}"
+    elsewhere = dataset.is_virtual or dataset.external
+    if not elsewhere and TRIFLE < dataset.nbytes > MOST_COMPRESSION * held:
+        raise Refused(f"{declared}, {in_bytes(dataset.nbytes)}, which a file of {in_bytes(held)} does not hold")
+    row = 8 * math.prod(dataset.shape[1:])
+    check_room(max(row, dataset.dtype.itemsize * math.prod(dataset.chunks or ())), declared)

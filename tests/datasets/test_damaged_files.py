@@ -133,14 +133,14 @@ def test_random_bytes(content, suffix, tmp_path):
 @pytest.mark.parametrize(
     ("replaced", "sentence"),
     [
-        ({"images": None}, r"has no array 'images' \(found: factor_names, factors\)"),
+        ({"images": None}, "has no array 'images', it holds factor_names, factors"),
         ({"factor_names": np.array(["a", "b", "c"])}, "is not cars3d: its factors are"),
-        ({"factors": np.zeros((4, 3))}, "'factors' should hold integers"),
-        ({"factors": np.zeros((3, 3), np.int16)}, "'factors' should hold integers of shape"),
+        ({"factors": np.zeros((4, 3))}, "'factors' that should hold integers"),
+        ({"factors": np.zeros((3, 3), np.int16)}, "'factors' that should hold integers of shape"),
         ({"factors": np.zeros((4, 3), np.int16)}, "each combination of classes once"),
         ({"factors": np.full((4, 3), 200, np.int16)}, "expected 0 to 3 for elevation, got 200 to 200"),
-        ({"images": np.zeros((4, 32, 32, 3), np.uint8)}, "'images' should be uint8 of shape"),
-        ({"images": np.zeros((4, 64, 64, 3))}, "'images' should be uint8"),
+        ({"images": np.zeros((4, 32, 32, 3), np.uint8)}, "'images' that should be uint8 of shape"),
+        ({"images": np.zeros((4, 64, 64, 3))}, "'images' that should be uint8"),
         ({"images": np.array([{}, {}, {}, {}])}, "holds Python objects, which are never read"),
     ],
 )

@@ -7,9 +7,11 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
+from drkm import machine as this_machine
 from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto, memory
-from drkm.gram.cost import in_bytes, in_flops
+from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
+from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())
 
@@ -173,8 +175,8 @@ class TestForesight:
 class TestAvailableMemory:
     @pytest.fixture
     def system(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
-        monkeypatch.setattr(memory, "CGROUP", tmp_path / "cgroup")
+        monkeypatch.setattr(this_machine, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path / "cgroup")
 
         def write(name, text):
             path = tmp_path / name
@@ -218,6 +220,6 @@ class TestAvailableMemory:
         assert self.now() == 2_000_000
 
     def test_without_a_system_that_says_it_is_all_there_is(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path)
-        monkeypatch.setattr(memory, "CGROUP", tmp_path)
+        monkeypatch.setattr(this_machine, "PROC", tmp_path)
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path)
         assert self.now() > 1 << 28

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from drkm.kernels import Explicit, Kernel, Pairwise, Precomputed
+from drkm.wording import in_bytes, scaled
 
 #: operations that one kernel value counts for: its exponent is clamped and exponentiated
 VALUE_FLOPS = 10
@@ -144,19 +145,6 @@ def features_cost(work: Workload, width: int) -> Cost:
     )
 
 
-def in_bytes(number: float) -> str:
-    """Return a number of bytes in the largest decimal unit that leaves it above one."""
-    return f"{_scaled(number)}B"
-
-
 def in_flops(number: float) -> str:
     """Return a number of operations in the largest decimal unit that leaves it above one."""
-    return f"{_scaled(number)}flop"
-
-
-def _scaled(number: float) -> str:
-    for unit in ("", "k", "M", "G", "T", "P"):
-        if number < 999.5 or unit == "P":
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    raise AssertionError
+    return f"{scaled(number)}flop"
