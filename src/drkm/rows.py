@@ -33,6 +33,11 @@ class Rows:
         Precision of the tensors.
     device : torch.device
         Where they are put.
+
+    Attributes
+    ----------
+    label : str
+        What they are called in sentences: X, and the file where its name is known.
     """
 
     def __init__(self, array: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"):
@@ -40,16 +45,17 @@ class Rows:
             dimensions = array.ndim
         except (AttributeError, RuntimeError) as error:
             raise TypeError(f"X: expected a dataset of an open HDF5 file, got {array!r}") from error
+        # A file that was closed no longer knows its name.
+        source = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
+        self.label = "X" if source is None else f"X: {source}"
         if dimensions != 2:
-            raise ValueError(f"X: expected 2 dimensions, samples by features, got {dimensions}")
+            raise ValueError(f"{self.label}: expected 2 dimensions, samples by features, got {dimensions}")
         if np.dtype(array.dtype).kind not in "fiub":
-            raise TypeError(f"X: expected real numbers, got {array.dtype}")
+            raise TypeError(f"{self.label}: expected real numbers, got {array.dtype}")
         self.array = array
         self.shape = tuple(array.shape)
         self.dtype, self.device = dtype, torch.device(device)
         self._mean: Tensor | None = None
-        # A file that was closed no longer knows its name.
-        self._source = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", "its file")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -89,7 +95,7 @@ class Rows:
             yield slice(begin, min(begin + step, len(self)))
 
     def _read(self, index: Any) -> Tensor:
-        with reading(f"X: {self._source}", "cannot be read, is it damaged or closed?", OSError):
+        with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
             rows = self.array[index]
         return self._tensor(rows)
 
@@ -110,7 +116,7 @@ class AbsentRows(Rows):
     """
 
     def __init__(self, shape: tuple[int, int], largest: Tensor):
-        self.shape, self.largest = shape, largest
+        self.shape, self.largest, self.label = shape, largest, "X"
         self.dtype, self.device = largest.dtype, largest.device
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:

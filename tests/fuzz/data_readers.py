@@ -127,7 +127,7 @@ KINDS = {
     "npy": (make_npy, read_table, False),
     "npz": (make_npz, read_table, True),
     "csv": (make_csv, read_table, False),
-    "png": (make_png, read_table, False),
+    "png": (make_png, read_table, True),
     "hdf5": (make_hdf5, read_rows, False),
     "cars3d": (make_cars3d, read_cars3d, True),
     "cars3d-compact": (make_cars3d_compact, read_cars3d, True),

@@ -219,6 +219,16 @@ class TestAvailableMemory:
         system("cgroup/memory/memory.usage_in_bytes", "1000000\n")
         assert self.now() == 2_000_000
 
+    def test_is_what_a_limit_of_the_process_leaves(self, system, monkeypatch):
+        resource = pytest.importorskip("resource")
+        page = resource.getpagesize()
+        monkeypatch.setattr(resource, "getrlimit", lambda kind: (700 * page, 800 * page))
+        assert self.now() == 8000 * 1024
+        system("proc/self/statm", "500 100 10 1 0 20 0\n")
+        assert self.now() == 200 * page
+        system("proc/self/statm", "900 100 10 1 0 20 0\n")
+        assert self.now() == 0
+
     def test_without_a_system_that_says_it_is_all_there_is(self, tmp_path, monkeypatch):
         monkeypatch.setattr(this_machine, "PROC", tmp_path)
         monkeypatch.setattr(this_machine, "CGROUP", tmp_path)

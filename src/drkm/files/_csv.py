@@ -14,8 +14,8 @@ from drkm.files._table import Columns, Refused, Table, in_option, listed, number
 
 #: bytes of the beginning of a file from which its number of entries is estimated
 SAMPLE = 1 << 20
-#: bytes that an entry takes while it is a text in a list and a number in an array
-ENTRY = 80
+#: bytes that an entry takes while it is a text in a list and a number in an array, and those of the list of a line
+ENTRY, LINE = 80, 120
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
@@ -58,8 +58,9 @@ def _check_size(file: Path) -> None:
     size = file.stat().st_size
     with file.open("rb") as stream:
         start = stream.read(SAMPLE)
-    entries = sum(map(start.count, b",;\t\n")) * size // max(1, len(start))
-    check_room(size + ENTRY * entries, f"holds about {entries} entries")
+    share = size / max(1, len(start))
+    lines, entries = share * start.count(b"\n"), share * sum(map(start.count, b",;\t\n"))
+    check_room(int(size + ENTRY * entries + LINE * lines), f"holds about {entries:.2g} entries")
 
 
 def _delimiter(line: str) -> str:

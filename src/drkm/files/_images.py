@@ -77,14 +77,21 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
-    Image = pillow()
     with nullcontext() if file == path else reading(_named(path, file, "").rstrip(), UNREADABLE, Refused):
-        # What Pillow only warns of is refused here, with its size.
-        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
-            image = Image.open(file, formats=FORMATS)
-        with image:
+        with _opened(file) as image:
             _check_pixels(*image.size)
+            # Compares the checksums of PNG files, which are not looked at otherwise, and uses the picture up.
+            image.verify()
+        with _opened(file) as image:
             return _pixels(image, rule)
+
+
+def _opened(file: Path) -> Any:
+    """Return a picture of which only the header was read."""
+    Image = pillow()
+    # What Pillow only warns of is refused, with its size.
+    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        return Image.open(file, formats=FORMATS)
 
 
 def _check_pixels(width: int, height: int) -> None:

@@ -23,6 +23,7 @@ from drkm.wording import in_bytes
 _CHUNK_BYTES = 1 << 22
 #: no header is longer: numpy refuses one of more than 10,000 letters
 _HEADER_BYTES = 1 << 16
+_PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,15 @@ def check_npy(stream: BinaryIO) -> Header:
 
 def _read_header(stream: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(stream)
-    # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
-    with warnings.catch_warnings(action="ignore"):
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise Refused(f"is in npy format {version}, versions 1 and 2 are read")
+    parse = _PARSERS.get(version)
+    if parse is None:
+        raise Refused(f"is in npy format {version}, versions 1 and 2 are read")
+    try:
+        # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
+        with warnings.catch_warnings(action="ignore"):
+            shape, fortran, dtype = parse(stream)
+    except MemoryError:
+        raise ValueError("its header is nested too deeply") from None
     if dtype.hasobject:
         raise Refused("holds Python objects, which are never read")
     if any(length < 0 for length in shape):
