@@ -6,13 +6,17 @@ prints for each kind how many copies were read, how many were refused, and what 
 """
 
 import contextlib
+import gzip
 import io
 import json
 import resource
 import signal
 import sys
+import tarfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,12 +28,14 @@ from mutations import damaged_copies
 from drkm import datasets
 from drkm.commands._data import check_finite, prepare
 from drkm.commands._outcome import MENDABLE, run
-from drkm.datasets import cars3d, smallnorb
+from drkm.datasets import cars3d, dsprites, smallnorb
 from drkm.files import Columns
 
 #: bytes that reading may take above what Python and its libraries take
 MEMORY = 1 << 29
 SECONDS = 5
+CAR = "data/cars/a.mat"
+SPRITES = (3, 1, 2, 1, 2)
 VALUES = np.random.RandomState(0).uniform(0, 255, (12, 30))
 
 
@@ -49,44 +55,52 @@ def make_csv(folder: Path) -> Path:
     return folder / "x.csv"
 
 
-def make_png(folder: Path) -> Path:
-    from PIL import Image
+def make_picture(suffix: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        from PIL import Image
 
-    Image.fromarray(VALUES.astype(np.uint8)[:, :, None].repeat(3, 2)).save(folder / "x.png")
-    return folder / "x.png"
+        Image.fromarray(VALUES.astype(np.uint8)[:, :, None].repeat(3, 2)).save(folder / f"x.{suffix}")
+        return folder / f"x.{suffix}"
+
+    return make
 
 
-def make_hdf5(folder: Path) -> Path:
-    import h5py
+def make_hdf5(**layout: Any) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        import h5py
 
-    with h5py.File(folder / "x.h5", "w") as file:
-        file.create_dataset("samples", data=VALUES, chunks=(5, 30), compression="gzip")
-    return folder / "x.h5"
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("samples", data=VALUES, **layout)
+        return folder / "x.h5"
+
+    return make
 
 
 def make_cars3d(folder: Path) -> Path:
     originals.small_cars(sizes, azimuths=2, elevations=2, objects=1)
     member = originals.mat_bytes({"im": originals.car(0, 2, 2)})
-    return originals.cars_tar(folder / "cars.tar.gz", {"data/cars/a.mat": member})
+    return originals.cars_tar(folder / "cars.tar.gz", {CAR: member})
 
 
 def make_cars3d_compact(folder: Path) -> Path:
     return originals.compact_npz(folder / "cars.npz", cars3d.FACTOR_NAMES, (2, 2, 1), (64, 64, 3))
 
 
-def make_smallnorb(folder: Path) -> Path:
-    originals.small_norb(sizes, folder)
-    return folder / smallnorb.SMALLNORB_TESTING[2].name
+def make_smallnorb(part: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        originals.small_norb(sizes, folder)
+        return folder / smallnorb.SMALLNORB_TESTING[part].name
 
-
-def make_smallnorb_images(folder: Path) -> Path:
-    originals.small_norb(sizes, folder)
-    return folder / smallnorb.SMALLNORB_TESTING[0].name
+    return make
 
 
 def make_smallnorb_compact(folder: Path) -> Path:
     names = (smallnorb.FACTOR_NAMES[0], *smallnorb.FACTOR_NAMES[2:])
     return originals.compact_npz(folder / "norb.npz", names, (2, 1, 2, 1), (64, 64))
+
+
+def make_dsprites(folder: Path) -> Path:
+    return originals.dsprites_npz(folder / "dsprites.npz", SPRITES)
 
 
 def read_table(path: Path) -> np.ndarray:
@@ -121,19 +135,70 @@ class Sizes:
 
 
 sizes = Sizes()
+
+
+def zipped(content: bytes, path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.npy", content)
+
+
+def unzipped(path: Path) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        return archive.read("data.npy")
+
+
+def tarred(content: bytes, path: Path) -> None:
+    originals.cars_tar(path, {CAR: content})
+
+
+def untarred(path: Path) -> bytes:
+    with tarfile.open(path) as archive:
+        return archive.extractfile(CAR).read()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of data file.
+
+    Attributes
+    ----------
+    make, read : how a file is made, and how it is read
+    has_checksums : whether damage must be noticed: what is read is what was written
+    take, put : what of a file is damaged, and how it is put back: as if an archive had been packed with it
+    """
+
+    make: Callable[[Path], Path]
+    read: Callable[[Path], np.ndarray]
+    has_checksums: bool = False
+    take: Callable[[Path], bytes] = Path.read_bytes
+    put: Callable[[bytes, Path], object] = lambda content, path: path.write_bytes(content)
+
+
 read_cars3d, read_norb = read_images(datasets.load_cars3d), read_images(datasets.load_smallnorb)
-#: how a file is made, how it is read, and whether it has checksums, so that what is read of it is what was written
 KINDS = {
-    "npy": (make_npy, read_table, False),
-    "npz": (make_npz, read_table, True),
-    "csv": (make_csv, read_table, False),
-    "png": (make_png, read_table, True),
-    "hdf5": (make_hdf5, read_rows, False),
-    "cars3d": (make_cars3d, read_cars3d, True),
-    "cars3d-compact": (make_cars3d_compact, read_cars3d, True),
-    "smallnorb": (make_smallnorb, read_norb, True),
-    "smallnorb-images": (make_smallnorb_images, read_norb, True),
-    "smallnorb-compact": (make_smallnorb_compact, read_norb, True),
+    "npy": Kind(make_npy, read_table),
+    "npz": Kind(make_npz, read_table, True),
+    "npz-inside": Kind(make_npz, read_table, False, unzipped, zipped),
+    "csv": Kind(make_csv, read_table),
+    "png": Kind(make_picture("png"), read_table, True),
+    **{suffix: Kind(make_picture(suffix), read_table) for suffix in ("jpg", "bmp", "tif", "gif", "webp", "ppm")},
+    "hdf5": Kind(make_hdf5(chunks=(5, 30), compression="gzip"), read_rows),
+    "hdf5-plain": Kind(make_hdf5(), read_rows),
+    "hdf5-checked": Kind(make_hdf5(chunks=(5, 30), fletcher32=True), read_rows),
+    "dsprites": Kind(make_dsprites, read_images(lambda path: dsprites.read_original(path, SPRITES)), True),
+    "cars3d": Kind(make_cars3d, read_cars3d, True),
+    "cars3d-inside": Kind(make_cars3d, read_cars3d, False, untarred, tarred),
+    "cars3d-compact": Kind(make_cars3d_compact, read_cars3d, True),
+    "smallnorb-images": Kind(make_smallnorb(0), read_norb, True),
+    "smallnorb-factors": Kind(make_smallnorb(2), read_norb, True),
+    "smallnorb-inside": Kind(
+        make_smallnorb(2),
+        read_norb,
+        False,
+        lambda path: gzip.decompress(path.read_bytes()),
+        lambda content, path: path.write_bytes(gzip.compress(content)),
+    ),
+    "smallnorb-compact": Kind(make_smallnorb_compact, read_norb, True),
 }
 
 
@@ -153,7 +218,7 @@ def wrong(path: Path, outcome: tuple[int, str, np.ndarray | None], original: np.
         same = original is None or np.array_equal(found, original)
         return None if same else "other values in silence"
     sentences = [line for line in said.splitlines() if not line.startswith("drkm: warning: ")]
-    as_promised = code == MENDABLE and len(sentences) == 1 and path.name in said and sentences[0].isprintable()
+    as_promised = code == MENDABLE and len(sentences) == 1 and str(path.parent) in said and sentences[0].isprintable()
     return None if as_promised else f"exit code {code}: {said}"
 
 
@@ -163,36 +228,35 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def fuzz(kind: str, folder: Path, count: int, seed: int) -> dict[str, Any]:
-    make, read, has_checksums = KINDS[kind]
+def fuzz(kind: Kind, folder: Path, count: int, seed: int) -> dict[str, Any]:
     folder.mkdir()
-    path = make(folder)
-    _, said, whole = outcome(read, path)
+    path = kind.make(folder)
+    _, said, whole = outcome(kind.read, path)
     assert whole is not None, said
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         # Not earlier: the libraries that read files are imported now.
         limit_memory()
     counts = Counter(read=0, refused=0)
     problems = []
-    for number, copy in enumerate(damaged_copies(path.read_bytes(), count, seed)):
+    for number, copy in enumerate(damaged_copies(kind.take(path), count, seed)):
         # A new file: HDF5 knows one by its place on the disk.
         path.unlink()
-        path.write_bytes(copy)
+        kind.put(copy, path)
         # No handler of Python's, which would wait for the library that hangs: the process dies of it.
         signal.alarm(SECONDS)
-        found = outcome(read, path)
+        found = outcome(kind.read, path)
         signal.alarm(0)
         counts["read" if found[0] == 0 else "refused"] += 1
-        problem = wrong(path, found, whole if has_checksums else None)
+        problem = wrong(path, found, whole if kind.has_checksums else None)
         if problem:
             problems.append(f"copy {number}: {problem}")
     return {**counts, "problems": problems}
 
 
-def main(folder: Path, count: int, seed: int, kinds: Sequence[str]) -> None:
-    for kind in kinds:
-        print(json.dumps({"kind": kind}), flush=True)
-        print(json.dumps(fuzz(kind, folder / kind, count, seed)), flush=True)
+def main(folder: Path, count: int, seed: int, names: Sequence[str]) -> None:
+    for name in names:
+        print(json.dumps({"kind": name}), flush=True)
+        print(json.dumps(fuzz(KINDS[name], folder / name, count, seed)), flush=True)
 
 
 if __name__ == "__main__":
