@@ -41,6 +41,7 @@ class KernelRows(FirstLayer):
     def __init__(self, fitted: FittedModel):
         self.H1 = fitted.layer_codes()[0]
         self.diagonal = first_diagonal(fitted)
+        self.one_length = bool((self.diagonal == self.diagonal[0]).all())
         self.row_means = fitted.row_means
         if fitted.center:
             self.H1 = self.H1 - self.H1.mean(dim=0)
@@ -51,7 +52,9 @@ class KernelRows(FirstLayer):
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        return _smallest(torch.sub(self.diagonal, rows, alpha=2), count)
+        # Where all samples have one length the kernel values themselves tell more: 1 - 2k is 1 for every small k.
+        apart = -rows if self.one_length else torch.sub(self.diagonal, rows, alpha=2)
+        return _smallest(apart, count)
 
 
 class FeatureRows(FirstLayer):
@@ -118,7 +121,9 @@ def _distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _smallest(distances: Tensor, count: int) -> Tensor:
-    """Return the columns of the smallest entries of each row, in order."""
-    if count == 1:
-        return distances.argmin(dim=1, keepdim=True)
-    return distances.topk(min(count, distances.shape[1]), dim=1, largest=False).indices
+    """Return the columns of the smallest entries of each row, in order, the first of those that are equal first."""
+    found = [distances.argmin(dim=1, keepdim=True)]
+    for _ in range(1, min(count, distances.shape[1])):
+        distances.scatter_(1, found[-1], torch.inf)
+        found.append(distances.argmin(dim=1, keepdim=True))
+    return torch.cat(found, dim=1)
