@@ -38,7 +38,10 @@ def zipped_zeros(path, shape, kind):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
     left = int(np.prod(shape)) * np.dtype(kind).itemsize
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("data.npy", "w") as member:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("data.npy", "w", force_zip64=True) as member,
+    ):
         member.write(header.getvalue())
         while left > 0:
             member.write(bytes(min(left, 1 << 20)))

@@ -33,6 +33,7 @@ from drkm.files import Columns
 
 #: bytes that reading may take above what Python and its libraries take
 MEMORY = 1 << 29
+#: of computing, which a busy machine does not lengthen
 SECONDS = 5
 CAR = "data/cars/a.mat"
 SPRITES = (3, 1, 2, 1, 2)
@@ -243,9 +244,9 @@ def fuzz(kind: Kind, folder: Path, count: int, seed: int) -> dict[str, Any]:
         path.unlink()
         kind.put(copy, path)
         # No handler of Python's, which would wait for the library that hangs: the process dies of it.
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         found = outcome(kind.read, path)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         counts["read" if found[0] == 0 else "refused"] += 1
         problem = wrong(path, found, whole if kind.has_checksums else None)
         if problem:
