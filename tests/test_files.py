@@ -278,6 +278,7 @@ def rewritten(content: bytes, change) -> bytes:
     length = struct.unpack("<Q", content[:8])[0]
     outer = json.loads(content[8 : 8 + length])
     inner = json.loads(outer["__metadata__"]["drkm"])
+    del inner["has_checksums"]
     outer["__metadata__"] = {"drkm": json.dumps(change(inner))}
     text = json.dumps(outer).encode()
     text += b" " * (-len(text) % 8)
