@@ -17,13 +17,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
+from drkm import kernels, model_parts, parameters, reduction, solvers, storage
 from drkm.energy import Energy
 from drkm.gram import FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
 from drkm.gram.memory import in_memory
-from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
+from drkm.kernels import (
+    Approximation,
+    FeatureMap,
+    FourierFeatures,
+    Isotropic,
+    Kernel,
+    NystroemFeatures,
+    Pairwise,
+    Precomputed,
+)
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Eigensolver, Result
@@ -34,7 +43,6 @@ if TYPE_CHECKING:
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
-PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -50,6 +58,8 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
+#: kernels that a file names and `load` makes anew
+KERNELS: dict[str, type[Kernel]] = {kind.__name__: kind for kind in kernels.NAMES.values()}
 APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
@@ -59,6 +69,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
+    layers, asked = [_describe(kernel) for kernel in energy.kernels], _asked(model._chosen["kernel"])
     without_samples = _first_without_samples(energy, result.H)
     samples = {"H": reduction.gather(result.H)}
     if without_samples is None:
@@ -83,8 +94,8 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         "kind": KIND,
         "version": 1 if without_samples is None else 2,
         "parameters": _describe_parameters(model._chosen, result.H.dtype),
-        "kernels": [_describe(kernel) for kernel in energy.kernels],
-        "asked": _asked(model._chosen["kernel"]),
+        "kernels": layers,
+        "asked": asked,
         "sizes": energy.sizes,
         "eta": energy.eta,
         "lam": model._lam,
@@ -99,17 +110,16 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     }
     if preparation is not None:
         more, header["preparation"] = preparation.parts()
-        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
+        tensors |= {model_parts.PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
 
 
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
-    tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
+    tensors, header = storage.read(path, KIND, VERSION, prefix=model_parts.PREPARATION)
     try:
-        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
-        return Preparation.from_parts(parts, header.get("preparation") or {})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return model_parts.preparation(tensors, header)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
@@ -133,8 +143,9 @@ def load(
 
     tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
+        model_parts.check(tensors, header)
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if str(error).startswith(("path: ", "feature_maps: ")):
             raise
         why = (str(error).splitlines() or [""])[0]
@@ -154,9 +165,9 @@ def _rebuild(
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
-    _check(tensors, header)
     layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
     model = kind(**chosen, kernel=_asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
+    _check_plan(model, header, len(H))
     X: Tensor | Rows
     if header["version"] == 1:
         X, first = tensors["X"], None
@@ -193,32 +204,25 @@ def _kind_of_array(model: ConstrDRKM) -> str:
     return "torch" if isinstance(model.codes_, Tensor) else "numpy"
 
 
-def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Make sure that the parts of a file fit together."""
-    n = len(tensors["H"])
-    sizes = parameters.layer_sizes(header["sizes"], n)
-    parameters.one_of("axes", header["axes"], axes.NAMES)
-    checks.integer("n_features", header["n_features"], 1)
-    for name in ("eta", "lam"):
-        if not isinstance(header[name], list):
-            raise TypeError(f"{name}: expected a list")
-        checks.per_layer(name, header[name], len(sizes))
-    if len(header["kernels"]) != len(sizes):
-        raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
-    total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"H": (n, total), "multipliers": (total, total)}
-    if header["version"] == 1:
-        shapes["X"] = (n, header["n_features"])
-    else:
-        count, width = tensors["first.basis"].shape
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["kernel0.factor"] = (len(tensors["kernel0.landmarks"]), count)
-        shapes["largest"] = (len(tensors["largest"]), header["n_features"])
-    shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
-    shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
-    for name, shape in shapes.items():
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+def _check_plan(model: ConstrDRKM, header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are those of the fit."""
+    plan = parameters.plan_of(model.get_params(deep=False), n)
+    parameters.dtype(model.dtype, torch.device("cpu"))
+    chosen = {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}
+    for name, values in chosen.items():
+        if list(values) != header[name]:
+            raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if plan.axes != header["axes"]:
+        raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
+
+
+def _check_kernel(kernel: Kernel, layer: int) -> None:
+    """Make sure that a kernel can be that of a trained layer: it has numbers for parameters."""
+    for name, value in kernel.parameters.items():
+        if isinstance(value, str):
+            raise ValueError(f"kernels: expected a number for {name} of layer {layer + 1}, got {value!r}")
+    if isinstance(kernel, Precomputed) and layer > 0:
+        raise ValueError(f"kernels: a precomputed Gram matrix belongs in layer 1, got it in layer {layer + 1}")
 
 
 def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
@@ -247,9 +251,15 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
-    if isinstance(kernel, Approximation):
-        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
-    return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+    name = type(kernel).__name__
+    if isinstance(kernel, Approximation) and type(kernel) is APPROXIMATIONS.get(name):
+        return {"type": name, "kernel": _describe(kernel.kernel)}
+    if type(kernel) not in (KERNELS.get(name), FeatureMap):
+        raise ValueError(
+            f"kernel: a file holds no code, and {name} is not one of the kernels of drkm that `load` could make anew: "
+            "save codes and samples as arrays instead"
+        )
+    return {"type": name, "parameters": kernel.parameters}
 
 
 def _asked(kernel: Any) -> Any:
@@ -269,8 +279,7 @@ def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
 
 
 def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
-    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
-    return known[entry["type"]](**entry["parameters"]) if entry["type"] in known else None
+    return KERNELS[entry["type"]](**entry["parameters"]) if entry["type"] in KERNELS else None
 
 
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
@@ -298,10 +307,13 @@ def _kernel(
 ) -> Kernel:
     known = _known_kernel(entry)
     if known is not None:
+        _check_kernel(known, layer)
         return known
     if entry["type"] in APPROXIMATIONS:
         inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
         prefix = f"kernel{layer}."
+        if not isinstance(inner, Isotropic if entry["type"] == "FourierFeatures" else Pairwise):
+            raise ValueError(f"kernels: {type(inner).__name__} has no {entry['type']}")
         arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
         return APPROXIMATIONS[entry["type"]](inner, **arrays)
     if entry["type"] != "FeatureMap":

@@ -88,7 +88,7 @@ class Refused(ValueError):
 def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
     """Make sure that the header is one of this kind and of a version that can be read."""
     written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
-    if type(written) is not int:
+    if type(written) is not int or written < 1:
         raise Refused(f"path: {target} is not a drkm {kind}")
     if written > version:
         raise Refused(
