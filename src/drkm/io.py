@@ -61,6 +61,8 @@ PLAIN = (
 #: kernels that a file names and `load` makes anew
 KERNELS: dict[str, type[Kernel]] = {kind.__name__: kind for kind in kernels.NAMES.values()}
 APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
+#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+FEW, LONGER = 100, 1.1
 NAMED = ("init", "solver", "gram", "dtype")
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
@@ -212,6 +214,8 @@ def _check_plan(model: ConstrDRKM, header: dict[str, Any], n: int) -> None:
     for name, values in chosen.items():
         if list(values) != header[name]:
             raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if not 1 <= len(header["objectives"]) <= plan.n_init:
+        raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
     if plan.axes != header["axes"]:
         raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
 
@@ -223,6 +227,13 @@ def _check_kernel(kernel: Kernel, layer: int) -> None:
             raise ValueError(f"kernels: expected a number for {name} of layer {layer + 1}, got {value!r}")
     if isinstance(kernel, Precomputed) and layer > 0:
         raise ValueError(f"kernels: a precomputed Gram matrix belongs in layer 1, got it in layer {layer + 1}")
+
+
+def _check_projection(kernel: NystroemFeatures) -> None:
+    """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+    few = kernel.landmarks[:FEW]
+    if not (kernel.diagonal(few) <= LONGER * kernel.kernel.diagonal(few)).all():
+        raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
 
 
 def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
@@ -315,7 +326,10 @@ def _kernel(
         if not isinstance(inner, Isotropic if entry["type"] == "FourierFeatures" else Pairwise):
             raise ValueError(f"kernels: {type(inner).__name__} has no {entry['type']}")
         arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        return APPROXIMATIONS[entry["type"]](inner, **arrays)
+        made: Approximation = APPROXIMATIONS[entry["type"]](inner, **arrays)
+        if isinstance(made, NystroemFeatures):
+            _check_projection(made)
+        return made
     if entry["type"] != "FeatureMap":
         raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
     if layer + 1 not in feature_maps:

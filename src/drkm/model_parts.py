@@ -21,12 +21,12 @@ HEADER: dict[str, Part] = {
     "sizes": parts.several(parts.count(1), least=1),
     "eta": parts.several(parts.positive),
     "lam": parts.several(parts.positive),
-    "axes": parts.optional(parts.choice(*(name for name in axes.NAMES if name))),
+    "axes": parts.nullable(parts.choice(*(name for name in axes.NAMES if name))),
     "n_features": parts.count(1),
     "feature_names": parts.several(parts.text),
     "kind_of_array": parts.choice("numpy", "pandas", "torch"),
-    "objectives": parts.several(parts.optional(parts.number())),
-    "errors": parts.optional(parts.several(parts.optional(parts.number(0)))),
+    "objectives": parts.several(parts.nullable(parts.number())),
+    "errors": parts.optional(parts.several(parts.nullable(parts.number(0)))),
     "at_bound": parts.optional(parts.several(parts.count(1))),
     "result": parts.group(FACTS),
     "preparation": ANY_GROUP,
@@ -97,4 +97,6 @@ def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparati
     """Return what was done to the data; nothing, for a model made in Python."""
     parts.check(header, {"n_features": parts.count(1), "preparation": ANY_GROUP}, others=True)
     own = {name.removeprefix(PREPARATION): value for name, value in tensors.items() if name.startswith(PREPARATION)}
+    if own and not header.get("preparation"):
+        raise ValueError("preparation: expected what belongs to its offset and scale, got nothing")
     return Preparation.from_parts(own, header.get("preparation") or {}, header["n_features"])

@@ -1,7 +1,6 @@
 """What the parts of a file must be: looked at once, when it is read, so that nothing fails later for want of them.
 
-A part is a function of a name and a value that raises one sentence unless the value is what it must be; a value that
-is not there is None.
+A part is a function of a name and a value that raises one sentence unless the value is what it must be.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import torch
 from torch import Tensor
 
 Part = Callable[[str, Any], None]
+#: stands for a value that is not there
+MISSING = object()
 
 
 def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> None:
@@ -22,7 +23,7 @@ def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> No
     if not isinstance(values, Mapping):
         raise TypeError(f"expected {', '.join(parts)}, got {_short(values)}")
     for name, part in parts.items():
-        part(name, values.get(name))
+        part(name, values.get(name, MISSING))
     strange = sorted(set(values) - set(parts))
     if strange and not others:
         raise ValueError(f"{_short(strange[0])}: expected no such part")
@@ -100,11 +101,21 @@ def choice(*allowed: str) -> Part:
     return part
 
 
-def optional(inner: Part) -> Part:
-    """Return the part that need not be there."""
+def nullable(inner: Part) -> Part:
+    """Return the part that may be None."""
 
     def part(name: str, value: Any) -> None:
         if value is not None:
+            inner(name, value)
+
+    return part
+
+
+def optional(inner: Part) -> Part:
+    """Return the part that may be None, and need not be there."""
+
+    def part(name: str, value: Any) -> None:
+        if value is not None and value is not MISSING:
             inner(name, value)
 
     return part
@@ -174,6 +185,8 @@ def _is_number(key: Any) -> bool:
 
 def _short(value: Any) -> str:
     """Return a value as it can stand in a sentence."""
+    if value is MISSING:
+        return "nothing"
     if isinstance(value, Tensor):
         return f"numbers of shape {tuple(value.shape)}"
     if isinstance(value, int) and abs(value) > 10**20:

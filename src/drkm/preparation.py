@@ -113,9 +113,9 @@ def _by_name(frame: Any, columns: Sequence[str]) -> Any:
 
 def _plain_parts(features: int) -> dict[str, Part]:
     return {
-        "columns": parts.optional(parts.several(parts.text, features, features)),
-        "shape": parts.optional(parts.several(parts.count(1), 3)),
-        "white": parts.optional(parts.number()),
+        "columns": parts.nullable(parts.several(parts.text, features, features)),
+        "shape": parts.nullable(parts.several(parts.count(1), 3)),
+        "white": parts.nullable(parts.number()),
         "resize": parts.truth,
         "grey": parts.truth,
         "id": parts.optional(parts.text),

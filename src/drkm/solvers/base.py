@@ -247,7 +247,7 @@ def point(H: Tensor, evaluation: Evaluation) -> State:
 
 def point_parts(dimensions: Dimensions) -> dict[str, Part]:
     """Return what the parts of a point must be."""
-    row = parts.optional(parts.tensor(dimensions.rows, dtype=dimensions.dtype))
+    row = parts.nullable(parts.tensor(dimensions.rows, dtype=dimensions.dtype))
     curvature = {f"curvature{layer}": row for layer in range(len(dimensions.sizes) - 1)}
     return {"G": dimensions.codes, "R": dimensions.codes, "multipliers": dimensions.square, **curvature}
 

@@ -101,7 +101,8 @@ class LBFGS(Solver):
 
     def belong_together(self, state: State) -> bool:
         """Whether pairs are pairs, and the preconditioner is there if the next step does not make a new one."""
-        return len(state["S"]) == len(state["Y"]) and ("basis" in state or state["age"] % REFRESH == 0)
+        is_there = {"basis", "scale"} <= state.keys()
+        return len(state["S"]) == len(state["Y"]) and (is_there or state["age"] % REFRESH == 0)
 
 
 def fresh_preconditioner(energy: Energy, state: State) -> State:
