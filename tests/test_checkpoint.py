@@ -315,6 +315,43 @@ def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
     assert "damaged" in refused(left_over)
 
 
+def forge(path, change) -> None:
+    """Write the checkpoint again with its run changed, and right checksums."""
+    tensors, header = storage.read(path, "checkpoint", VERSION)
+    change(tensors, header["runs"]["0"])
+    storage.write(path, tensors, header)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("G: ", lambda tensors, run: tensors.pop("run0.G")),
+        ("G: ", lambda tensors, run: tensors.update({"run0.G": tensors["run0.G"].float()})),
+        ("R: ", lambda tensors, run: tensors.update({"run0.R": tensors["run0.R"][:-1].clone()})),
+        ("H: ", lambda tensors, run: tensors["run0.H"].fill_(float("nan"))),
+        ("belong together", lambda tensors, run: tensors.pop("run0.scale")),
+        ("S: ", lambda tensors, run: run["lists"].update(S=10**6)),
+        ("S: ", lambda tensors, run: run["lists"].update(S=-1)),
+        ("belong together", lambda tensors, run: run["lists"].update(S=run["lists"]["S"] - 1)),
+        ("belong together", lambda tensors, run: run["scalars"].update(objective=-1.0)),
+        ("age: ", lambda tensors, run: run["scalars"].update(age="old")),
+        ("evaluations: ", lambda tensors, run: run["scalars"].update(evaluations=-1)),
+        ("seconds: ", lambda tensors, run: run["scalars"].update(seconds=10**400)),
+        ("history: ", lambda tensors, run: run["scalars"].update(history=[{}])),
+        ("more: ", lambda tensors, run: run["scalars"].update(more=1)),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0])),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0, None])),
+        ("stage: ", lambda tensors, run: run.update(stage=1)),
+        ("lists: ", lambda tensors, run: run.update(lists=None)),
+    ],
+)
+def test_a_forged_part_of_a_run_is_named(left_over, part, change):
+    forge(left_over, change)
+    message = refused(left_over)
+    assert "damaged" in message
+    assert part in message
+
+
 def test_a_checkpoint_of_an_older_version_is_refused(left_over):
     tensors, header = storage.read(left_over, "checkpoint", VERSION)
     storage.write(left_over, tensors, {**header, "version": 1})

@@ -347,6 +347,42 @@ def test_tensors_of_the_wrong_shape_are_refused(model, tmp_path):
         assert "path" in refused(tmp_path / "wrong", ValueError)
 
 
+@pytest.mark.parametrize("name", ["H", "X", "multipliers", "rotation0", "eigenvalues1"])
+@pytest.mark.parametrize("spoil", ["dtype", "nan", "inf"])
+def test_tensors_of_another_precision_or_not_finite_are_refused(model, tmp_path, name, spoil):
+    model.save(tmp_path / "model")
+    tensors, header = storage.read(tmp_path / "model", "model", 1)
+    wrong = tensors[name].float() if spoil == "dtype" else tensors[name].clone()
+    if spoil != "dtype":
+        wrong.view(-1)[-1] = float(spoil)
+    storage.write(tmp_path / "wrong", {**tensors, name: wrong}, header)
+    assert str(tmp_path / "wrong") in refused(tmp_path / "wrong", ValueError)
+
+
+@pytest.mark.parametrize("degree", [10**9, 101, 10**400, 0, 2.5])
+def test_an_absurd_degree_is_refused_at_once(tmp_path, degree):
+    ConstrDRKM((3, 2), kernel=[Polynomial(2), "rbf"]).fit(X).save(tmp_path / "model")
+    tensors, header = storage.read(tmp_path / "model", "model", 1)
+    header["kernels"][0]["parameters"]["degree"] = degree
+    storage.write(tmp_path / "wrong", tensors, header)
+    assert "degree" in refused(tmp_path / "wrong", ValueError)
+
+
+class Halved(RBF):
+    """A kernel of one's own, which no file can hold."""
+
+    def __call__(self, x, y):
+        return 0.5 * super().__call__(x, y)
+
+
+@pytest.mark.parametrize("kernel", [Halved(2.0), [Halved(2.0), "rbf"]], ids=["all", "first"])
+def test_a_kernel_of_ones_own_is_refused_by_save(kernel, tmp_path):
+    fitted = ConstrDRKM((3, 2), kernel=kernel, max_iter=300).fit(X)
+    with pytest.raises(ValueError, match="kernel: a file holds no code, and Halved is not one of the kernels"):
+        fitted.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
 # Writing
 
 
