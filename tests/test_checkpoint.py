@@ -338,7 +338,7 @@ def forge(path, change) -> None:
         ("evaluations: ", lambda tensors, run: run["scalars"].update(evaluations=-1)),
         ("seconds: ", lambda tensors, run: run["scalars"].update(seconds=10**400)),
         ("history: ", lambda tensors, run: run["scalars"].update(history=[{}])),
-        ("more: ", lambda tensors, run: run["scalars"].update(more=1)),
+        ("'more': ", lambda tensors, run: run["scalars"].update(more=1)),
         ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0])),
         ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0, None])),
         ("stage: ", lambda tensors, run: run.update(stage=1)),
