@@ -31,7 +31,7 @@ from drkm.progress import progress_shown
 from drkm.rows import Rows
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
-from drkm.training import train
+from drkm.training import dimensions, train
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
@@ -270,7 +270,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             with strategy.sharing(samples, common, checkpoint.path if checkpoint else None):
                 plan = parameters.plan_of(given, reduction.samples(len(samples)), strategy)
                 if checkpoint:
-                    checkpoint.bind(fingerprint(samples, named), samples.device)
+                    checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
                 self._set_fitted(fitted, first, X)

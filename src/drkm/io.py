@@ -17,14 +17,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
+from drkm import kernels, model_parts, parameters, reduction, solvers, storage
 from drkm.energy import Energy
 from drkm.fitted import FittedModel
 from drkm.gram import Cost, FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
 from drkm.gram.memory import in_memory
-from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
+from drkm.kernels import (
+    Approximation,
+    Explicit,
+    FeatureMap,
+    FourierFeatures,
+    Isotropic,
+    Kernel,
+    NystroemFeatures,
+    Pairwise,
+    Precomputed,
+)
+from drkm.model_parts import PREPARATION
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Eigensolver, Result
@@ -32,7 +43,6 @@ from drkm.training import layer_supports, layer_traces, row_means
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
-PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -48,8 +58,14 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
+#: kernels that a file names and `load` makes anew
+KERNELS: dict[str, type[Kernel]] = {kind.__name__: kind for kind in kernels.NAMES.values()}
 APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
+#: what stands for parameters that a file may lack; a seed, because none is to be drawn
+DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
+#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+FEW, LONGER = 100, 1.1
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
@@ -80,6 +96,8 @@ class SavedModel:
 def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
     fitted = saved.fitted
+    # Before samples are gathered: it may be refused.
+    layers, asked = [_describe(kernel) for kernel in fitted.kernels], _asked(saved.parameters["kernel"])
     tensors = _sample_tensors(fitted)
     if not reduction.is_first():
         return
@@ -96,8 +114,8 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         "kind": KIND,
         "version": 1 if "X" in tensors else 2,
         "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
-        "kernels": [_describe(kernel) for kernel in fitted.kernels],
-        "asked": _asked(saved.parameters["kernel"]),
+        "kernels": layers,
+        "asked": asked,
         "sizes": fitted.sizes,
         "eta": fitted.eta,
         "lam": fitted.lam,
@@ -139,9 +157,8 @@ def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
     tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
     try:
-        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
-        return Preparation.from_parts(parts, header.get("preparation") or {})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return model_parts.preparation(tensors, header)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
@@ -151,14 +168,21 @@ def read(
     """Return the model in a file, as `drkm.load` describes."""
     tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
+        model_parts.check(tensors, header)
         return _rebuild(tensors, header, feature_maps or {})
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
-        if str(error).startswith(("path: ", "feature_maps: ")):
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).startswith("feature_maps: "):
             raise
+        if isinstance(error, Unknown):
+            raise ValueError(f"path: {path} has {error} that this drkm does not know") from error
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(
             f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
         ) from error
+
+
+class Unknown(ValueError):
+    """Something that another version of drkm may have written."""
 
 
 def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:
@@ -170,9 +194,9 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
-    _check(tensors, header)
     layers = tuple(_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"]))
     chosen["kernel"] = _asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    _check_plan(chosen, header, len(H))
     return SavedModel(
         _fitted(tensors, header, layers, chosen), chosen, header["feature_names"], header["kind_of_array"]
     )
@@ -192,6 +216,8 @@ def _fitted(
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
     known: dict[str, Any]
     if "traces" in header:
+        if (center and not isinstance(layers[0], Explicit)) != ("row_means" in tensors):
+            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
         known = {
             "operator": header["operator"],
             "cost": Cost(**header["cost"]),
@@ -230,32 +256,38 @@ def _fitted(
     )
 
 
-def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Make sure that the parts of a file fit together."""
-    n = len(tensors["H"])
-    sizes = parameters.layer_sizes(header["sizes"], n)
-    parameters.one_of("axes", header["axes"], axes.NAMES)
-    checks.integer("n_features", header["n_features"], 1)
-    for name in ("eta", "lam"):
-        if not isinstance(header[name], list):
-            raise TypeError(f"{name}: expected a list")
-        checks.per_layer(name, header[name], len(sizes))
-    if len(header["kernels"]) != len(sizes):
-        raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
-    total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"H": (n, total), "multipliers": (total, total)}
-    if header["version"] == 1:
-        shapes["X"] = (n, header["n_features"])
-    else:
-        count, width = tensors["first.basis"].shape
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["kernel0.factor"] = (len(tensors["kernel0.landmarks"]), count)
-        shapes["largest"] = (len(tensors["largest"]), header["n_features"])
-    shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
-    shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
-    for name, shape in shapes.items():
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are known ones, and those of the fit."""
+    full = {**DEFAULTS, **chosen}
+    plan = parameters.plan_of(full, n, parameters.strategy(full["gram"]))
+    parameters.dtype(chosen.get("dtype", "auto"), torch.device("cpu"))
+    if strange := chosen.keys() - {*PLAIN, *DEFAULTS, "kernel"}:
+        raise ValueError(f"parameters: expected no {min(strange)!r}")
+    for name, values in {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}.items():
+        if list(values) != header[name]:
+            raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if header.get("at_bound") and not plan.learn_bandwidth:
+        raise ValueError(f"at_bound: expected none where no bandwidth was learned, got {header['at_bound']}")
+    if not 1 <= len(header["objectives"]) <= plan.n_init:
+        raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
+    if plan.axes != header["axes"]:
+        raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
+
+
+def _check_kernel(kernel: Kernel, layer: int) -> None:
+    """Make sure that a kernel can be that of a trained layer: it has numbers for parameters."""
+    for name, value in kernel.parameters.items():
+        if isinstance(value, str):
+            raise ValueError(f"kernels: expected a number for {name} of layer {layer + 1}, got {value!r}")
+    if isinstance(kernel, Precomputed) and layer > 0:
+        raise ValueError(f"kernels: a precomputed Gram matrix belongs in layer 1, got it in layer {layer + 1}")
+
+
+def _check_projection(kernel: NystroemFeatures) -> None:
+    """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+    few = kernel.landmarks[:FEW]
+    if not (kernel.diagonal(few) <= LONGER * kernel.kernel.diagonal(few)).all():
+        raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
 
 
 def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
@@ -281,9 +313,15 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
-    if isinstance(kernel, Approximation):
-        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
-    return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+    name = type(kernel).__name__
+    if isinstance(kernel, Approximation) and type(kernel) is APPROXIMATIONS.get(name):
+        return {"type": name, "kernel": _describe(kernel.kernel)}
+    if type(kernel) not in (KERNELS.get(name), FeatureMap):
+        raise ValueError(
+            f"kernel: a file holds no code, and {name} is not one of the kernels of drkm that `load` could make anew: "
+            "save codes and samples as arrays instead"
+        )
+    return {"type": name, "parameters": kernel.parameters}
 
 
 def _asked(kernel: Any) -> Any:
@@ -303,8 +341,7 @@ def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
 
 
 def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
-    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
-    return known[entry["type"]](**entry["parameters"]) if entry["type"] in known else None
+    return KERNELS[entry["type"]](**entry["parameters"]) if entry["type"] in KERNELS else None
 
 
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
@@ -320,7 +357,7 @@ def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
 
 def _strategy(entry: dict[str, Any]) -> Strategy:
     if entry["name"] not in grams.NAMES:
-        raise ValueError(f"path: the model has a gram {entry['name']!r} that this drkm does not know")
+        raise Unknown(f"a gram {entry['name']!r}")
     settings = {
         name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
     }
@@ -332,14 +369,20 @@ def _kernel(
 ) -> Kernel:
     known = _known_kernel(entry)
     if known is not None:
+        _check_kernel(known, layer)
         return known
     if entry["type"] in APPROXIMATIONS:
         inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
         prefix = f"kernel{layer}."
+        if not isinstance(inner, Isotropic if entry["type"] == "FourierFeatures" else Pairwise):
+            raise ValueError(f"kernels: {type(inner).__name__} has no {entry['type']}")
         arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        return APPROXIMATIONS[entry["type"]](inner, **arrays)
+        made: Approximation = APPROXIMATIONS[entry["type"]](inner, **arrays)
+        if isinstance(made, NystroemFeatures):
+            _check_projection(made)
+        return made
     if entry["type"] != "FeatureMap":
-        raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
+        raise Unknown(f"a kernel {entry['type']!r}")
     if layer + 1 not in feature_maps:
         raise ValueError(
             f"feature_maps: the model has a feature map in layer {layer + 1}, "
