@@ -113,13 +113,16 @@ class Energy:
     def form_first(self, given: Gram | None = None) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed, or take the one given."""
         # The old one goes first: there may be room for one alone.
-        vars(self).pop("first_uncentered", None)
+        old = vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
+        self._leading: Eigenpairs | None = None
+        if given is None and isinstance(old, TiledGram) and isinstance(self.kernels[0], Pairwise):
+            given = old.with_kernel(self.kernels[0])
+        del old
         if given is None:
             given = self.strategy.fixed(self.kernels[0], self.X)
         self.first_uncentered: Gram = given
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
-        self._leading: Eigenpairs | None = None
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Replace the kernels, for example by ones with other bandwidths."""

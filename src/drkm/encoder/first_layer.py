@@ -40,7 +40,8 @@ class KernelRows(FirstLayer):
         self.center = energy.center
         self.H1 = H[:, energy.slices[0]]
         gram = energy.first_uncentered
-        self.diagonal = gram.diagonal()
+        # A copy: as a view of a stored matrix it would keep the whole of it, and carry it into every pickle.
+        self.diagonal = gram.diagonal().clone()
         if energy.center:
             ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=H.dtype, device=H.device)
             self.row_means = gram.matmul(ones)[:, 0]
