@@ -76,6 +76,11 @@ def _denoise(model: Any, points: Any, folder: Path) -> None:
     model.denoise(points)
 
 
+def _transform_and_denoise(model: Any, points: Any, folder: Path) -> None:
+    model.transform(points)
+    model.denoise(points[:200])
+
+
 def _denoise_into_a_file(model: Any, points: Any, folder: Path) -> None:
     shape = (2000, model.n_features_in_)
     model.denoise(points[:2000], out=np.lib.format.open_memmap(folder / "out.npy", mode="w+", shape=shape))
@@ -149,12 +154,16 @@ CASES: dict[str, Case] = {
     "score from npy": Case(use=lambda model, points, _: model.score(points), data="npy"),
     "encode": Case(use=lambda model, points, _: model.encode(points)),
     "sample and traverse": Case(use=lambda model, points, _: (model.sample(50), model.traverse(1, 0, [0.0, 0.01]))),
-    "images from npy": Case(images=True, data="npy", budget=200e6, settings={"max_iter": 3}),
+    "small: two starts, centred, used from npy": Case(
+        {"center": True, "n_init": 2, "max_iter": 2}, n=3000, budget=70e6, data="npy", use=_transform_and_denoise
+    ),
+    "small: learn_bandwidth": Case({"learn_bandwidth": True, "max_seconds": 4.0}, n=3000, budget=60e6),
+    "images from npy": Case(images=True, data="npy", budget=400e6, settings={"max_iter": 3}),
     "images from npy, transform": Case(
-        images=True, data="npy", budget=200e6, settings={"max_iter": 3}, use=lambda model, X, _: model.transform(X[:2000])
+        images=True, data="npy", budget=400e6, settings={"max_iter": 3}, use=lambda model, X, _: model.transform(X[:2000])
     ),
     "images from npy, denoise": Case(
-        images=True, data="npy", budget=200e6, settings={"max_iter": 2}, use=_denoise_into_a_file
+        images=True, n=3000, data="npy", budget=900e6, settings={"max_iter": 2}, use=_denoise_into_a_file
     ),
 }
 
@@ -236,7 +245,7 @@ def main() -> None:
     if asked.case:
         print(json.dumps(measure(CASES[asked.case])))
         return
-    print("| case | budget | peak | peak / budget | ended |\n|---|---:|---:|---:|---|")
+    print("| case | budget | peak | peak / budget | ended |\n|---|---:|---:|---:|---|", flush=True)
     for name in asked.names or CASES:
         try:
             cell = in_own_process(name)

@@ -13,6 +13,7 @@ from torch import Tensor
 from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.gram import Cross
+from drkm.gram.cost import batch_rows, preimage_bytes
 from drkm.kernels import Isotropic, NystroemFeatures
 from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
@@ -20,8 +21,7 @@ from drkm.sampling import CodeDensity
 from drkm.threads import one_thread
 from drkm.training import Trained
 
-#: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
-BATCH_ROWS = 1024
+#: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: kernel values at once below which threads gain little: on 16 free cores 1.2 times in encoding and 1.4 times in
 #: pre-images; on a busy machine, where they wait for each other, they cost ten times the time
@@ -76,8 +76,9 @@ class Codec:
         codes = self.codes.new_empty(m, self.codes.shape[1]) if out is None else out
         residual = self.codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
-        with self._threads(min(m, BATCH_ROWS)):
-            for rows in self.batches(m):
+        batches = self.batches(m)
+        with self._threads(batches[0].stop if batches else 0):
+            for rows in batches:
                 part = self.encoder.encode(self._seen(points[rows]), ambiguity=ambiguity)
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
@@ -94,17 +95,20 @@ class Codec:
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `drkm.preimage`."""
+        method = self._method if method is None else method
         with self._threads(len(points)):
+            self._make_room(method)
             basis = self._components(columns, normalized)
             coordinates = self.codes.new_empty(len(points), basis.c)
             for rows in self.batches(len(points)):
                 coordinates[rows] = basis.coordinates(self._seen(points[rows]))
-            return preimage(basis, coordinates, method=self._method if method is None else method, **options)
+            return preimage(basis, coordinates, method=method, **options)
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         first = self.energy.slices[0]
         with self._threads(len(codes)):
+            self._make_room(self._method)
             scores = self.encoder.scores_of(codes @ self.rotation.T)
             basis = self._components(range(first.stop))
             # Scores in the solver's basis become scores on the reported axes.
@@ -118,16 +122,23 @@ class Codec:
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
-        size = BATCH_ROWS
+        n, components = self.energy.n, self.codes.shape[1]
+        size = batch_rows(n, components)
         if self.codes.is_cuda:
             # A row of samples, of kernel values, or of a Hessian.
-            longest = max(self.energy.n, self.energy.X.shape[1], self.codes.shape[1] ** 2)
+            longest = max(n, self.energy.X.shape[1], components**2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return what keeps work on some rows at once to one thread if it is little."""
         return one_thread(rows * self.energy.n < SMALL_BATCH)
+
+    def _make_room(self, method: str) -> None:
+        """Make sure that pre-images stay within the budget of the fit."""
+        energy = self.energy
+        needed = preimage_bytes(energy.work, method)
+        energy.strategy.make_room(energy.first_uncentered, energy.work, needed, "pre-images")
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from drkm.gram import memory as memory_of
 from drkm.gram.base import Gram
-from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.cost import Cost, Workload, common, encoder_bytes, first_of_features, pair_flops, rule_bytes
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import parameter_sum
 from drkm.kernels import Explicit, Kernel, Pairwise
@@ -104,13 +105,18 @@ class TiledGram(Gram):
     def with_kernel(self, kernel: Pairwise) -> TiledGram:
         """Return the operator of another kernel at the same points, which takes over the memory of the kept tiles."""
         other = copy.copy(self)
-        other.kernel, other._kept, self._pool = kernel, {}, None
+        other.kernel, other._kept = kernel, {}
+        self._kept, self._pool = {}, None
         return other
 
     @property
     def kept_bytes(self) -> int:
         """Bytes of the tiles that are kept."""
         return sum(tile.nbytes for tile in self._kept.values())
+
+    def release(self) -> None:
+        """Let go of the kept tiles for good: from now on every product computes them."""
+        self._kept, self._pool, self._keep = {}, None, 0
 
     def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
@@ -263,6 +269,19 @@ class Tiled(Dense):
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 
+    def make_room(self, first: Gram, work: Workload, needed: int, what: str) -> None:
+        """Let go of the kept tiles if their memory is needed, or refuse what is beyond the budget."""
+        if self.memory is None:
+            return
+        needed += self._tile_bytes(work)
+        if needed > self.memory:
+            raise memory_of.NotEnoughMemory(
+                f"memory: {what} with {work.n} samples of {work.d} features need {memory_of.in_bytes(needed)}, "
+                f"got {memory_of.in_bytes(self.memory)}"
+            )
+        if isinstance(first, TiledGram) and needed + first.kept_bytes > self.memory:
+            first.release()
+
     def describe(self) -> str:
         """Return the name, with the tiles that are kept."""
         return self.name if self.keep is None else f"tiled, keeping {memory_of.in_bytes(self.keep)} of K_1"
@@ -273,8 +292,17 @@ class Tiled(Dense):
         if not work.first_is_pairwise:
             first = first_of_features(work)
             return base.plus(flops=first.flops, traffic=first.traffic, bytes=0 if work.on_disk else first.bytes)
-        rows = min(work.n, _tile_rows(work.device))
-        return base.plus(bytes=work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows))
+        training = base.bytes + self._tile_bytes(work)
+        # One after the other: the rule of a bandwidth, training, encoding.
+        samples = 0 if work.on_disk else work.sample_bytes
+        others = samples + max(rule_bytes(work), encoder_bytes(work))
+        return replace(base, bytes=max(training, others))
+
+    @staticmethod
+    def _tile_bytes(work: Workload) -> int:
+        """Return the bytes in which a tile is made."""
+        rows = min(work.n, _tile_rows(work.device)) if work.first_is_pairwise else 0
+        return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
 
     @staticmethod
     def _all_tiles(work: Workload) -> int:

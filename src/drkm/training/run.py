@@ -11,9 +11,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from drkm import gram as grams
 from drkm import learning, reduction, starts
 from drkm.checkpoint import Checkpoint
-from drkm.energy import Energy
+from drkm.energy import Energy, workload
 from drkm.kernels import FeatureMap, Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
@@ -35,7 +36,10 @@ SMALL_GRADIENT = 2e8
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
     """Train a model on the rows of X."""
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    plan = replace(plan, strategy=grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))[0])
+    kernels = resolve_kernels(X, plan)
+    energy = Energy(X, kernels, plan.sizes, plan.eta, plan.strategy, plan.center, blocks=plan.blocks)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if reduction.current() and learning.trainable_layers(energy):
