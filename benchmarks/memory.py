@@ -160,7 +160,11 @@ CASES: dict[str, Case] = {
     "small: learn_bandwidth": Case({"learn_bandwidth": True, "max_seconds": 4.0}, n=3000, budget=60e6),
     "images from npy": Case(images=True, data="npy", budget=400e6, settings={"max_iter": 3}),
     "images from npy, transform": Case(
-        images=True, data="npy", budget=400e6, settings={"max_iter": 3}, use=lambda model, X, _: model.transform(X[:2000])
+        images=True,
+        data="npy",
+        budget=400e6,
+        settings={"max_iter": 3},
+        use=lambda model, X, _: model.transform(X[:2000]),
     ),
     "images from npy, denoise": Case(
         images=True, n=3000, data="npy", budget=900e6, settings={"max_iter": 2}, use=_denoise_into_a_file
@@ -254,7 +258,8 @@ def main() -> None:
             continue
         budget, peak = cell["budget"], cell["peak"]
         print(
-            f"| {name} | {budget / 1e6:.0f} MB | {peak / 1e6:.1f} MB | {peak / budget:.2f} | {cell['ended']} |", flush=True
+            f"| {name} | {budget / 1e6:.0f} MB | {peak / 1e6:.1f} MB | {peak / budget:.2f} | {cell['ended']} |",
+            flush=True,
         )
 
 

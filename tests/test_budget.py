@@ -89,7 +89,7 @@ def test_pre_images_take_the_memory_of_kept_tiles_if_they_need_it_and_are_the_sa
 def test_pre_images_beyond_the_budget_are_refused(X, monkeypatch):
     model = ConstrDRKM(gram=Tiled(memory=1e8), **SETTINGS).fit(X)
     monkeypatch.setattr("drkm.gram.cost.SEARCH_NUMBERS", 1 << 27)
-    with pytest.raises(NotEnoughMemory, match=r"^memory: pre-images with 120 samples of 6 features need .* got 100 MB$"):
+    with pytest.raises(NotEnoughMemory, match="^memory: pre-images with 120 samples of 6 features need "):
         model.denoise(X)
 
 

@@ -240,9 +240,7 @@ class Energy:
         return weight * first.parameter_sum(centered(A) if self.center else A)
 
 
-def workload(
-    X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None
-) -> Workload:
+def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None) -> Workload:
     """Return the size of a fit to the samples at hand; bandwidths of the kernels may still be rules."""
     on_disk = isinstance(X, Rows) and not isinstance(X, AbsentRows) and _can_stream(kernels[0])
     resident = 0 if isinstance(X, Rows) else X.nbytes

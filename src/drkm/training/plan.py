@@ -13,7 +13,6 @@ from drkm.kernels import Kernel
 from drkm.solvers import Solver
 from drkm.solvers.base import Callback
 
-
 #: n×S blocks more at the peak of a start: centred copies of what K_1 is multiplied by
 CENTRED_BLOCKS = 6
 

@@ -38,8 +38,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     """Train a model on the rows of X."""
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
     plan = replace(plan, strategy=grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))[0])
-    kernels = resolve_kernels(X, plan)
-    energy = Energy(X, kernels, plan.sizes, plan.eta, plan.strategy, plan.center, blocks=plan.blocks)
+    resolved = resolve_kernels(X, plan)
+    energy = Energy(X, resolved, plan.sizes, plan.eta, plan.strategy, plan.center, blocks=plan.blocks)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if reduction.current() and learning.trainable_layers(energy):
