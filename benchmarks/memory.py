@@ -204,15 +204,12 @@ def _run(case: Case, n: int, folder: Path, source: Any) -> str:
         return f"refused: {error}"
     if case.use is not None:
         case.use(model, source, folder)
-    return f"{model._trained.result.status.value}, {model._trained.energy.strategy.describe()}"
+    return f"{model.fitted_.result.status.value}, {model.fitted_.operator}"
 
 
 def _source(case: Case, n: int, folder: Path) -> Any:
     """Return the samples: an array, a memory map or an HDF5 dataset."""
-    if case.images:
-        X = np.random.RandomState(0).randint(0, 2, (n, 4096), dtype=np.uint8)
-    else:
-        X = structured(n).numpy()
+    X = np.random.RandomState(0).randint(0, 2, (n, 4096), dtype=np.uint8) if case.images else structured(n).numpy()
     if case.data == "npy":
         np.save(folder / f"{n}.npy", X)
         return np.load(folder / f"{n}.npy", mmap_mode="r")

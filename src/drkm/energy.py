@@ -86,7 +86,7 @@ class Energy:
         #: number of samples, and how many of them are at hand
         self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
-        work = self.work = workload(X, self.kernels, self.sizes, blocks)
+        work = workload(X, self.kernels, self.sizes, blocks)
         #: what was chosen, and what it costs
         if first is None:
             self.strategy, self.cost = grams.settle(strategy, work)

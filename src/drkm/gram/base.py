@@ -101,8 +101,9 @@ class Strategy(ABC):
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
-    def make_room(self, first: Gram, work: Workload, needed: int, what: str) -> None:  # noqa: B027 - most have no bound
-        """Make sure that a trained model can take so many bytes in all, besides what its operator keeps of K_1."""
+    def left(self, work: Workload, needed: int, what: str) -> float | None:
+        """Return what a budget leaves for K_1 where a trained model needs so many bytes in all, None without one."""
+        return None
 
     def describe(self) -> str:
         """Return a few words for people."""

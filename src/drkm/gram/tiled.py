@@ -105,7 +105,8 @@ class TiledGram(Gram):
     def with_kernel(self, kernel: Pairwise) -> TiledGram:
         """Return the operator of another kernel at the same points, which takes over the memory of the kept tiles."""
         other = copy.copy(self)
-        other.kernel, other._kept = kernel, {}
+        # A copy leaves the tiles and their memory behind.
+        other.kernel, other._pool = kernel, self._pool
         self._kept, self._pool = {}, None
         return other
 
@@ -114,9 +115,11 @@ class TiledGram(Gram):
         """Bytes of the tiles that are kept."""
         return sum(tile.nbytes for tile in self._kept.values())
 
-    def release(self) -> None:
-        """Let go of the kept tiles for good: from now on every product computes them."""
-        self._kept, self._pool, self._keep = {}, None, 0
+    def keep_at_most(self, keep: float) -> None:
+        """Let go of the kept tiles if they are more than so many bytes, and keep no more from now on."""
+        self._keep = min(self._keep, keep)
+        if self._pool is not None and self._pool.nbytes > self._keep:
+            self._kept, self._pool = {}, None
 
     def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
@@ -269,18 +272,17 @@ class Tiled(Dense):
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 
-    def make_room(self, first: Gram, work: Workload, needed: int, what: str) -> None:
-        """Let go of the kept tiles if their memory is needed, or refuse what is beyond the budget."""
+    def left(self, work: Workload, needed: int, what: str) -> float | None:
+        """Return what the budget leaves for tiles, or refuse what is beyond it."""
         if self.memory is None:
-            return
+            return None
         needed += self._tile_bytes(work)
         if needed > self.memory:
             raise memory_of.NotEnoughMemory(
                 f"memory: {what} with {work.n} samples of {work.d} features need {memory_of.in_bytes(needed)}, "
                 f"got {memory_of.in_bytes(self.memory)}"
             )
-        if isinstance(first, TiledGram) and needed + first.kept_bytes > self.memory:
-            first.release()
+        return self.memory - needed
 
     def describe(self) -> str:
         """Return the name, with the tiles that are kept."""

@@ -32,7 +32,7 @@ class Plan:
     n_init: int = 1
     axes: str | None = "ritz"
     learn_bandwidth: bool = False
-    consistent: bool = True
+    encoder: str = "stationary"
     tol: float = 1e-6
     max_iter: int = 1000
     max_seconds: float | None = None
@@ -44,3 +44,8 @@ class Plan:
         """n×S blocks alive at once: the Krylov basis of a start or what the solver holds, and the starts before it."""
         own = max(start_blocks(sum(self.sizes)), self.solver.blocks)
         return own + (CENTRED_BLOCKS if self.center else 0) + 2 * (self.n_init > 1) + self.n_init - 1
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the codes of new points follow from the stationarity of the fit, which must then be exact."""
+        return self.encoder == "stationary"
