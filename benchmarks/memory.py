@@ -78,7 +78,7 @@ def _denoise(model: Any, points: Any, folder: Path) -> None:
 
 def _transform_and_denoise(model: Any, points: Any, folder: Path) -> None:
     model.transform(points)
-    model.denoise(points[:200])
+    model.denoise(points[:50])
 
 
 def _denoise_into_a_file(model: Any, points: Any, folder: Path) -> None:
@@ -155,9 +155,9 @@ CASES: dict[str, Case] = {
     "encode": Case(use=lambda model, points, _: model.encode(points)),
     "sample and traverse": Case(use=lambda model, points, _: (model.sample(50), model.traverse(1, 0, [0.0, 0.01]))),
     "small: two starts, centred, used from npy": Case(
-        {"center": True, "n_init": 2, "max_iter": 2}, n=3000, budget=70e6, data="npy", use=_transform_and_denoise
+        {"center": True, "n_init": 2, "max_iter": 2}, n=2000, budget=60e6, data="npy", use=_transform_and_denoise
     ),
-    "small: learn_bandwidth": Case({"learn_bandwidth": True, "max_seconds": 4.0}, n=3000, budget=60e6),
+    "small: learn_bandwidth": Case({"learn_bandwidth": True, "max_seconds": 3.0}, n=2000, budget=50e6),
     "images from npy": Case(images=True, data="npy", budget=400e6, settings={"max_iter": 3}),
     "images from npy, transform": Case(
         images=True,
