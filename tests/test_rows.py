@@ -9,7 +9,7 @@ import torch
 
 from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
-from drkm.energy import Energy
+from drkm.energy import Energy, workload
 from drkm.first_gram import problem_of
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
 from drkm.kernels import RBF, Cosine, Polynomial
@@ -241,7 +241,7 @@ class TestFit:
         monkeypatch.setattr(memory, "TRIFLE", 0)
         monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 10)
         model = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
-        work = problem_of(model.fitted_)._workload(open_rows(npy))
+        work = workload(open_rows(npy), model.kernels_, (3, 2))
         enough = 2 * Tiled(keep=0).cost(work).bytes
         monkeypatch.setattr(memory, "available", lambda device: enough)
         monkeypatch.setattr("drkm.gram.dense.Dense._stored", lambda self, work: enough)
@@ -283,7 +283,7 @@ class TestOut:
     def test_nothing_as_large_as_all_new_points_by_all_samples_is_formed(self, X, tmp_path, monkeypatch):
         np.save(tmp_path / "new.npy", np.random.RandomState(1).randn(2000, 6))
         model = ConstrDRKM(**SETTINGS).fit(X)
-        monkeypatch.setattr("drkm.codec.BATCH_ROWS", 50)
+        monkeypatch.setattr("drkm.gram.cost.BATCH_ROWS", 50)
         codes = np.empty((2000, 5))
         with LargestTensor() as seen:
             model.transform(tmp_path / "new.npy", out=codes)
@@ -293,7 +293,7 @@ class TestOut:
     def test_batches_change_nothing(self, X, npy, monkeypatch):
         model = ConstrDRKM(**SETTINGS).fit(X)
         codes, points = model.transform(X), model.denoise(X)
-        monkeypatch.setattr("drkm.codec.BATCH_ROWS", 7)
+        monkeypatch.setattr("drkm.gram.cost.BATCH_ROWS", 7)
         np.testing.assert_allclose(model.transform(npy), codes, atol=1e-9)
         np.testing.assert_allclose(model.denoise(npy), points, atol=1e-6)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from drkm.machine import TRIFLE
 from drkm.wording import in_bytes
 
 #: bytes of one tile when a whole file is passed through
-PASS_BYTES = 1 << 26
+PASS_BYTES = 1 << 22
 #: bytes of values in a byte of an HDF5 file; gzip reaches 1,032, and what says more holds nothing but its fill value
 MOST_COMPRESSION = 10_000
 
@@ -66,7 +67,8 @@ class Rows:
             return self._read(index)
         # Files are read forwards, and HDF5 takes each row once.
         unique, inverse = torch.unique(index.cpu(), return_inverse=True)
-        return self._read(unique.numpy())[inverse.to(self.device)]
+        found = self._read(unique.numpy())
+        return found if torch.equal(unique, index.cpu()) else found[inverse.to(self.device)]
 
     def to(self, *, dtype: torch.dtype, device: torch.device) -> Rows:
         """Return the same file as tensors of another precision or device."""
@@ -90,19 +92,28 @@ class Rows:
 
     def tiles(self) -> Iterator[slice]:
         """Return slices that cover all rows, each of a size that memory does not notice."""
-        step = max(1, PASS_BYTES // (8 * max(1, self.shape[1])))
-        for begin in range(0, len(self), step):
-            yield slice(begin, min(begin + step, len(self)))
+        return tiles(self)
 
     def _read(self, index: Any) -> Tensor:
         with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
             rows = self.array[index]
-        return self._tensor(rows)
+        found = self._tensor(rows)
+        del rows
+        self._release()
+        return found
 
     def _tensor(self, rows: Any) -> Tensor:
-        # A copy, also where the file has the right precision: it may be open for reading only.
+        # Memory of its own, also where the file has the right precision: it may be open for reading only.
         kind = np.float32 if self.dtype == torch.float32 else np.float64
-        return torch.from_numpy(np.array(rows, dtype=kind, order="C")).to(self.device)
+        return torch.from_numpy(np.require(rows, kind, ["C", "O", "W"]).view(np.ndarray)).to(self.device)
+
+    def _release(self) -> None:
+        """Let go of the pages of a mapped file that were read, or the process would come to hold all of it."""
+        # What was written to a private copy would be lost with its pages.
+        if getattr(self.array, "mode", None) in ("r", "r+", "w+") and hasattr(mmap, "MADV_DONTNEED"):
+            mapped = getattr(self.array, "_mmap", None)
+            if isinstance(mapped, mmap.mmap):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class AbsentRows(Rows):
@@ -122,6 +133,14 @@ class AbsentRows(Rows):
     def __getitem__(self, index: slice | Tensor) -> Tensor:
         """Refuse."""
         raise ValueError("X: the model was saved without its samples, for which its landmarks stand")
+
+
+def tiles(points: Tensor | Rows, most: int | None = None) -> Iterator[slice]:
+    """Return slices that cover all rows, each of a size that memory does not notice, and of at most so many rows."""
+    step = max(1, PASS_BYTES // (8 * max(1, points.shape[1])))
+    step = step if most is None else min(step, most)
+    for begin in range(0, len(points), step):
+        yield slice(begin, min(begin + step, len(points)))
 
 
 def largest_values(points: Tensor | Rows) -> Tensor:
