@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from drkm.runs._rows import SEAL, checksum
+
 #: "drkm" as the number that SQLite keeps in the header of a file for programs to know their own
 APPLICATION = int.from_bytes(b"drkm", "big")
 #: raised whenever the table changes
-FORMAT = 1
+FORMAT = 2
 #: seconds that a writer waits for another one; each holds the file for less than a millisecond
 PATIENCE = 60.0
 
@@ -34,7 +36,8 @@ CREATE TABLE IF NOT EXISTS runs (
     seconds       REAL,
     result        TEXT,
     traceback     TEXT,
-    environment   TEXT
+    environment   TEXT,
+    checksum      TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_by_configuration ON runs (configuration);
 CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (owner) WHERE status = 'leased';
@@ -64,6 +67,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connection:
     address = f"file:{quote(str(path))}?{options}"
     connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    connection.create_function("checksum", -1, checksum, deterministic=True)
     try:
         _prepare(connection, path, write=write)
     except BaseException:
@@ -99,6 +103,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
         raise ValueError(
             f"store: {path} was written by a newer drkm (format {version}, this one reads up to {FORMAT}): upgrade drkm"
         )
+    if not empty and (version < 1 or has_checksums(connection) != (version > 1)):
+        raise ValueError(f"store: {path} is damaged (its table is not that of format {version})")
+    # What a damaged file says of itself is looked at before it is followed.
+    connection.execute("PRAGMA cell_size_check = TRUE")
     if not write:
         if empty:
             raise ValueError(f"store: {path} is not a drkm store")
@@ -106,12 +114,28 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
     _switch_to_wal(connection)
     # A commit of the log without fsync outlives the process; a power cut can cost the last runs, never the file.
     connection.execute("PRAGMA synchronous = NORMAL")
-    if version == 0:
-        with transaction(connection):
+    if version < FORMAT:
+        _upgrade(connection)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Lay out a new file, or give the runs of an old one the checksums that they lack."""
+    with transaction(connection):
+        # Another process may have done it meanwhile.
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
             for statement in _SCHEMA.strip().split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        elif version == 1:
+            connection.execute("ALTER TABLE runs ADD COLUMN checksum TEXT")
+            connection.execute(SEAL)
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def has_checksums(connection: sqlite3.Connection) -> bool:
+    """Whether runs have checksums: those of the first format have none."""
+    return "checksum" in (row[1] for row in connection.execute("PRAGMA table_info(runs)"))
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
