@@ -63,6 +63,7 @@ CHANGES = {
     "another key": "UPDATE runs SET key = replace(key, 'a', 'b')",
     "another configuration": "UPDATE runs SET configuration = replace(configuration, ':1', ':2')",
     "a result that is leased": "UPDATE runs SET status = 'leased', owner = 'me', expires = 0",
+    "a lease of something finished": "UPDATE runs SET owner = 'me', expires = 9e99",
     "a failure that is done": "UPDATE runs SET status = 'done' WHERE status = 'failed'",
     "bytes for text": "UPDATE runs SET result = x'80'",
 }
@@ -145,7 +146,7 @@ def test_a_missing_field_of_a_result_is_one_sentence_that_names_the_run(path):
         results[RUNS[0]]["mig"]
     with pytest.raises(ValueError, match="has no field 'mig'"):
         results[RUNS[0]]["parts"][0]["mig"]
-    with pytest.raises(ValueError, match="the result of .* has no field 'mig'"):
+    with pytest.raises(ValueError, match=r"the result of .* has no field 'mig'"):
         row["mig"]
     assert results[RUNS[0]] == {"value": 0.25, "parts": [{"irs": 1}]}
     assert isinstance(row, Fields)
@@ -153,9 +154,24 @@ def test_a_missing_field_of_a_result_is_one_sentence_that_names_the_run(path):
 
 @pytest.mark.parametrize(
     "text",
-    ["{}", "[]", '{"task":"probe","parameters":[],"seed":0}', '{"task":"probe","parameters":{},"seed":"0"}', "{", ""]
-    + ['{"task":"probe","parameters":{},"seed":0,"more":1}'],
+    [
+        *("{}", "[]", "{", ""),
+        '{"task":"probe","parameters":[],"seed":0}',
+        '{"task":"probe","parameters":{},"seed":"0"}',
+        '{"task":"probe","parameters":{},"seed":0,"more":1}',
+    ],
 )
 def test_a_configuration_that_is_none_is_one_sentence(text):
-    with pytest.raises(ValueError, match="^configuration: expected a "):
+    with pytest.raises(ValueError, match=r"^configuration: expected a "):
         Configuration.from_json(text)
+
+
+def test_a_lease_is_sealed_whenever_it_changes(path):
+    more = identify(Configuration("probe", {}, 9))
+    with Store(path) as store:
+        assert store.claim(more, "another-machine 1 abc", 60)
+        store.renew("another-machine 1 abc", 90)
+        assert store.counts()[0].running == 1
+    execute(path, "UPDATE runs SET expires = 9e99 WHERE status = 'leased'")
+    with Store(path) as store, pytest.raises(ValueError, match="1 of 5 runs"):
+        store.counts()

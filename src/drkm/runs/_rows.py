@@ -11,29 +11,42 @@ from drkm.runs.configuration import canonical, result_key
 
 Row = Mapping[str, Any]
 
-#: what is kept of a finished run, with the types it has in Python; the checksum is of all of it
-COLUMNS: dict[str, type | tuple[type, ...]] = {
-    "key": str,
-    "task": str,
-    "configuration": str,
-    "data": str,
-    "revision": int,
-    "version": str,
-    "status": str,
-    "attempts": int,
-    "started": float,
-    "finished": float,
-    "seconds": float,
-    "result": (str, type(None)),
-    "traceback": (str, type(None)),
-    "environment": str,
+_Kinds = dict[str, tuple[type, ...]]
+_NOTHING = type(None)
+
+#: what a run is known by, and how it stands
+_ALWAYS: _Kinds = {
+    "key": (str,),
+    "task": (str,),
+    "configuration": (str,),
+    "data": (str,),
+    "revision": (int,),
+    "version": (str,),
+    "status": (str,),
+    "attempts": (int,),
+    "started": (float,),
 }
-#: columns of a run that is leased, which changes until it is finished: its key is all the checksum it has
-_LEASED = dict.fromkeys(("finished", "seconds", "result", "traceback", "environment"), (str, float, type(None)))
+#: who has it, until it is finished
+_LEASED: _Kinds = {"owner": (str,), "expires": (float,)}
+#: what came of it
+_FINISHED: _Kinds = {
+    "finished": (float,),
+    "seconds": (float,),
+    "result": (str, _NOTHING),
+    "traceback": (str, _NOTHING),
+    "environment": (str,),
+}
+COLUMNS = (*_ALWAYS, *_LEASED, *_FINISHED)
+#: the types of all columns, in Python, by status
+_KINDS: dict[str, _Kinds] = {
+    # One that is computed again keeps some of what came of it before.
+    "leased": _ALWAYS | _LEASED | {name: (*kinds, _NOTHING) for name, kinds in _FINISHED.items()},
+    **dict.fromkeys(("done", "failed"), _ALWAYS | dict.fromkeys(_LEASED, (_NOTHING,)) | _FINISHED),
+}
 
 NAMES = ", ".join(COLUMNS)
-#: gives finished runs their checksums, by the function that a connection calls `checksum`
-SEAL = f"UPDATE runs SET checksum = checksum({NAMES}) WHERE status <> 'leased'"
+#: gives runs their checksums, by the function that a connection calls `checksum`
+SEAL = f"UPDATE runs SET checksum = checksum({NAMES})"
 
 
 def checksum(*values: Any) -> str:
@@ -50,20 +63,18 @@ def flaw(row: Row, *, sealed: bool) -> str | None:
     row : mapping
         All columns and the checksum.
     sealed : bool
-        Whether finished runs have checksums; stores of the first format have none.
+        Whether runs have checksums; those in stores of the first format have none.
     """
-    leased = row["status"] == "leased"
-    types = {**COLUMNS, **(_LEASED if leased else {})}
-    for name, kind in types.items():
-        if not isinstance(row[name], kind):
+    for name, kinds in _KINDS.get(row["status"], {}).items():
+        if not isinstance(row[name], kinds):
             return f"its {name} is not what it can be"
+    if sealed and row["checksum"] != checksum(*(row[name] for name in COLUMNS)):
+        return "its checksum is that of something else"
+    if row["status"] not in _KINDS:
+        return "its status is none"
     if row["key"] != result_key(row["configuration"], row["data"], row["version"], row["revision"]):
         return "its key is not that of its configuration"
     # The last field of canonical JSON: parsing it would take most of the time.
     if not row["configuration"].endswith(f'"task":{canonical(row["task"])}}}'):
         return "its task is not that of its configuration"
-    if row["status"] not in ("leased", "done", "failed"):
-        return f"its status is {row['status']!r}"
-    if sealed and row["checksum"] != (None if leased else checksum(*(row[name] for name in COLUMNS))):
-        return "its checksum is that of something else"
     return None

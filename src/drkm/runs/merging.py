@@ -64,7 +64,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
             here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (run["key"],)).fetchone()
             if here is None or (run["status"] == "done" and here[0] != "done"):
                 connection.execute(_INSERT, run)
-                connection.execute(f"{SEAL} AND key = ?", (run["key"],))
+                connection.execute(f"{SEAL} WHERE key = ?", (run["key"],))
                 added += 1
                 continue
             shared += 1

@@ -111,13 +111,12 @@ class Store:
             Runs that failed before this time (of `time.time`) are given out again.
         """
         now = time.time()
-        row = self._one(
+        rows = self._write(
             "INSERT INTO runs (key, task, configuration, data, revision, version, status, owner, expires, attempts,"
             " started) VALUES (:key, :task, :configuration, :data, :revision, :version, 'leased', :owner, :expires, 1,"
             " :now) ON CONFLICT (key) DO UPDATE SET status = 'leased', owner = :owner, expires = :expires,"
-            " attempts = attempts + 1, started = :now, finished = NULL, seconds = NULL, traceback = NULL,"
-            " checksum = NULL WHERE (status = 'leased' AND expires < :now)"
-            " OR (status = 'failed' AND finished < :retry_before) RETURNING key",
+            " attempts = attempts + 1, started = :now, finished = NULL, seconds = NULL, traceback = NULL"
+            " WHERE (status = 'leased' AND expires < :now) OR (status = 'failed' AND finished < :retry_before)",
             {
                 "key": run.key,
                 "task": run.configuration.task,
@@ -131,14 +130,11 @@ class Store:
                 "retry_before": retry_before,
             },
         )
-        return row is not None
+        return bool(rows)
 
     def renew(self, owner: str, seconds: float = LEASE_SECONDS) -> None:
         """Prolong all leases of a runner."""
-        self._do(
-            "UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?",
-            (time.time() + seconds, owner),
-        )
+        self._write("UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?", (time.time() + seconds, owner))
 
     def finish(self, key: str, owner: str, attempt: Attempt) -> bool:
         """Record how a run ended, in one transaction; True if that is now what the store says.
@@ -157,27 +153,24 @@ class Store:
             "key": key,
             "owner": owner,
         }
-        with self.writing() as connection:
-            rows = connection.execute(
-                "UPDATE runs SET status = :status, result = :result, traceback = :traceback, seconds = :seconds,"
-                " environment = :environment, finished = :now, owner = NULL, expires = NULL"
-                f" WHERE key = :key AND {allowed} RETURNING key",
-                values,
-            ).fetchall()
-            if rows:
-                connection.execute(f"{SEAL} AND key = ?", (key,))
+        rows = self._write(
+            "UPDATE runs SET status = :status, result = :result, traceback = :traceback, seconds = :seconds,"
+            " environment = :environment, finished = :now, owner = NULL, expires = NULL"
+            f" WHERE key = :key AND {allowed}",
+            values,
+        )
         return bool(rows)
 
     def release(self, owner: str) -> None:
         """Give back the runs that a runner has begun and will not finish."""
-        self._do("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
+        self._all("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
 
     def release_dead(self) -> None:
         """End the leases of runners of this machine whose process is gone."""
         owners = self._all("SELECT DISTINCT owner FROM runs WHERE status = 'leased' AND expires >= ?", (time.time(),))
         for (owner,) in owners:
             if is_dead(owner):
-                self._do("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
+                self._write("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
 
     def states(self, keys: Iterable[str]) -> dict[str, str]:
         """Return "done", "failed", "leased" or "expired" for those of the runs that the store knows."""
@@ -327,12 +320,14 @@ class Store:
         with sentences(self.path), transaction(self._connection):
             yield self._connection
 
-    def _do(self, statement: str, values: Any = ()) -> None:
-        with sentences(self.path):
-            self._connection.execute(statement, values)
+    def _write(self, statement: str, values: Any) -> list[tuple[str]]:
+        """Change runs, seal them, and return their keys."""
+        with self.writing() as connection:
+            keys = connection.execute(f"{statement} RETURNING key", values).fetchall()
+            connection.executemany(f"{SEAL} WHERE key = ?", keys)
+        return keys
 
     def _one(self, statement: str, values: Any = ()) -> Any:
-        # All rows are fetched: a statement that returns rows is committed when it has been stepped to its end.
         rows = self._all(statement, values)
         return rows[0] if rows else None
 
