@@ -68,6 +68,8 @@ def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connectio
     address = f"file:{quote(str(path))}?{options}"
     connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
     connection.create_function("checksum", -1, checksum, deterministic=True)
+    # Text that is none is one damaged run, not the end of all reading.
+    connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     try:
         _prepare(connection, path, write=write)
     except BaseException:
@@ -171,11 +173,11 @@ def sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = _code(error)
+        code, said = _code(error), " ".join(str(error).split())
         if code == sqlite3.SQLITE_NOTADB:
             raise ValueError(f"store: {path} is not a drkm store") from error
         if code == sqlite3.SQLITE_CORRUPT:
-            raise ValueError(f"store: {path} is damaged ({error})") from error
+            raise ValueError(f"store: {path} is damaged ({said})") from error
         if code == sqlite3.SQLITE_FULL:
             raise OSError(f"store: no room left on the disk of {path}") from error
         if code == sqlite3.SQLITE_READONLY:
@@ -184,7 +186,7 @@ def sentences(path: Path) -> Iterator[None]:
             raise OSError(f"store: {path} cannot be opened or made: its folder may be missing or read-only") from error
         if code == sqlite3.SQLITE_BUSY:
             raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
-        raise OSError(f"store: {path} cannot be read or written ({error})") from error
+        raise OSError(f"store: {path} cannot be read or written ({said})") from error
     except OSError as error:
         if error.errno is None:
             raise

@@ -90,6 +90,7 @@ def key_of(configuration: Configuration, *, data: str, revision: int) -> str:
 def result_key(run: str, data: str, version: str, revision: int) -> str:
     """Return the name of a result of any version of the code, from the JSON of its run."""
     text = canonical({"run": run, "data": data, "code": [version, revision]})
+    # Half characters are in damaged rows alone, which are to be found, not to stumble over.
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -229,7 +229,7 @@ class Store:
             return
         (verdict,) = self._one("PRAGMA integrity_check(1)")
         if verdict != "ok":
-            raise ValueError(f"store: {self.path} is damaged ({verdict}){self._rescue}")
+            raise ValueError(f"store: {self.path} is damaged ({verdict.splitlines()[-1]}){self._rescue}")
         self._whole_rows(self._all(f"SELECT {self._columns} FROM runs"))
         self._checked = state
 
