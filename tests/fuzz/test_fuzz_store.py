@@ -1,9 +1,9 @@
 """Damaged stores: refused with one sentence that names the file, or read as they were written."""
 
 import random
-import resource
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +13,10 @@ from drkm.runs.merging import merge
 from drkm.runs.store import Store
 from drkm.runs.tasks import identify
 from fuzz.mutations import damaged_copies
+
+resource = pytest.importorskip("resource")
+MEMORY_IN_USE = Path("/proc/self/statm")
+pytestmark = pytest.mark.skipif(not MEMORY_IN_USE.exists(), reason="limits memory by what Linux says is in use")
 
 RUNS = [Configuration("probe", {"name": "µ" * (seed % 3), "rounds": seed}, seed) for seed in range(24)]
 MORE = identify(Configuration("probe", {"rounds": 7}, 99))
@@ -76,7 +80,6 @@ def outcome(path, action):
         found = action()
     except (ValueError, OSError) as error:
         said = str(error)
-        assert type(error) in (ValueError, OSError, FileNotFoundError), repr(error)
         assert said.startswith("store: "), said
         assert path.name in said, said
         assert "\n" not in said, said
@@ -122,8 +125,7 @@ def check(path, target, written, *, log_only):
 @contextmanager
 def limited_memory():
     """Let this process take only so much more than it has."""
-    with open("/proc/self/statm") as file:
-        taken = int(file.read().split()[0]) * resource.getpagesize()
+    taken = int(MEMORY_IN_USE.read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, before[1]))
     try:
