@@ -306,6 +306,6 @@ def _facts(model: ConstrDRKM) -> dict[str, Any]:
         "stationarity": model.stationarity_,
         "converged": model.converged_,
         "iterations": model.n_iter_,
-        "seconds": model.fitted_.result.seconds,
+        "seconds": model.fitted_.seconds,
         "eigenvalues": model.eigenvalues_,
     }
