@@ -240,6 +240,7 @@ def _damaged(path):
         (_foreign_and_newer, ValueError, "is not a drkm store"),
         (lambda path: path.write_bytes(b"no database" * 1000), ValueError, "is not a drkm store"),
         (lambda path: path.mkdir(), OSError, "is a folder"),
+        (lambda path: path.write_bytes(b"S"), ValueError, "is not a drkm store"),
     ],
 )
 @pytest.mark.parametrize("readonly", [True, False])

@@ -18,6 +18,8 @@ APPLICATION = int.from_bytes(b"drkm", "big")
 FORMAT = 2
 #: seconds that a writer waits for another one; each holds the file for less than a millisecond
 PATIENCE = 60.0
+#: the smallest page of a database
+_LEAST_BYTES = 512
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -59,6 +61,9 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             raise OSError(f"store: {path} is a folder, a store is a file")
         if not write and not path.is_file():
             raise FileNotFoundError(f"store: there is no file {path}; 'drkm reproduce' makes one")
+        # SQLite would take what is left of a file for a new one.
+        if path.is_file() and 0 < path.stat().st_size < _LEAST_BYTES:
+            raise ValueError(f"store: {path} is not a drkm store")
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc", write=True) if write else _open_to_read(path)
@@ -187,6 +192,9 @@ def sentences(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_BUSY:
             raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
         raise OSError(f"store: {path} cannot be read or written ({said})") from error
+    except UnicodeDecodeError as error:
+        # What SQLite says may quote the file.
+        raise ValueError(f"store: {path} is damaged (its table is not that of a store)") from error
     except OSError as error:
         if error.errno is None:
             raise
