@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -260,6 +261,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Besides arrays, frames and tensors, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
         file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
         """
+        began = time.perf_counter()
         with inputs.features_restored_on_failure(self):
             samples, given = self._samples(X), self.get_params(deep=False)
             strategy, checkpoint = parameters.strategy(self.gram), parameters.checkpoint(self.checkpoint)
@@ -271,9 +273,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 plan = parameters.plan_of(given, reduction.samples(len(samples)), strategy)
                 if checkpoint:
                     checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
+                    began -= checkpoint.spent()
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
-                self._set_fitted(fitted, first, X)
+                self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
         if not self.converged_:
             warnings.warn(f"ConstrDRKM {self.fitted_.message}", ConvergenceWarning, stacklevel=2)
         elif self.fitted_.faint:

@@ -129,6 +129,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         "operator": fitted.operator,
         "cost": vars(fitted.cost),
         "at_bound": fitted.at_bound,
+        "seconds": fitted.seconds,
         "result": fitted.result.facts(),
     }
     if saved.preparation is not None:
@@ -251,6 +252,7 @@ def _fitted(
         errors=tuple(header.get("errors", [None] * len(layers))),
         objectives=tuple(header["objectives"]),
         at_bound=tuple(header.get("at_bound", [])),
+        seconds=float(header.get("seconds", result.seconds)),
         features=features,
         **known,
     )

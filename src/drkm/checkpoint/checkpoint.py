@@ -126,6 +126,11 @@ class Checkpoint:
         self._runs.pop(number, None)
         self._write()
 
+    def spent(self) -> float:
+        """Return the seconds that solvers had spent before the interruption."""
+        ended = [start.result.seconds for start in self._finished.values()]
+        return sum([*ended, *(run.state["seconds"] for run in self._runs.values())])
+
     def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
         """Return the stage at which this start was interrupted, with the bandwidths it had then."""
         run = self._runs.get(number)

@@ -12,7 +12,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import READING, Array, Data, Drop, Force, Header, Id, Json, Shape
-from drkm.commands._outcome import Interrupted, warn
+from drkm.commands._outcome import Interrupted, say, warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -229,7 +229,7 @@ def fit(
         options.print_json({"model": out, **_facts(model)})
     else:
         done = preparation.describe()
-        typer.echo(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
+        say(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
 
 
 def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None:
@@ -306,6 +306,6 @@ def _facts(model: ConstrDRKM) -> dict[str, Any]:
         "stationarity": model.stationarity_,
         "converged": model.converged_,
         "iterations": model.n_iter_,
-        "seconds": model.fitted_.result.seconds,
+        "seconds": model.fitted_.seconds,
         "eigenvalues": model.eigenvalues_,
     }

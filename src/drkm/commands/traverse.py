@@ -11,6 +11,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Device, Force, Json, Model, Shape
+from drkm.commands._outcome import say
 from drkm.wording import counted
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def traverse(
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
     else:
         each = counted(len(lines[0].values), "value")
-        typer.echo(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
+        say(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
 
 
 def _line(fitted: PreparedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:

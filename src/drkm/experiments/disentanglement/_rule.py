@@ -23,6 +23,7 @@ from drkm.experiments.disentanglement._models import default_model, encode, quie
 from drkm.experiments.disentanglement._tasks import agreement, draw, scores_of
 from drkm.experiments.output import write_csv, write_text
 from drkm.runs import data
+from drkm.threads import one_thread_for_good
 
 #: components of the two layers; the codes of layer 1 are scored
 LAYERS = (10, 5)
@@ -144,7 +145,7 @@ def in_processes(function: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: i
     if n_jobs <= 1:
         yield from map(function, tasks)
         return
-    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=one_thread_for_good) as pool:
         for future in as_completed([pool.submit(function, task) for task in tasks]):
             yield future.result()
 
