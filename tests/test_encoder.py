@@ -102,7 +102,7 @@ def test_any_batch_split_gives_the_same_codes(sigma2, monkeypatch):
     assert relative(parts, together) < 1e-9
     shuffled = np.random.RandomState(0).permutation(60)
     assert relative(model.transform(new[shuffled]), together[shuffled]) < 1e-9
-    monkeypatch.setattr("drkm.codec.BATCH_ROWS", 7)
+    monkeypatch.setattr("drkm.gram.cost.BATCH_ROWS", 7)
     assert relative(model.transform(new), together) < 1e-9
 
 

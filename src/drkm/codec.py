@@ -12,17 +12,18 @@ from torch import Tensor
 
 from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
+from drkm.energy import workload
 from drkm.first_gram import FirstGram
 from drkm.fitted import FittedModel
-from drkm.gram import Cross, Gram
+from drkm.gram import Cross, Gram, TiledGram
+from drkm.gram.cost import batch_rows, preimage_bytes
 from drkm.kernels import Explicit, Isotropic, NystroemFeatures
 from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
 from drkm.sampling import CodeDensity
 from drkm.threads import one_thread
 
-#: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
-BATCH_ROWS = 1024
+#: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: kernel values at once below which threads gain little: on 16 free cores 1.2 times in encoding and 1.4 times in
 #: pre-images; on a busy machine, where they wait for each other, they cost ten times the time
@@ -90,8 +91,9 @@ class Codec:
         codes = self.codes.new_empty(m, self.codes.shape[1]) if out is None else out
         residual = self.codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
-        with self._threads(min(m, BATCH_ROWS)):
-            for rows in self.batches(m):
+        batches = self.batches(m)
+        with self._threads(batches[0].stop if batches else 0):
+            for rows in batches:
                 part = self.encoder.encode(self._seen(points[rows]), ambiguity=ambiguity)
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
@@ -108,17 +110,20 @@ class Codec:
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `drkm.preimage`."""
+        method = self._method if method is None else method
         with self._threads(len(points)):
+            self._make_room(method)
             basis = self._components(columns, normalized)
             coordinates = self.codes.new_empty(len(points), basis.c)
             for rows in self.batches(len(points)):
                 coordinates[rows] = basis.coordinates(self._seen(points[rows]))
-            return preimage(basis, coordinates, method=self._method if method is None else method, **options)
+            return preimage(basis, coordinates, method=method, **options)
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         first = self.fitted.slices[0]
         with self._threads(len(codes)):
+            self._make_room(self._method)
             scores = self.encoder.scores_of(codes @ self.rotation.T)
             basis = self._components(range(first.stop))
             # Scores in the solver's basis become scores on the reported axes.
@@ -132,16 +137,25 @@ class Codec:
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
-        size = BATCH_ROWS
+        n, components = self.fitted.n, self.codes.shape[1]
+        size = batch_rows(n, components)
         if self.codes.is_cuda:
             # A row of samples, of kernel values, or of a Hessian.
-            longest = max(self.fitted.n, self.fitted.X.shape[1], self.codes.shape[1] ** 2)
+            longest = max(n, self.fitted.X.shape[1], components**2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return what keeps work on some rows at once to one thread if it is little."""
         return one_thread(rows * self.fitted.n < SMALL_BATCH)
+
+    def _make_room(self, method: str) -> None:
+        """Make sure that pre-images stay within the budget of the fit."""
+        fitted = self.fitted
+        work = workload(fitted.X, fitted.kernels, fitted.sizes)
+        left = fitted.strategy.left(work, preimage_bytes(work, method), "pre-images")
+        if left is not None and isinstance(self._gram.uncentered, TiledGram):
+            self._gram.uncentered.keep_at_most(left)
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""

@@ -52,6 +52,11 @@ class AugmentedLagrangian(Solver):
         checks.integer("memory", self.memory, 1)
         checks.integer("inner", self.inner, 1)
 
+    @property
+    def blocks(self) -> int:
+        """Two a pair, and what a step makes of them."""
+        return 2 * self.memory + 25
+
     def start(self, energy: Energy, H: Tensor) -> State:
         """Begin with the multipliers that stationarity would have at the start."""
         H = stiefel.polar(H)

@@ -195,6 +195,11 @@ class Solver(ABC):
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
 
+    @property
+    def blocks(self) -> int:
+        """n×S blocks that it holds at once, for the account of what a fit takes."""
+        return 40
+
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
         """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
         return self

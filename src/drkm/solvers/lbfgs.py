@@ -47,6 +47,11 @@ class LBFGS(Solver):
         checks.integer("memory", self.memory, 1)
         checks.boolean("warmup", self.warmup)
 
+    @property
+    def blocks(self) -> int:
+        """Two a pair, and what a step makes of them."""
+        return 2 * self.memory + 40
+
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
         """Warm up, unless told not to."""
         if not self.warmup:

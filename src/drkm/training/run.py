@@ -11,9 +11,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from drkm import gram as grams
 from drkm import learning, reduction, starts
 from drkm.checkpoint import Checkpoint
-from drkm.energy import Energy
+from drkm.energy import Energy, workload
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.gram.memory import in_memory
@@ -40,7 +41,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
     if isinstance(plan.kernels[0], Precomputed):
         X = in_memory(X)
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
+    resolved = resolve_kernels(X, plan)
+    energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if reduction.current() and learning.trainable_layers(energy):
