@@ -264,8 +264,17 @@ def check_state(solver: Solver, dimensions: Dimensions, state: State) -> None:
     parts.check(state, always | (own or {}), others=own is None)
     last = state["history"][-1] if state["history"] else {}
     recorded = all(last.get(name) == state[name] for name in ("iteration", "objective", "stationarity"))
-    if not (recorded and solver.belong_together(state)):
+    # Rows that processes share are on the manifold together, and one that refuses would leave the others waiting.
+    of_point = not solver.on_manifold or own is None or reduction.current() is not None or _is_point(state)
+    if not (recorded and of_point and solver.belong_together(state)):
         raise ValueError("the parts of a state do not belong together")
+
+
+def _is_point(state: State) -> bool:
+    """Whether codes are on the manifold and their gradients are as long as the stationarity says."""
+    size, size_R = stiefel.norms(state["G"], state["R"])
+    off = abs(stiefel.relative(size_R, size) - state["stationarity"])
+    return stiefel.feasibility(state["H"]) <= BELONGS and off <= BELONGS * state["stationarity"]
 
 
 class Journal(Protocol):
@@ -278,6 +287,8 @@ class Journal(Protocol):
         """Store a state if it is time to, or at once."""
 
 
+#: by how much numbers that belong together may disagree
+BELONGS = 1e-3
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
 ROUNDING = 50
 #: a stationarity of this many rounding errors is as good as zero
