@@ -16,7 +16,7 @@ from drkm.fitted import FittedModel
 from drkm.gram import FeatureGram, Gram, StoredGram, SweptGram
 from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.gram.sweep import blocks
 from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
 

@@ -19,7 +19,7 @@ from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
 from drkm.gram.base import center as centered
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
 from drkm.rows import AbsentRows, Rows
 

@@ -24,7 +24,7 @@ from drkm.codec import Codec
 from drkm.encoder import Encoding
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import Kernel, Precomputed
 from drkm.preimage import PreImage
 from drkm.preparation import Preparation

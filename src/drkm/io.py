@@ -23,7 +23,7 @@ from drkm.energy import Energy
 from drkm.fitted import FittedModel
 from drkm.gram import Cost, FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import (
     Approximation,
     Explicit,

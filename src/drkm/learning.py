@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm.energy import Energy
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import FeatureMap, Kernel
 
 #: A learned σ² stays within this factor of where it began.

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm.files import Refused, check_npy, check_room, listed, reading
+from drkm.gram.memory import require
 from drkm.machine import TRIFLE
 from drkm.wording import in_bytes
 
@@ -220,3 +221,12 @@ def _check_dataset(dataset: Any, held: int) -> None:
         raise Refused(f"{declared}, {in_bytes(dataset.nbytes)}, which a file of {in_bytes(held)} does not hold")
     row = 8 * math.prod(dataset.shape[1:])
     check_room(max(row, dataset.dtype.itemsize * math.prod(dataset.chunks or ())), declared)
+
+
+def in_memory(points: Tensor | Rows) -> Tensor:
+    """Return samples as one tensor, after making sure that those of a file fit."""
+    if isinstance(points, Tensor):
+        return points
+    n, d = points.shape
+    require(n * d * points.dtype.itemsize, points.device, f"X: reading {n}×{d} values into memory")
+    return points.tensor()

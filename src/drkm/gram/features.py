@@ -9,7 +9,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.gram.base import Gram, MovingGram, Sums
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import Explicit
 from drkm.rows import Rows
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from drkm.machine import TRIFLE, available_memory
-from drkm.rows import Rows
 from drkm.wording import in_bytes
+
+if TYPE_CHECKING:
+    import torch
 
 
 class NotEnoughMemory(MemoryError):
@@ -20,6 +21,8 @@ def available(device: torch.device) -> int:
     On a CPU that is what `machine.available_memory` says; on a GPU the free memory with what torch holds in reserve.
     """
     if device.type == "cuda":
+        import torch
+
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + cached
     return available_memory()
@@ -47,12 +50,3 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
         return
     there, advice = in_bytes(available(device)), f"; {instead}" if instead else ""
     raise NotEnoughMemory(f"{what} needs {in_bytes(needed)} of memory, available on {device} are {there}{advice}")
-
-
-def in_memory(points: Tensor | Rows) -> Tensor:
-    """Return samples as one tensor, after making sure that those of a file fit."""
-    if isinstance(points, Tensor):
-        return points
-    n, d = points.shape
-    require(n * d * points.dtype.itemsize, points.device, f"X: reading {n}×{d} values into memory")
-    return points.tensor()

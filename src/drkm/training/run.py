@@ -17,7 +17,7 @@ from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy, workload
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.gram.memory import in_memory
+from drkm.rows import in_memory
 from drkm.kernels import FeatureMap, Kernel, Precomputed
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
