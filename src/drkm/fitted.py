@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
-from drkm.rows import Rows
 from drkm.solvers import Result, Status
 
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
-from drkm.rows import Rows
 
 
 class Sums(NamedTuple):
@@ -145,17 +145,17 @@ class Centered(MovingGram):
         """Return CKCA."""
         product = self.gram.matmul(center(A))
         # In place: the blocks of a start are what memory goes into.
-        return product.sub_(reduction.mean(product))
+        return product.sub_(collectives.mean(product))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
         mean = self._row_means()
-        return self.gram.diagonal() - 2 * mean + reduction.mean(mean)
+        return self.gram.diagonal() - 2 * mean + collectives.mean(mean)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + reduction.mean(mean)
+        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -177,10 +177,10 @@ class Centered(MovingGram):
         return self.gram
 
     def _row_means(self) -> Tensor:
-        ones = torch.full_like(self.gram.diagonal(), 1.0 / reduction.samples(self.n))
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / collectives.samples(self.n))
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
 def center(A: Tensor) -> Tensor:
     """Return CA, the block with the mean of every column removed."""
-    return A - reduction.mean(A)
+    return A - collectives.mean(A)

@@ -140,7 +140,7 @@ def _attempt_there(text: str, key: str) -> Attempt:
     configuration = Configuration.from_json(text)
     if identify(configuration).key != key:
         raise RuntimeError("this worker has another version of drkm, or other data, than the runner")
-    from drkm.threads import one_thread_everywhere
+    from drkm.machine.threads import one_thread_everywhere
 
     with one_thread_everywhere():
         return attempt(configuration)

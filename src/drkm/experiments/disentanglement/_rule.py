@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy.stats import kurtosis
 
 from drkm import metrics
-from drkm.axes import ica, varimax
 from drkm.experiments.disentanglement._models import default_model, encode, quiet, rows_of
 from drkm.experiments.disentanglement._tasks import agreement, draw, scores_of
 from drkm.experiments.output import write_csv, write_text
+from drkm.machine.threads import one_thread_for_good
+from drkm.problem.axes import ica, varimax
 from drkm.runs import data
-from drkm.threads import one_thread_for_good
 
 #: components of the two layers; the codes of layer 1 are scored
 LAYERS = (10, 5)
