@@ -72,10 +72,10 @@ def test_without_typer_the_extra_is_named(monkeypatch):
 def test_ctrl_c_before_the_command_begins_is_one_word(monkeypatch):
     class Interrupting:
         def find_spec(self, name, path, target=None):
-            if name == "drkm.cli":
+            if name == "drkm.cli.app":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "drkm.cli")
+    monkeypatch.delitem(sys.modules, "drkm.cli.app")
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     done = drkm("--version")
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")

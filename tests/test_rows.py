@@ -10,9 +10,10 @@ import torch
 from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
 from drkm.files.rows import AbsentRows, Rows, largest_values, open_rows
-from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
+from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram
 from drkm.inference.first_gram import problem_of
 from drkm.kernels import RBF, Cosine, Polynomial
+from drkm.machine import memory
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import LBFGS
 from drkm.training import Plan, resolve_kernels

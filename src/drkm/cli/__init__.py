@@ -1,4 +1,4 @@
-"""The command `drkm`; what it can do is in `drkm.cli`."""
+"""The command `drkm`: one module per group of commands, put together in `app`."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ LATER: dict[str, Part] = {
     "at_bound": parts.several(parts.count(1)),
     "traces": parts.several(parts.number(0)),
     "operator": parts.text,
+    "seconds": parts.number(0),
     "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
 }
 #: by how much ‖HᵀH - I‖ may be off what was written
