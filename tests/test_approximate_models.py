@@ -163,6 +163,7 @@ def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center
         assert energy.bandwidth_gradient(H, layer) == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 def test_learned_bandwidths_belong_to_the_kernels_that_are_approximated():
     model = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), learn_bandwidth=True, tol=1e-4).fit(X)
     begin = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), tol=1e-1).fit(X)

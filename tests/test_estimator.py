@@ -436,6 +436,7 @@ def test_training_a_feature_map_lowers_the_energy_and_leaves_the_callers_module_
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 def test_learning_bandwidths_lowers_the_energy_within_bounds():
     kernel = [RBF(3.0), RBF(0.05)]
     fixed = ConstrDRKM((6, 3), kernel=kernel).fit(X)

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import inputs
+from drkm import inputs, strange_data
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
@@ -84,7 +84,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     learn_bandwidth : bool, default=False
         Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
     tol : float, default=1e-6
-        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖.
+        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
+        layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
         Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
@@ -279,10 +280,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
                 self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
+                names = getattr(self, "feature_names_in_", None)
+                complaints = strange_data.complaints(fitted.kernels[0], fitted.X, fitted.center, names)
+        for complaint in complaints:
+            warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
         if not self.converged_:
             warnings.warn(f"ConstrDRKM {self.fitted_.message}", ConvergenceWarning, stacklevel=2)
-        elif self.fitted_.faint:
-            warnings.warn(f"ConstrDRKM: {faintness(self.fitted_)}", ConvergenceWarning, stacklevel=2)
+        elif doubt := faintness(self.fitted_) or (self.fitted_.surprising and self.fitted_.unsettled):
+            warnings.warn(f"ConstrDRKM: {doubt}", ConvergenceWarning, stacklevel=2)
         return self
 
     def _samples(self, X: Any) -> Tensor | Rows:
@@ -310,9 +315,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         points = self._read(X)
         target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
         encoding = self._inference.encode(points, out=target)
+        # Past scikit-learn's wrapper, to the caller's own line.
         if doubt := encoding.doubt():
-            # Past scikit-learn's wrapper, to the caller's own line.
             warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
         return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
@@ -322,15 +328,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         -------
         Encoding
             `codes` (m×S), `residual` (the norm of ψ's gradient relative to its parts), `ambiguous` (whether the second
-            nearest training sample leads to other codes).
+            nearest training sample leads to other codes), `strange` (whether the point is unlike all training samples).
         """
         check_is_fitted(self)
-        codes, residual, ambiguous = self._inference.encode(self._read(X), ambiguity=ambiguity)
-        return Encoding(
-            inputs.write(codes, X, self.get_feature_names_out()),
-            inputs.write(residual, X),
-            None if ambiguous is None else inputs.write(ambiguous, X),
-        )
+        codes, *others = self._inference.encode(self._read(X), ambiguity=ambiguity)
+        written: list[Any] = [None if part is None else inputs.write(part, X) for part in others]
+        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data points from their codes.
@@ -363,8 +366,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         out : array of shape (m, d), optional
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
-        found = self.reconstruct(X, components, method, out=out)
-        return found.points if out is None else out
+        found = self._reconstruct(X, components, method, out=out)
+        return self._written(found, X).points if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
@@ -372,12 +375,17 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
         start, the point itself; any other start is an array of shape (m, d).
         """
-        points, *others = vars(self._reconstruct(X, components, method, **options)).values()
+        return self._written(self._reconstruct(X, components, method, **options), X)
+
+    @staticmethod
+    def _written(found: PreImage, X: Any) -> PreImage:
+        """Return pre-images as whatever X is."""
+        points, *others = vars(found).values()
         written = [inputs.write(part, X) for part in others]
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
     def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model."""
+        """Return pre-images as tensors on the device of the model, for a method that the caller has called."""
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
@@ -391,7 +399,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return self._inference.reconstruct(points, columns, method=method, **options)
+        found = self._inference.reconstruct(points, columns, method=method, **options)
+        strange_data.warn_of_strangers(found.strange, stacklevel=3)
+        return found
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -428,7 +438,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"
                 expected = f"the row of a training sample or one point of {self.n_features_in_} features"
                 raise ValueError(f"base: expected {expected}, got {got}")
-            codes = self._inference.encode(self._read(like)).codes[0]
+            encoding = self._inference.encode(self._read(like))
+            strange_data.warn_of_strangers(encoding.strange, stacklevel=2)
+            codes = encoding.codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
         return inputs.write(self._inference.decode(moved).points, like, self._features, same_rows=False)
@@ -571,6 +583,9 @@ def load(
 ) -> ConstrDRKM:
     """Read a model that `ConstrDRKM.save` wrote.
 
+    One that `drkm fit` wrote takes samples as its data were after they had been scaled; `load` warns where they were,
+    and `drkm.estimator.load_prepared` returns the model with what is to be done to data before it sees them.
+
     Parameters
     ----------
     path : str or path
@@ -579,6 +594,24 @@ def load(
     feature_maps : mapping from layer (counted from 1) to callable, optional
         The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
     """
+    model, preparation = load_prepared(path, device=device, feature_maps=feature_maps)
+    if preparation.changes_values:
+        warnings.warn(
+            f"path: {path} holds a model of prepared data ({preparation.describe()}) and takes none but such: use "
+            "model, preparation = drkm.estimator.load_prepared(path) and give it preparation.apply(X)",
+            strange_data.StrangeDataWarning,
+            stacklevel=2,
+        )
+    return model
+
+
+def load_prepared(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    feature_maps: Mapping[int, Any] | None = None,
+) -> tuple[ConstrDRKM, Preparation]:
+    """Read a model as `load` does, and what is to be done to data before it sees them."""
     saved = model_file.read(path, device, feature_maps)
     model = ConstrDRKM(**saved.parameters)
     model.n_features_in_ = saved.fitted.X.shape[1]
@@ -586,4 +619,4 @@ def load(
         model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
     model._set_fitted(saved.fitted, None, saved.fitted.H if saved.kind_of_array == "torch" else None)
     model._fitted_to_frame = saved.kind_of_array == "pandas"
-    return model
+    return model, saved.preparation or Preparation()

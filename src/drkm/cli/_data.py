@@ -90,12 +90,11 @@ class PreparedModel:
     """
 
     def __init__(self, path: Path, device: str = "cpu"):
-        from drkm import load
-        from drkm.persistence import model_file
+        from drkm.estimator import load_prepared
 
         with files.called("model"):
-            self.preparation = model_file.load_preparation(path)
-            self.model: ConstrDRKM = load(path, device=device)
+            self.model: ConstrDRKM
+            self.model, self.preparation = load_prepared(path, device=device)
         # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
         self.columns = self.preparation.columns
         if hasattr(self.model, "feature_names_in_"):

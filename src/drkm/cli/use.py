@@ -10,7 +10,7 @@ import typer
 from drkm.cli import _options as options
 from drkm.cli._help import examples
 from drkm.cli._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
-from drkm.cli._outcome import say
+from drkm.cli._outcome import say, warn
 from drkm.wording import counted
 
 ENCODE_EXAMPLES = examples(
@@ -35,7 +35,8 @@ def encode(
         bool,
         typer.Option(
             "--quality",
-            help="Add two columns (csv, npz): residual, and whether the code is ambiguous. Takes twice as long.",
+            help="Add columns (csv, npz): residual, whether the code is ambiguous, and whether the row is strange, "
+            "that is unlike all training samples. Takes twice as long.",
         ),
     ] = False,
     device: Device = "cpu",
@@ -57,6 +58,7 @@ def encode(
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.cli._data import PreparedModel
+    from drkm.strange_data.new_points import describe
 
     fitted = PreparedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
@@ -64,18 +66,24 @@ def encode(
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
     more: dict[str, Any] = {}
     if quality:
-        more = dict(zip(files.QUALITY, (residual, np.asarray(encoding.ambiguous).astype(int)), strict=True))
+        told = (residual, np.asarray(encoding.ambiguous).astype(int), np.asarray(encoding.strange).astype(int))
+        more = dict(zip(files.QUALITY, told, strict=True))
     names = list(fitted.model.get_feature_names_out())
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     ambiguous = int(more["ambiguous"].sum()) if quality else None
+    strange = int(np.asarray(encoding.strange).sum())
+    if strange:
+        warn(describe(strange, len(codes)))
     if json:
-        facts = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
-        options.print_json({**facts, "largest_residual": float(residual.max()), "ambiguous": ambiguous})
+        facts: dict[str, Any] = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
+        facts |= {"largest_residual": float(residual.max()), "ambiguous": ambiguous, "strange": strange}
+        options.print_json(facts)
         return
-    told = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
-    told += f"largest residual {residual.max():.1g}"
-    say(told if ambiguous is None else f"{told}, {ambiguous} of {len(codes)} codes ambiguous")
+    said = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
+    said += f"largest residual {residual.max():.1g}"
+    said += "" if ambiguous is None else f", {ambiguous} of {len(codes)} codes ambiguous"
+    say(f"{said}, {strange} of {len(codes)} rows strange" if strange else said)
 
 
 def denoise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.kernels import Explicit, Isotropic, NystroemFeatures
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
+from drkm.strange_data import Acquaintance
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
@@ -55,6 +57,7 @@ class Inference:
         self.codes = H @ self.rotation
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
+        self._acquaintance = Acquaintance(fitted.kernels[0], fitted.X)
         if formed is not None and isinstance(fitted.kernels[0], Explicit):
             _ = self.encoder, self._sums
         if not fitted.is_shared:
@@ -91,14 +94,18 @@ class Inference:
         codes = self.codes.new_empty(m, self.codes.shape[1]) if out is None else out
         residual = self.codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
+        strange = torch.empty(m, dtype=torch.bool, device=residual.device)
         batches = self.batches(m)
         with self._threads(batches[0].stop if batches else 0):
             for rows in batches:
-                part = self.encoder.encode(self._seen(points[rows]), ambiguity=ambiguity)
+                batch = points[rows]
+                seen = self._seen(batch)
+                strange[rows] = self._acquaintance.strange(batch, seen)
+                part = self.encoder.encode(seen, ambiguity=ambiguity)
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
                     ambiguous[rows] = part.ambiguous
-        return Encoding(codes, residual, ambiguous)
+        return Encoding(codes, residual, ambiguous, strange)
 
     def reconstruct(
         self,
@@ -115,9 +122,13 @@ class Inference:
             self._make_room(method)
             basis = self._components(columns, normalized)
             coordinates = self.codes.new_empty(len(points), basis.c)
+            strange = torch.empty(len(points), dtype=torch.bool, device=coordinates.device)
             for rows in self.batches(len(points)):
-                coordinates[rows] = basis.coordinates(self._seen(points[rows]))
-            return preimage(basis, coordinates, method=method, **options)
+                batch = points[rows]
+                seen = self._seen(batch)
+                strange[rows] = self._acquaintance.strange(batch, seen)
+                coordinates[rows] = basis.coordinates(seen)
+            return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""

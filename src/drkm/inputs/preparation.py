@@ -57,6 +57,11 @@ class Preparation:
         """Return samples in the units of the file."""
         return np.asarray(samples, dtype=np.float64) * self.scale + self.offset
 
+    @property
+    def changes_values(self) -> bool:
+        """Whether samples are other numbers than those of the file."""
+        return bool(np.any(self.offset != 0.0) or np.any(self.scale != 1.0))
+
     def describe(self) -> str:
         """Return what is done in a few words, or nothing."""
         if np.ndim(self.scale):

@@ -61,6 +61,8 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
+    except OverflowError as error:
+        raise ValueError("X: expected numbers that float64 can hold, got one beyond 1.8e308") from error
     return torch.from_numpy(np.array(array, order="C"))
 
 

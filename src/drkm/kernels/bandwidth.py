@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.validation import checks
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
@@ -28,7 +29,7 @@ def check_bandwidth(sigma2: float | str) -> float | str:
         return sigma2
     if isinstance(sigma2, bool) or not isinstance(sigma2, Real):
         raise TypeError(f"sigma2: expected a positive number or one of {', '.join(RULES)}, got {sigma2!r}")
-    if not (math.isfinite(sigma2) and sigma2 > 0):
+    if not (checks.is_finite(sigma2) and sigma2 > 0):
         raise ValueError(f"sigma2: expected a positive finite number, got {sigma2}")
     return float(sigma2)
 
@@ -112,13 +113,35 @@ def _median(values: Tensor) -> float:
 
 def _positive(value: float, points: Tensor) -> float:
     """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
-    value = value or _spread(points) or 1.0
-    limits = torch.finfo(points.dtype)
-    if not limits.tiny <= value <= limits.max:
-        kind = str(points.dtype).removeprefix("torch.")
-        size = "small" if value < 1 else "large"
-        raise ValueError(f"X: squared distances are too {size} for {kind}, divide the data by their typical size")
+    value = value or _spread(points)
+    if not value and _are_equal(points):
+        return 1.0
+    check_range("squared distances", value, points.dtype)
     return value
+
+
+def check_range(name: str, value: float, dtype: torch.dtype) -> None:
+    """Raise one sentence if squares are beyond what a precision can hold."""
+    limits = torch.finfo(dtype)
+    if not limits.tiny <= value <= limits.max:
+        kind = str(dtype).removeprefix("torch.")
+        size = "small" if value < 1 else "large"
+        raise ValueError(f"X: {name} are too {size} for {kind}, divide the data by their typical size")
+
+
+def mean_square(points: Tensor) -> float:
+    """Return the mean of ‖x‖², or raise one sentence if it is beyond what the precision of the points can hold."""
+    mean = collectives.total(points.square().sum()).item() / collectives.samples(len(points))
+    if collectives.agreed(points.abs().max().item()):
+        check_range("squared lengths", mean, points.dtype)
+    return mean
+
+
+def _are_equal(points: Tensor) -> bool:
+    """Whether all points are one but for rounding, by differences that need not be squared."""
+    mean = collectives.mean(points)
+    apart = collectives.agreed((points - mean).abs().max().item())
+    return apart <= ROUNDING * torch.finfo(points.dtype).eps * mean.abs().max().item()
 
 
 def _spread(points: Tensor) -> float:

@@ -131,6 +131,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         "operator": fitted.operator,
         "cost": vars(fitted.cost),
         "at_bound": fitted.at_bound,
+        "code_error": fitted.code_error,
         "seconds": fitted.seconds,
         "result": fitted.result.facts(),
     }
@@ -142,7 +143,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     """Return what a file holds for each sample of all processes."""
-    tensors = {"H": collectives.gather(fitted.H)}
+    tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
     features = _first_without_samples(fitted)
@@ -201,7 +202,11 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     chosen["kernel"] = _asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
     return SavedModel(
-        _fitted(tensors, header, layers, chosen), chosen, header["feature_names"], header["kind_of_array"]
+        _fitted(tensors, header, layers, chosen),
+        chosen,
+        header["feature_names"],
+        header["kind_of_array"],
+        model_parts.preparation(tensors, header),
     )
 
 
@@ -248,6 +253,9 @@ def _fitted(
         n=len(X),
         result=result,
         multipliers=tensors["multipliers"],
+        # Files of earlier versions lack these: their fits went on until there was next to none.
+        residual=tensors.get("residual", torch.zeros_like(result.H)),
+        code_error=header.get("code_error", 0.0),
         rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
         eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),
         supports=layer_supports(result.H, header["sizes"]),

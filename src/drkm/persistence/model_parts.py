@@ -30,6 +30,7 @@ HEADER: dict[str, Part] = {
     "objectives": parts.several(parts.nullable(parts.number())),
     "result": parts.group(FACTS),
     "preparation": ANY_GROUP,
+    "code_error": parts.optional(parts.number(0)),
 }
 #: what the first versions left out
 LATER: dict[str, Part] = {
@@ -93,6 +94,8 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
         shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
         shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
         shapes["largest"] = (_rows(tensors, "largest"), features)
+    if "residual" in tensors:
+        shapes["residual"] = (n, total)
     if "row_means" in tensors:
         shapes["row_means"] = (n,)
     exact: dict[str, tuple[int, ...]] = {"multipliers": (total, total)}

@@ -14,6 +14,7 @@ from drkm.problem import axes as axes_of
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.solvers import Result
+from drkm.solvers.base import EXACT, code_error
 from drkm.training.plan import Plan
 
 
@@ -23,6 +24,10 @@ def describe(
     """Return the fitted model with its multipliers and axes."""
     H = result.H
     G = energy.evaluate(H).gradient
+    multipliers = stiefel.multipliers(H, G)
+    R = G - H @ multipliers.to(H.dtype)
+    # Rounding alone moves the gradient by so much: there is nothing left to settle.
+    exact = result.stationarity <= EXACT * torch.finfo(H.dtype).eps
     rotation = axes_of.rotations(energy, H, plan.axes)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     return FittedModel(
@@ -39,7 +44,9 @@ def describe(
         cost=energy.cost,
         n=energy.n,
         result=result,
-        multipliers=stiefel.multipliers(H, G),
+        multipliers=multipliers,
+        residual=R,
+        code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
         eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
         traces=layer_traces(energy, H),

@@ -164,6 +164,8 @@ def array(name: str, value: Any) -> Tensor:
         return torch.from_numpy(np.array(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: expected real numbers, got {' '.join(repr(value).split()):.60}") from error
+    except OverflowError as error:
+        raise ValueError(f"{name}: expected numbers that float64 can hold, got one beyond 1.8e308") from error
 
 
 def grid(name: str, value: Any) -> Tensor:
@@ -228,7 +230,11 @@ def component_columns(components: Any, slices: Sequence[slice], called: str = "c
     columns = []
     for entry in components:
         try:
-            layer, index = (operator.index(part) for part in entry)
+            layer, index = entry
+            # A truth value counts as an integer in Python, and as a slip here.
+            if isinstance(layer, bool) or isinstance(index, bool):
+                raise TypeError("truth values")
+            layer, index = operator.index(layer), operator.index(index)
         except (TypeError, ValueError) as error:
             raise TypeError(f"{called}: expected pairs of layer and index, got {entry!r}") from error
         if not 1 <= layer <= len(slices):

@@ -219,7 +219,6 @@ def _solve(
         # A caller who gives the codes to begin with means these.
         # Later rounds of learning go on from the codes of the one before, or the energy could rise.
         prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
-        consistent=plan.consistent and tol == plan.tol,
         callbacks=plan.callbacks,
         give_up=give_up,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,

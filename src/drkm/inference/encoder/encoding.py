@@ -20,11 +20,15 @@ class Encoding(NamedTuple):
         Norm of the gradient of ψ, relative to that of its parts.
     ambiguous : Tensor of bool, shape (m,), or None
         Whether the codes of the second nearest training sample lead to another minimum of ψ.
+    strange : Tensor of bool, shape (m,), or None
+        Whether the point is unlike all training samples (`drkm.strange_data`), so that its codes say little; an encoder
+        alone, which sees kernel values and not points, does not know.
     """
 
     codes: Tensor
     residual: Tensor
     ambiguous: Tensor | None
+    strange: Tensor | None = None
 
     def doubt(self) -> str:
         """Return one sentence if some codes are far from stationary, as after a fit that did not converge, else ""."""

@@ -7,6 +7,10 @@ z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
 
 `StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample; next to
 a training sample, plain Newton steps stay with the stationary point that the sample itself has.
+
+A fit ends at its tolerance, where G = HΛ + R with a small R: H is the exact stationary point of the energy less
+⟨R, H⟩. The encoder therefore subtracts ⟨z, r⟩ from ψ, with r = R_i at sample i and next to none away from the samples,
+which returns the codes of the samples however loose the tolerance was.
 """
 
 from __future__ import annotations
@@ -53,13 +57,13 @@ class StationaryEncoder:
     Parameters
     ----------
     fitted : FittedModel
-        Whose H is a stationary point, and whose multipliers are Λ.
+        Whose H is a stationary point but for its residual R, and whose multipliers are Λ.
     gram : FirstGram
         K_1, which is formed only if the first layer has explicit features.
     """
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
-        self.H = starting_points(fitted.H)
+        self.H, self.R = starting_points(fitted.H), starting_points(fitted.residual)
         self.eta = fitted.eta
         self.slices = fitted.slices
         self.first = first_layer(fitted, gram)
@@ -78,10 +82,11 @@ class StationaryEncoder:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""
         t = self.first.scores(rows)
         nearest = self.first.nearest(rows, 2 if ambiguity else 1)
-        codes, residual = self._solve(t, self.H[nearest[:, 0]])
+        pull = self._pull(t, nearest[:, 0])
+        codes, residual = self._solve(pull, self.H[nearest[:, 0]])
         if not ambiguity:
             return Encoding(codes, residual, None)
-        other, _ = self._solve(t, self.H[nearest[:, -1]])
+        other, _ = self._solve(pull, self.H[nearest[:, -1]])
         apart = (other - codes).norm(dim=1) > 1e-4 * codes.norm(dim=1).clamp_min(1e-300)
         return Encoding(codes, residual, apart)
 
@@ -94,7 +99,19 @@ class StationaryEncoder:
             gradient = gradient - below / self.eta[1]
         return self.eta[0] * gradient
 
-    def _solve(self, t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    def _pull(self, t: Tensor, nearest: Tensor) -> Tensor:
+        """Return f of the linear term -⟨f, z⟩ of ψ for each row: t/η_1 in the first layer, and r in all of them.
+
+        r is that of the nearest sample at its own scores, and next to nothing where these differ by more than R.
+        """
+        first, R = self.slices[0], self.R[nearest]
+        away = (t - self.scores_of(self.H[nearest])) / self.eta[0] + R[:, first]
+        size, distance = (part.norm(dim=1, keepdim=True) for part in (R, away))
+        pull = R / (1 + (distance / size.clamp_min(torch.finfo(t.dtype).tiny)) ** 2)
+        pull[:, first] += t / self.eta[0]
+        return pull
+
+    def _solve(self, pull: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return a stationary point of ψ for each row, and its relative residual.
 
         Next to a training sample its own stationary point is the answer, whether or not ψ has a minimum there: plain
@@ -103,21 +120,21 @@ class StationaryEncoder:
         null = self.undetermined
         start = z - (z @ null) @ null.T
         tol = max(TOL, 20 * torch.finfo(z.dtype).eps)
-        there = self._expand(t, start)
-        z, residual = self._follow(t, start, there, tol)
+        there = self._expand(pull, start)
+        z, residual = self._follow(pull, start, there, tol)
         far = _where(residual > tol)
         if len(far):
-            z[far], residual[far] = self._minimise(t[far], start[far], there.of(far), tol)
+            z[far], residual[far] = self._minimise(pull[far], start[far], there.of(far), tol)
         return z, residual
 
-    def _follow(self, t: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
+    def _follow(self, pull: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
         z, size = start.clone(), start.norm(dim=1)
         residual = torch.full_like(z[:, 0], torch.inf)
         last = torch.full_like(residual, 2 * LOCAL)
         active = torch.arange(len(z), device=z.device)
         for step in range(MAX_LOCAL):
-            _, gradient, hessian, parts = self._expand(t[active], z[active]) if step else there
+            _, gradient, hessian, parts = self._expand(pull[active], z[active]) if step else there
             relative = gradient.norm(dim=1) / parts
             residual[active] = torch.where(relative <= tol, relative, torch.inf)
             busy = _where((relative > tol) & (relative <= 0.5 * last[active]))
@@ -133,13 +150,13 @@ class StationaryEncoder:
             z[active] = moved[short]
         return z, residual
 
-    def _minimise(self, t: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
+    def _minimise(self, pull: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
         active = torch.arange(len(z), device=z.device)
         for number in range(MAX_NEWTON + 1):
-            there = self._expand(t[active], z[active]) if number else there
+            there = self._expand(pull[active], z[active]) if number else there
             relative = there.gradient.norm(dim=1) / there.size
             residual[active] = relative
             busy = _where(relative > tol)
@@ -147,7 +164,7 @@ class StationaryEncoder:
                 break
             active, here = active[busy], there.of(busy)
             step = self._newton_step(here.gradient, here.hessian, torch.ones_like)
-            moved = self._line_search(t[active], z[active], step, here.value, here.gradient)
+            moved = self._line_search(pull[active], z[active], step, here.value, here.gradient)
             going = _where((moved != z[active]).any(dim=1))
             z[active] = moved
             active = active[going]
@@ -172,7 +189,7 @@ class StationaryEncoder:
             step[doubtful] = -(vectors @ coefficients[:, :, None])[:, :, 0]
         return step - (step @ null) @ null.T
 
-    def _line_search(self, t: Tensor, z: Tensor, step: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    def _line_search(self, pull: Tensor, z: Tensor, step: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
         slope = (step * gradient).sum(dim=1)
         slack = 8 * torch.finfo(z.dtype).eps * (value.abs() + slope.abs())
         length = torch.ones_like(value)
@@ -180,7 +197,7 @@ class StationaryEncoder:
         trying = torch.arange(len(z), device=z.device)
         for _ in range(40):
             trial = z[trying] + length[trying, None] * step[trying]
-            good = self._value(t[trying], trial) <= (
+            good = self._value(pull[trying], trial) <= (
                 value[trying] + SUFFICIENT * length[trying] * slope[trying] + slack[trying]
             )
             moved[trying] = torch.where(good[:, None], trial, moved[trying])
@@ -190,20 +207,17 @@ class StationaryEncoder:
             length[trying] *= 0.5
         return moved
 
-    def _value(self, t: Tensor, z: Tensor) -> Tensor:
-        first = self.slices[0]
-        value = 0.5 * ((z @ self.M) * z).sum(dim=1) - (z[:, first] * t).sum(dim=1) / self.eta[0]
+    def _value(self, pull: Tensor, z: Tensor) -> Tensor:
+        value = 0.5 * ((z @ self.M) * z).sum(dim=1) - (z * pull).sum(dim=1)
         for layer, coupling in enumerate(self.deep, start=1):
             below, own = z[:, self.slices[layer - 1]], z[:, self.slices[layer]]
             value = value - coupling.value(below, own) / self.eta[layer]
         return value
 
-    def _expand(self, t: Tensor, z: Tensor) -> Local:
+    def _expand(self, pull: Tensor, z: Tensor) -> Local:
         """Return ψ to second order."""
-        first, quadratic = self.slices[0], z @ self.M
-        linear = torch.zeros_like(z)
-        linear[:, first] -= t / self.eta[0]
-        value = 0.5 * (quadratic * z).sum(dim=1) - (z[:, first] * t).sum(dim=1) / self.eta[0]
+        quadratic, linear = z @ self.M, -pull
+        value = 0.5 * (quadratic * z).sum(dim=1) - (z * pull).sum(dim=1)
         hessian = self.M.expand(len(z), -1, -1).clone()
         for layer, coupling in enumerate(self.deep, start=1):
             below, own, eta = self.slices[layer - 1], self.slices[layer], self.eta[layer]

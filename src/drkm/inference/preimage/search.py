@@ -49,12 +49,15 @@ class PreImage:
         Steps taken.
     converged : Tensor of shape (m,), bool
         Whether the tolerance was met.
+    strange : Tensor of shape (m,), bool, or None
+        Whether the point that was projected is unlike all training samples; None for projections of no point.
     """
 
     points: Tensor
     residual: Tensor
     iterations: Tensor
     converged: Tensor
+    strange: Tensor | None = None
 
 
 def preimage(
@@ -121,7 +124,8 @@ def preimage(
         rows = slice(begin, begin + size)
         part = _one_batch(components, coordinates[rows], None if start is None else start[rows], search)
         for whole, piece in zip(vars(found).values(), vars(part).values(), strict=True):
-            whole[rows] = piece
+            if piece is not None:
+                whole[rows] = piece
     return found
 
 
