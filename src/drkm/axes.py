@@ -15,6 +15,7 @@ from torch import Tensor
 
 from drkm import reduction, stiefel
 from drkm.energy import Energy
+from drkm.layout import copied
 
 NAMES = ("ritz", "varimax", "ica", None)
 
@@ -81,7 +82,7 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
             except ConvergenceWarning:
                 continue
         with reduction.shared(None):
-            return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
+            return stiefel.polar(copied(W.T).to(A))
     return eye
 
 

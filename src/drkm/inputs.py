@@ -13,6 +13,7 @@ from torch import Tensor
 
 from drkm import checks
 from drkm.gram import memory
+from drkm.layout import copied, settled
 from drkm.rows import Rows, is_on_disk, open_rows
 
 #: a share of the spread of the samples that rounding may take, looked for in about so many rows
@@ -34,7 +35,7 @@ def as_row(point: Any) -> Any:
 
 
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
-    """Return the samples as a tensor of their own precision and device, checked against the estimator.
+    """Return the samples as a tensor of their own precision and device, in our layout, checked against the estimator.
 
     A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and comes back as
     `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
@@ -61,7 +62,7 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
-    return torch.from_numpy(np.array(array, order="C"))
+    return copied(array)
 
 
 @contextmanager
@@ -111,7 +112,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")
-    return X
+    return settled(X)
 
 
 def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.layout import copied
+
 #: bytes of one tile when a whole file is passed through
 PASS_BYTES = 1 << 26
 
@@ -88,7 +90,7 @@ class Rows:
     def _tensor(self, rows: Any) -> Tensor:
         # A copy, also where the file has the right precision: it may be open for reading only.
         kind = np.float32 if self.dtype == torch.float32 else np.float64
-        return torch.from_numpy(np.array(rows, dtype=kind, order="C")).to(self.device)
+        return copied(np.asarray(rows), kind).to(self.device)
 
 
 class AbsentRows(Rows):

@@ -16,6 +16,9 @@ from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
 from drkm.rows import Rows
 
+#: a mean may be wrong by this many rounding errors
+ROUNDING = 16
+
 
 class Sums(NamedTuple):
     """What one gradient of tr(AᵀK(U)A) needs.
@@ -176,5 +179,11 @@ class Centered(MovingGram):
 
 
 def center(A: Tensor) -> Tensor:
-    """Return CA, the block with the mean of every column removed."""
-    return A - reduction.mean(A)
+    """Return CA, the block with the mean of every column removed.
+
+    What is left within rounding of the mean is zero: numbers that are all alike would otherwise leave a spread that a
+    fit goes after.
+    """
+    mean = reduction.mean(A)
+    spread = A - mean
+    return spread.masked_fill_(spread.abs() <= ROUNDING * torch.finfo(A.dtype).eps * mean.abs(), 0.0)

@@ -14,6 +14,7 @@ from torch import Tensor
 from drkm import reduction
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic
+from drkm.layout import copied
 from drkm.rows import Rows
 
 #: rows whose kernel values are compared for an estimate of the error
@@ -121,7 +122,7 @@ def draw_frequencies(
     degrees = kernel.spectral_degrees
     if math.isfinite(degrees):
         normal *= np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]
-    return torch.from_numpy(normal.T.copy()).to(like)
+    return copied(normal.T).to(like)
 
 
 def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:

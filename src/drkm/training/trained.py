@@ -78,7 +78,8 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
 def layer_traces(energy: Energy, H: Tensor) -> list[float]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
-    return reduction.total(torch.stack(own)).tolist()
+    # Centring takes as much as there is from samples that are all alike, give or take rounding.
+    return reduction.total(torch.stack(own)).clamp(min=0).tolist()
 
 
 def layer_supports(energy: Energy, H: Tensor) -> list[float]:
