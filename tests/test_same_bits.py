@@ -1,19 +1,23 @@
-"""What is promised to the last bit, on one machine with one version and one number of threads (docs/reproducibility.md).
+"""What is promised to the last bit: one machine, one version, one number of threads (docs/reproducibility.md).
 
-Nothing here has a tolerance. What may differ between machines is tested elsewhere, to one that follows from conditioning.
+Nothing here has a tolerance. What may differ between machines is tested elsewhere, to what conditioning allows.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, load
 from drkm.checkpoint import Checkpoint
@@ -26,11 +30,13 @@ from few_digits import NEW, X
 
 DTYPES = ["float64", "float32"]
 #: with a deep layer that is alive, so that every rounding error grows on the way to the optimum
-ALIVE = {"n_components": (6, 3), "kernel": [RBF(2.0), RBF(0.02)]}
+ALIVE = {"n_components": (6, 3), "kernel": [RBF(2.0), RBF(0.02)], "max_iter": 30}
 
 
 def fit(samples: object = X, **options: object) -> ConstrDRKM:
-    return ConstrDRKM(**{**ALIVE, **options}).fit(samples)
+    # Bits are the same on the way already, and whether these few steps are enough is for other tests.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return ConstrDRKM(**{**ALIVE, **options}).fit(samples)
 
 
 def moved(values: np.ndarray, elements: int, order: str) -> np.ndarray:
@@ -50,7 +56,7 @@ def layouts(values: np.ndarray) -> Iterator[tuple[str, object]]:
             yield f"array {order}+{elements}", moved(values, elements, order)
             yield f"tensor {order}+{elements}", torch.from_numpy(moved(values, elements, order))
     yield "frame", pd.DataFrame(values)
-    yield "frame of columns", pd.DataFrame({str(i): column for i, column in enumerate(values.T)})
+    yield "frame of columns", pd.DataFrame(dict(enumerate(values.T)))
     yield "every second row and column", np.repeat(np.repeat(values, 2, axis=0), 2, axis=1)[::2, ::2]
     yield "backwards", values[::-1, ::-1].copy()[::-1, ::-1]
     yield "read only", np.frombuffer(values.tobytes(), dtype=values.dtype).reshape(values.shape)
@@ -76,7 +82,7 @@ def model(request: pytest.FixtureRequest) -> ConstrDRKM:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("solver", ["lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian"])
 def test_a_second_fit_gives_the_same_bits(dtype, solver):
-    options = {"dtype": dtype, "solver": solver, "tol": 1e-4}
+    options = {"dtype": dtype, "solver": solver}
     assert_same(results(fit(**options)), results(fit(**options)))
 
 
@@ -119,18 +125,17 @@ def test_points_in_any_layout_give_the_same_bits(model, call):
 def test_codes_in_any_layout_give_the_same_bits(model):
     codes = np.asarray(model.transform(NEW), dtype=np.float64)
     points = model.inverse_transform(codes)
-    begun = fit(init=model.codes_.astype(np.float64), max_iter=300, tol=1e-4).codes_
+    begun = fit(init=model.codes_.astype(np.float64)).codes_
     for name, given in layouts(codes):
         assert_same([model.inverse_transform(given)], [points], name)
     for name, given in layouts(model.codes_.astype(np.float64)):
-        assert_same([fit(init=given, max_iter=300, tol=1e-4).codes_], [begun], name)
+        assert_same([fit(init=given).codes_], [begun], name)
 
 
 def test_files_give_the_same_bits(model, tmp_path):
-    np.save(tmp_path / "fortran.npy", np.asfortranarray(NEW))
-    assert_same(
-        [model.transform(tmp_path / "fortran.npy"), model.denoise(tmp_path / "fortran.npy")], results(model)[2:5:2]
-    )
+    path = tmp_path / "fortran.npy"
+    np.save(path, np.asfortranarray(NEW))
+    assert_same([model.transform(path), model.denoise(path)], [model.transform(NEW), model.denoise(NEW)])
 
 
 def test_a_loaded_model_gives_the_same_bits(model, tmp_path):
@@ -146,7 +151,7 @@ def test_a_loaded_model_gives_the_same_bits(model, tmp_path):
 @pytest.mark.parametrize("solver", ["lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian"])
 @pytest.mark.parametrize("stop", [1, 4, 9])
 def test_a_resumed_fit_gives_the_same_bits(dtype, solver, stop, tmp_path):
-    options = {"dtype": dtype, "solver": solver, "tol": 1e-4}
+    options = {"dtype": dtype, "solver": solver}
     kept = Checkpoint(tmp_path / "checkpoint", every=0)
 
     def interrupt(entry: dict[str, float]) -> None:
@@ -166,11 +171,9 @@ def test_another_process_gives_the_same_bits(model, tmp_path):
     from test_same_bits import fit, results
     np.savez(sys.argv[1], *results(fit(dtype=sys.argv[2])))
     """
-    path = tmp_path / "results.npz"
-    dtype = str(model.codes_.dtype)
-    folder = str(__import__("pathlib").Path(__file__).parent)
-    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r})\n{textwrap.dedent(script)}", path, dtype]
-    subprocess.run(list(map(str, run)), check=True)
+    path, folder = tmp_path / "results.npz", Path(__file__).parent
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path), str(model.codes_.dtype)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])})
     with np.load(path) as found:
         assert_same(list(found.values()), results(model))
 
