@@ -167,12 +167,12 @@ def test_another_process_gives_the_same_bits(model, tmp_path):
     script = """
     import sys
     import numpy as np, torch
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(sys.argv[3]))
     from test_same_bits import fit, results
     np.savez(sys.argv[1], *results(fit(dtype=sys.argv[2])))
     """
-    path, folder = tmp_path / "results.npz", Path(__file__).parent
-    command = [sys.executable, "-c", textwrap.dedent(script), str(path), str(model.codes_.dtype)]
+    path, folder, threads = tmp_path / "results.npz", Path(__file__).parent, str(torch.get_num_threads())
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path), str(model.codes_.dtype), threads]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])})
     with np.load(path) as found:
         assert_same(list(found.values()), results(model))
