@@ -16,3 +16,17 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def in_bytes(number: float) -> str:
+    """Return a number of bytes in the largest decimal unit that leaves it above one."""
+    return f"{scaled(number)}B"
+
+
+def scaled(number: float) -> str:
+    """Return a number of whatever follows it, with the prefix of the largest decimal unit that leaves it above one."""
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if number < 999.5 or unit == "P":
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    raise AssertionError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 import warnings
@@ -22,6 +23,8 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run the application and return its exit code; `--debug` is understood before and after the command's name."""
     debug = DEBUG in words
     words = [word for word in words if word != DEBUG]
+    # Pillow also logs what is wrong with a file, which is said here in one sentence.
+    logging.getLogger("PIL").addHandler(logging.NullHandler())
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
