@@ -18,6 +18,8 @@ from drkm.rows import Rows
 
 #: a mean may be wrong by this many rounding errors
 ROUNDING = 16
+#: rows looked at together for what is left of them: memory does not notice so many
+SPREAD_ROWS = 1 << 14
 
 
 class Sums(NamedTuple):
@@ -146,9 +148,8 @@ class Centered(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
-        product = self.gram.matmul(center(A))
         # In place: the blocks of a start are what memory goes into.
-        return product.sub_(reduction.mean(product))
+        return remove_mean_(self.gram.matmul(center(A)))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
@@ -185,11 +186,18 @@ class Centered(MovingGram):
 
 
 def center(A: Tensor) -> Tensor:
-    """Return CA, the block with the mean of every column removed.
+    """Return CA, the block with the mean of every column removed."""
+    return remove_mean_(A.clone())
+
+
+def remove_mean_(A: Tensor) -> Tensor:
+    """Remove the mean of every column in place.
 
     What is left within rounding of the mean is zero: numbers that are all alike would otherwise leave a spread that a
     fit goes after.
     """
     mean = reduction.mean(A)
-    spread = A - mean
-    return spread.masked_fill_(spread.abs() <= ROUNDING * torch.finfo(A.dtype).eps * mean.abs(), 0.0)
+    within = ROUNDING * torch.finfo(A.dtype).eps * mean.abs()
+    for part in A.sub_(mean).split(SPREAD_ROWS):
+        part.masked_fill_(part.abs() <= within, 0.0)
+    return A
