@@ -8,8 +8,9 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 from command_line import drkm
-from drkm import ConstrDRKM, io, load
+from drkm import ConstrDRKM, load
 from drkm.kernels import RBF, Linear
+from drkm.persistence import model_file
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -280,7 +281,7 @@ def test_a_model_made_in_python_with_a_frame_takes_tables_by_name(place):
     done = drkm("encode", place / "python.model", place / "iris.csv", "-o", place / "python.npy")
     assert (done.code, done.err) == (0, "")
     np.testing.assert_array_equal(np.load(place / "python.npy"), model.transform(frame).to_numpy())
-    assert io.load_preparation(place / "python.model") == io.Preparation()
+    assert model_file.load_preparation(place / "python.model") == model_file.Preparation()
 
 
 def test_force_replaces_a_file(place):

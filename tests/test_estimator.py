@@ -10,10 +10,10 @@ from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
+from drkm.inference.density import CodeDensity
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
-from drkm.progress import ProgressBar
-from drkm.sampling import CodeDensity
 from drkm.solvers import TrustRegion
+from drkm.training.progress import ProgressBar
 from few_digits import NEW, X, relative
 
 

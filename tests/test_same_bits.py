@@ -20,12 +20,12 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, load
-from drkm.checkpoint import Checkpoint
-from drkm.inputs import as_row
+from drkm.files.rows import Rows
+from drkm.inputs.samples import as_row
 from drkm.kernels import RBF
-from drkm.layout import ALIGNMENT, copied, settled
-from drkm.parameters import array
-from drkm.rows import Rows
+from drkm.machine.layout import ALIGNMENT, copied, settled
+from drkm.training.checkpoint import Checkpoint
+from drkm.training.parameters import array
 from few_digits import NEW, X
 
 DTYPES = ["float64", "float32"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
-from drkm.rows import Rows
 from drkm.solvers import Result, Status
 
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
@@ -61,6 +61,9 @@ class FittedModel:
         Energies of all starts, None for those that were given up.
     at_bound : tuple of int
         Layers (counted from 1) whose learned σ² is at its bound.
+    seconds : float
+        Time of the whole fit: reading, kernels, all starts and axes; of one that was interrupted, also what its solvers
+        had spent before.
     row_means : Tensor of shape (n,), optional
         Means of the rows of K_1, with which new points are centred.
     features : CodedFeatures, optional
@@ -88,6 +91,7 @@ class FittedModel:
     errors: tuple[float | None, ...]
     objectives: tuple[float | None, ...]
     at_bound: tuple[int, ...] = ()
+    seconds: float = 0.0
     row_means: Tensor | None = None
     features: CodedFeatures | None = None
 

@@ -34,7 +34,7 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
     given = f" (those of layer {', '.join(fixed)} are given by the feature map above)" if fitted.axes and fixed else ""
     foot = [
         f"energy J = {result.objective:.8g}, axes: {fitted.axes}{given}",
-        f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{advice}",
+        f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {fitted.seconds:.2f} s{advice}",
         f"gram: {fitted.operator}, {fitted.cost.describe()}",
     ]
     foot += [

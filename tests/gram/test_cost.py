@@ -7,10 +7,10 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
-from drkm import machine as this_machine
 from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto, memory
 from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
+from drkm.machine import system as this_machine
 from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())

@@ -10,9 +10,11 @@ from sklearn.decomposition import KernelPCA
 from solver_suite import SolverSuite, make_energy, nearby
 
 from dense_oracle import structured
-from drkm import solvers, starts, stiefel
+from drkm import solvers
 from drkm.kernels import Linear, Polynomial
+from drkm.problem import stiefel
 from drkm.solvers import LBFGS, AugmentedLagrangian, Eigensolver, Penalty, ProjectedGradient, Status, TrustRegion, solve
+from drkm.training import starts
 
 
 class TestLBFGS(SolverSuite):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
-from drkm.rows import Rows
 
 #: a mean may be wrong by this many rounding errors
 ROUNDING = 16
@@ -154,12 +154,12 @@ class Centered(MovingGram):
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
         mean = self._row_means()
-        return self.gram.diagonal() - 2 * mean + reduction.mean(mean)
+        return self.gram.diagonal() - 2 * mean + collectives.mean(mean)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + reduction.mean(mean)
+        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -181,7 +181,7 @@ class Centered(MovingGram):
         return self.gram
 
     def _row_means(self) -> Tensor:
-        ones = torch.full_like(self.gram.diagonal(), 1.0 / reduction.samples(self.n))
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / collectives.samples(self.n))
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
@@ -196,7 +196,7 @@ def remove_mean_(A: Tensor) -> Tensor:
     What is left within rounding of the mean is zero: numbers that are all alike would otherwise leave a spread that a
     fit goes after.
     """
-    mean = reduction.mean(A)
+    mean = collectives.mean(A)
     within = ROUNDING * torch.finfo(A.dtype).eps * mean.abs()
     for part in A.sub_(mean).split(SPREAD_ROWS):
         part.masked_fill_(part.abs() <= within, 0.0)

@@ -8,7 +8,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
@@ -43,7 +43,7 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     if not isinstance(sigma2, str):
         return sigma2
     rule = ("median" if layer == 1 else "scale") if sigma2 == "auto" else sigma2
-    n = reduction.samples(len(points))
+    n = collectives.samples(len(points))
     if rule == "median":
         if layer > 1:
             raise ValueError(
@@ -63,11 +63,11 @@ def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
     mean square of s/n.
     """
     if layer > 1:
-        norms = torch.tensor([points.shape[1] / reduction.samples(len(points))], dtype=torch.float64)
+        norms = torch.tensor([points.shape[1] / collectives.samples(len(points))], dtype=torch.float64)
         spread = f"codes whose length is about {norms.item() ** 0.5:.3g}"
         remedy = f"widen that of layer {layer}"
     else:
-        rows = reduction.spread_rows(points, DIGITS_ROWS).double()
+        rows = collectives.spread_rows(points, DIGITS_ROWS).double()
         norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
         spread = f"samples that are {norms.mean().sqrt().item():.3g} from their mean"
         remedy = "widen it or bring outliers in"
@@ -82,7 +82,7 @@ def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
 
 
 def _half_median(points: Tensor) -> float:
-    rows = reduction.spread_rows(points, MEDIAN_ROWS).double()
+    rows = collectives.spread_rows(points, MEDIAN_ROWS).double()
     mean = rows.mean(dim=0)
     rows = rows - mean
     # By products: with thousands of features ten times faster than differences, and in float64 as exact.
@@ -123,8 +123,8 @@ def _positive(value: float, points: Tensor) -> float:
 
 def _spread(points: Tensor) -> float:
     """Return the mean squared distance to the mean."""
-    mean = reduction.mean(points)
-    spread = reduction.total((points - mean).square().sum()).item() / reduction.samples(len(points))
+    mean = collectives.mean(points)
+    spread = collectives.total((points - mean).square().sum()).item() / collectives.samples(len(points))
     return _beyond_rounding(spread, mean)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
 from drkm.kernels.base import DotProduct, Room, places
 
 LARGEST_DEGREE = 100
@@ -48,7 +48,7 @@ class Polynomial(DotProduct):
         """Return the kernel with γ as a number."""
         if self.gamma != "scale":
             return self
-        mean = reduction.total(points.square().sum()).item() / reduction.samples(len(points))
+        mean = collectives.total(points.square().sum()).item() / collectives.samples(len(points))
         return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:

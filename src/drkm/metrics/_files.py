@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from drkm.files import QUALITY, Columns, Table, listed, read_table
+from drkm.files.json_values import plain
 from drkm.metrics._evaluate import Evaluation, evaluate
-from drkm.plain import plain
 
 FORMATS = ("table", "json", "csv", "markdown")
 

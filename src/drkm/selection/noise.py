@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.layout import copied
+from drkm.machine.layout import copied
 
 #: samples used to fit, to test, and as places of the mixture
 MAX_POINTS = 1500

@@ -13,9 +13,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from drkm import parts, reduction, stiefel
-from drkm.energy import Energy, Evaluation
-from drkm.parts import Part
+from drkm.distributed import collectives
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy, Evaluation
+from drkm.validation import parts
+from drkm.validation.parts import Part
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
@@ -264,8 +266,17 @@ def check_state(solver: Solver, dimensions: Dimensions, state: State) -> None:
     parts.check(state, always | (own or {}), others=own is None)
     last = state["history"][-1] if state["history"] else {}
     recorded = all(last.get(name) == state[name] for name in ("iteration", "objective", "stationarity"))
-    if not (recorded and solver.belong_together(state)):
+    # Rows that processes share are on the manifold together, and one that refuses would leave the others waiting.
+    of_point = not solver.on_manifold or own is None or collectives.current() is not None or _is_point(state)
+    if not (recorded and of_point and solver.belong_together(state)):
         raise ValueError("the parts of a state do not belong together")
+
+
+def _is_point(state: State) -> bool:
+    """Whether codes are on the manifold and their gradients are as long as the stationarity says."""
+    size, size_R = stiefel.norms(state["G"], state["R"])
+    off = abs(stiefel.relative(size_R, size) - state["stationarity"])
+    return stiefel.feasibility(state["H"]) <= BELONGS and off <= BELONGS * state["stationarity"]
 
 
 class Journal(Protocol):
@@ -278,6 +289,8 @@ class Journal(Protocol):
         """Store a state if it is time to, or at once."""
 
 
+#: by how much numbers that belong together may disagree
+BELONGS = 1e-3
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
 ROUNDING = 50
 #: a stationarity of this many rounding errors is as good as zero
@@ -333,15 +346,15 @@ def solve(
     spent = state["seconds"]
     try:
         while status is None:
-            state["seconds"] = reduction.agreed(spent + time.perf_counter() - clock)
+            state["seconds"] = collectives.agreed(spent + time.perf_counter() - clock)
             state["evaluations"] = energy.count.evaluations
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
-            stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
+            stop = bool(collectives.agreed(any(answers) or collectives.interrupted()))
             status = _verdict(state, tol, limit, max_seconds, consistent, stop)
-            if status is None and give_up is not None and reduction.agreed(give_up(state["history"])):
+            if status is None and give_up is not None and collectives.agreed(give_up(state["history"])):
                 status = Status.GIVEN_UP
             if journal and (status is None or status.cut_short):
                 journal.write(state, now=status is not None)
@@ -367,7 +380,7 @@ def solve(
 
 def _is_late(clock: float, max_seconds: float | None) -> bool:
     late = max_seconds is not None and time.perf_counter() - clock > 0.5 * max_seconds
-    return bool(reduction.agreed(late or reduction.interrupted()))
+    return bool(collectives.agreed(late or collectives.interrupted()))
 
 
 def _record(state: State) -> dict[str, float]:

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.energy import Energy
-from drkm.layout import copied
+from drkm.machine.layout import copied
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 
 MAX_SWEEPS = 100
 SWEEP_TOL = 1e-4

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from drkm import axes as axes_of
-from drkm import reduction, stiefel
-from drkm.energy import Energy
+from drkm.distributed import collectives
 from drkm.fitted import FittedModel
 from drkm.kernels import Approximation, Explicit
+from drkm.problem import axes as axes_of
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers import Result
 from drkm.training.plan import Plan
 
@@ -54,7 +55,7 @@ def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
     # Centring takes as much as there is from samples that are all alike, give or take rounding.
-    return tuple(reduction.total(torch.stack(own)).clamp(min=0).tolist())
+    return tuple(collectives.total(torch.stack(own)).clamp(min=0).tolist())
 
 
 def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
@@ -63,7 +64,7 @@ def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
     It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
     """
     squares = torch.stack([block.double().square().sum(dim=1) for block in H.split(list(sizes), dim=1)])
-    lengths, fourth = reduction.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
+    lengths, fourth = collectives.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
     return tuple(total**2 / power if power > 0 else 0.0 for total, power in zip(lengths, fourth, strict=True))
 
 
