@@ -16,6 +16,7 @@ from torch import Tensor
 from drkm.files._npy import check_npy
 from drkm.files._reading import check_room, reading
 from drkm.files._table import Refused, listed
+from drkm.machine.layout import copied
 from drkm.machine.memory import require
 from drkm.machine.system import TRIFLE
 from drkm.wording import in_bytes
@@ -108,7 +109,7 @@ class Rows:
     def _tensor(self, rows: Any) -> Tensor:
         # Memory of its own, also where the file has the right precision: it may be open for reading only.
         kind = np.float32 if self.dtype == torch.float32 else np.float64
-        return torch.from_numpy(np.require(rows, kind, ["C", "O", "W"]).view(np.ndarray)).to(self.device)
+        return copied(np.asarray(rows), kind).to(self.device)
 
     def _release(self) -> None:
         """Let go of the pages of a mapped file that were read, or the process would come to hold all of it."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels import Pairwise
+from drkm.machine.layout import copied
 
 NAMES = ("uniform", "kmeans", "rpcholesky")
 #: k-means and pivoted Cholesky look at this many samples a landmark, drawn uniformly where there are more
@@ -43,7 +44,7 @@ def _centres(X: Tensor, m: int, seed: int) -> Tensor:
     from sklearn.cluster import MiniBatchKMeans
 
     means = MiniBatchKMeans(m, batch_size=max(1024, 2 * m), n_init=1, max_iter=20, random_state=seed)
-    return torch.from_numpy(means.fit(X.cpu().numpy()).cluster_centers_).to(X)
+    return copied(means.fit(X.cpu().numpy()).cluster_centers_).to(X)
 
 
 def pivots(kernel: Pairwise, X: Tensor, m: int, rng: np.random.Generator) -> Tensor:

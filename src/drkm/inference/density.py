@@ -5,10 +5,10 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.machine.layout import copied
 from drkm.machine.threads import one_thread_everywhere
 
 MAX_MIXTURE = 10
@@ -37,4 +37,4 @@ class CodeDensity:
         """Return the codes of n new points."""
         # A copy, because threads that share a model would draw with each other's random states.
         mixture = copy(self.mixture).set_params(random_state=random_state)
-        return torch.from_numpy(mixture.sample(n)[0] * self.scale).to(self.like)
+        return copied(mixture.sample(n)[0] * self.scale).to(self.like)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, is_on_disk, open_rows
 from drkm.machine import memory
+from drkm.machine.layout import copied, settled
 from drkm.validation import checks
 
 #: a share of the spread of the samples that rounding may take, looked for in about so many rows
@@ -34,7 +35,7 @@ def as_row(point: Any) -> Any:
 
 
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
-    """Return the samples as a tensor of their own precision and device, checked against the estimator.
+    """Return the samples as a tensor of their own precision and device, in our layout, checked against the estimator.
 
     A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and comes back as
     `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
@@ -63,7 +64,7 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         raise type(error)(_one_sentence(str(error))) from error
     except OverflowError as error:
         raise ValueError("X: expected numbers that float64 can hold, got one beyond 1.8e308") from error
-    return torch.from_numpy(np.array(array, order="C"))
+    return copied(array)
 
 
 @contextmanager
@@ -113,7 +114,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")
-    return X
+    return settled(X)
 
 
 def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:

@@ -15,6 +15,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic
+from drkm.machine.layout import copied
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
@@ -121,7 +122,7 @@ def draw_frequencies(
     degrees = kernel.spectral_degrees
     if math.isfinite(degrees):
         normal *= np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]
-    return torch.from_numpy(normal.T.copy()).to(like)
+    return copied(normal.T).to(like)
 
 
 def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.machine.layout import copied
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 
@@ -82,7 +83,7 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
             except ConvergenceWarning:
                 continue
         with collectives.shared(None):
-            return stiefel.polar(torch.from_numpy(W.T.copy()).to(A))
+            return stiefel.polar(copied(W.T).to(A))
     return eye
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.machine.layout import copied
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 
@@ -38,7 +39,7 @@ def coarse_step(energy: Energy, H: Tensor, G: Tensor) -> Tensor | None:
     for block, T_l in zip(energy.slices, T, strict=True):
         b[:, block] += T_l @ C[:, block]
     C = _minimise(T, b, C, energy.slices)
-    return stiefel.polar(V @ torch.from_numpy(C).to(V))
+    return stiefel.polar(V @ copied(C).to(V))
 
 
 def _minimise(T: list[np.ndarray], b: np.ndarray, C: np.ndarray, slices: tuple[slice, ...]) -> np.ndarray:

@@ -61,7 +61,8 @@ def describe(
 def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
-    return tuple(collectives.total(torch.stack(own)).tolist())
+    # Centring takes as much as there is from samples that are all alike, give or take rounding.
+    return tuple(collectives.total(torch.stack(own)).clamp(min=0).tolist())
 
 
 def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:

@@ -17,6 +17,7 @@ from drkm import gram, kernels, solvers
 from drkm.distributed import collectives
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
+from drkm.machine.layout import copied, settled
 from drkm.problem import axes
 from drkm.solvers import Solver
 from drkm.training import starts
@@ -153,15 +154,15 @@ def seed(random_state: Any) -> int:
 
 
 def array(name: str, value: Any) -> Tensor:
-    """Return numbers as a tensor of float64; one that is given stays on its device."""
+    """Return numbers as a tensor of float64, in our layout; one that is given stays on its device."""
     if isinstance(value, Tensor):
-        return checks.dense_real(name, value).detach().double()
+        return settled(checks.dense_real(name, value).detach().double())
     try:
         given = np.asarray(value)
         # numpy takes None for a number that is missing.
         if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or checks.not_numbers(given):
             raise TypeError("no real numbers")
-        return torch.from_numpy(np.array(given, dtype=np.float64))
+        return copied(given, np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: expected real numbers, got {' '.join(repr(value).split()):.60}") from error
     except OverflowError as error:

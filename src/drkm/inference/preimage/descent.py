@@ -138,15 +138,20 @@ class _Search:
         slope = (g * p).sum(dim=1)
         rounding = 8 * torch.finfo(v.dtype).eps * (v.abs() + self.unit)
         # As a difference: next to a large value a small descent rounds to none, and a step that does not move passes.
-        accepted = new.value - v <= ARMIJO * t * slope
-        accepted |= (new.value <= v + rounding) & (new.gradient.norm(dim=1) < g.norm(dim=1))
+        rise = new.value - v
+        flatter = new.gradient.norm(dim=1) < g.norm(dim=1)
+        # Values within rounding say nothing, gradients do: on a plateau they still point down after the step, behind a
+        # minimum they do not, and there a step taken for a decrease is taken back by the next, over and over.
+        onward = (new.gradient * p).sum(dim=1) <= 0
+        accepted = (rise <= ARMIJO * t * slope) & ((rise < -rounding) | onward)
+        accepted |= (rise <= rounding) & flatter
         if accepted.all():
             self._move(active, trial, new)
             return
         if accepted.any():
             self._move(active[accepted], trial[accepted], new.of(accepted))
         held = ~accepted
-        self._shorten(active[held], (t * slope)[held], (new.value - v)[held])
+        self._shorten(active[held], (t * slope)[held], rise[held])
 
     def _move(self, index: Tensor, points: Tensor, new: Evaluation) -> None:
         step = points - self.x[index]
