@@ -1,0 +1,30 @@
+"""Products by the BLAS of numpy and scipy, which on some CPUs take half the time of those of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    """Write ab into `out`; on a GPU by torch."""
+    if a.is_cuda:
+        return torch.mm(a, b, out=out)
+    np.matmul(a.numpy(), b.numpy(), out=out.numpy())
+    return out
+
+
+def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return KA for a vector or a block of them, from the upper triangle of a symmetric matrix held in rows.
+
+    The other triangle is never read, which for a vector halves the time: it is that of reading memory.
+    """
+    from scipy.linalg import blas
+
+    kind: Any = "d" if upper.dtype == np.float64 else "s"
+    # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
+    name = kind + ("symv" if A.ndim == 1 else "symm")
+    return getattr(blas, name)(1.0, upper.T, A, lower=1)
