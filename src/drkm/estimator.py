@@ -25,6 +25,7 @@ from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
+from drkm.inference.kernel_projection import ProjectionModule
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, Precomputed
@@ -466,6 +467,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         found = self._reconstruct(X).points
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
+
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
+
+        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
+        """
+        check_is_fitted(self)
+        return self._inference.projection().module()
 
     def summary(self) -> str:
         """Return what was fitted as text, one line a layer, then convergence, time, memory and what to look out for.

@@ -261,6 +261,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(samples, Tensor):
             kernel = self._own_kernel(samples.shape[1])
             assert kernel is not None
+            # Of what scikit-learn names, all parameters are numbers.
+            kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
             strategy = parameters.strategy(self.gram)
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
@@ -278,7 +280,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         pairs = (torch.from_numpy(np.ascontiguousarray(part)) for part in (found.values, found.vectors))
         self.eigenvalues_, self.eigenvectors_ = (inputs.write(part, like) for part in pairs)
         for name in ("dual_coef_", "X_transformed_fit_"):
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _training_codes(self) -> Any:
         return self.eigenvectors_ * self.eigenvalues_**0.5
@@ -295,15 +298,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
         """Return the values of the kernel on codes."""
         if isinstance(self.kernel, Kernel):
-            return self.kernel_(*(parameters.array("X", part) for part in (Z, centres))).numpy()
+            return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
         return self._scikit_kernel()(np.asarray(Z), np.asarray(centres))
 
     def _preimages(self, codes: Tensor) -> Tensor:
         """Return the points whose images are nearest to the projections that have these codes."""
         if isinstance(self.kernel_, ScikitKernel):
-            raise NotImplementedError(
-                f'preimage: {self.preimage!r} needs dense samples and a kernel of ours, got {self.kernel!r}; use "ridge"'
-            )
+            needs = f"needs dense samples and a kernel of ours, got {self.kernel!r}"
+            raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
         values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
         positive = values > 0
         values, H = values[positive], H[:, positive]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram.triangle import cross_product
-from drkm.kernels import Explicit, FeatureMap, Kernel, NystroemFeatures, Pairwise
+from drkm.gram.triangle import Exponents, cross_product
+from drkm.kernels import Explicit, FeatureMap, Kernel, NystroemFeatures, Pairwise, Precomputed
 from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.machine.threads import one_thread
 
+#: kernel values or features below which more than one thread gains nothing
+SMALL = 1 << 19
 #: kernel values of new points that are held at once where scikit-learn computes them
 ENTRIES = 1 << 24
 
@@ -44,14 +48,24 @@ class KernelProjection:
             parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
             products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
             return torch.from_numpy(np.concatenate(products)) - self.shift
-        with torch.no_grad():
+        with torch.no_grad(), one_thread(len(new) * len(self.weights) < SMALL):
             if isinstance(self.kernel, Explicit):
                 return self.kernel.features(new) @ self.weights - self.shift
-            assert isinstance(self.kernel, Pairwise)
-            return cross_product(self.kernel, new, self.points, self.weights) - self.shift
+            return cross_product(self._exponents, new, self.weights) - self.shift
+
+    @cached_property
+    def _exponents(self) -> Exponents:
+        assert isinstance(self.kernel, Pairwise)
+        return Exponents(self.kernel, self.points)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be computed again does not travel with a model.
+        return {name: value for name, value in vars(self).items() if name != "_exponents"}
 
     def module(self) -> ProjectionModule:
         """Return it as a module of torch."""
+        if isinstance(self.kernel, Precomputed):
+            return ProjectionModule(None, None, self.weights, self.shift)
         if isinstance(self.kernel, ScikitKernel):
             if self.kernel.metric != "precomputed":
                 raise ValueError(
@@ -71,6 +85,11 @@ class ProjectionModule(torch.nn.Module):
 
     `torch.export` takes it, with a number of points that is free.
     """
+
+    weights: Tensor
+    shift: Tensor
+    origin: Tensor
+    right: Tensor
 
     def __init__(self, kernel: Kernel | None, points: Tensor | None, weights: Tensor, shift: Tensor):
         super().__init__()

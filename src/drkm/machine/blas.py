@@ -22,9 +22,16 @@ def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
 
     The other triangle is never read, which for a vector halves the time: it is that of reading memory.
     """
+    # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
+    return _routine("symv" if A.ndim == 1 else "symm", upper.dtype)(1.0, upper.T, A, lower=1)
+
+
+def upper_square(Z: Tensor, out: Tensor) -> None:
+    """Write the upper triangle of ZZᵀ, with the diagonal, into `out`, and leave the rest of it alone."""
+    _routine("syrk", Z.numpy().dtype)(1.0, Z.numpy().T, c=out.numpy().T, trans=1, lower=1, overwrite_c=1)
+
+
+def _routine(name: str, dtype: np.dtype) -> Any:
     from scipy.linalg import blas
 
-    kind: Any = "d" if upper.dtype == np.float64 else "s"
-    # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
-    name = kind + ("symv" if A.ndim == 1 else "symm")
-    return getattr(blas, name)(1.0, upper.T, A, lower=1)
+    return getattr(blas, ("d" if dtype == np.float64 else "s") + name)

@@ -60,7 +60,7 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten."""
     if isinstance(gram, TriangleGram):
         if method.settled(gram.n, count) == "arpack":
-            return _signed(_arpack(_centered(gram.product), gram.n, count, method, like))
+            return _signed(_arpack(_centered(gram.product, gram.n, like), gram.n, count, method, like))
         K = gram.whole()
         means = K.mean(dim=0)
         return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
@@ -86,6 +86,9 @@ def _arpack(product: Product, n: int, count: int, method: Method, like: Tensor) 
     dtype = np.float32 if like.dtype == torch.float32 else np.float64
     operator = LinearOperator((n, n), matvec=lambda v: product(v.reshape(n)), dtype=dtype)
     start = check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype)
+    if not product(start).any():
+        # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
+        return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start)
 
 
@@ -111,15 +114,18 @@ def _of_features(phi: np.ndarray, count: int, method: Method, like: Tensor) -> t
 
     phi = phi - phi.mean(axis=0)
     if method.settled(min(phi.shape), count) == "arpack":
-        return _arpack(_centered(lambda v: phi @ (v @ phi)), len(phi), count, method, like)
+        return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), like), len(phi), count, method, like)
     vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
     return singular[:count] ** 2, vectors[:, :count]
 
 
-def _centered(product: Product) -> Product:
+def _centered(product: Product, n: int, like: Tensor) -> Product:
+    # A product with it costs a fifth of numpy's mean, which for few samples is what counts.
+    average = like.new_full((n,), 1.0 / n).numpy()
+
     def centered(v: np.ndarray) -> np.ndarray:
-        image = product(v - v.mean())
-        image -= image.mean()
+        image = product(v - average.dot(v))
+        image -= average.dot(image)
         return image
 
     return centered

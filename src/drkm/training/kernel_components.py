@@ -10,12 +10,15 @@ from torch import Tensor
 
 from drkm import gram as grams
 from drkm.gram import Dense, FeatureGram, Gram, Strategy
-from drkm.gram.base import center
 from drkm.gram.triangle import triangle
 from drkm.kernels import Explicit, Kernel
+from drkm.machine.threads import one_thread
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import Method, Spectrum
+
+#: kernel values below which more than one thread gains nothing
+SMALL = 1 << 19
 
 
 class KernelComponents(NamedTuple):
@@ -37,10 +40,17 @@ class KernelComponents(NamedTuple):
 def of_samples(
     X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, *, keep_zeros: bool
 ) -> KernelComponents:
-    """Return the components of the rows of X; `count` None is all of them."""
+    """Return the components of the rows of X, for a kernel with numbers for parameters; `count` None is all of them."""
+    n = len(X)
+    with one_thread(n**2 < SMALL):
+        return _of_samples(X, kernel, count, method, strategy, keep_zeros)
+
+
+def _of_samples(
+    X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, keep_zeros: bool
+) -> KernelComponents:
     n = len(X)
     wanted = n if count is None else min(count, n)
-    kernel = kernel.resolve(X, layer=1)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
     gram = _operator(kernel, X, count, strategy)
@@ -89,4 +99,5 @@ def _weights(found: Spectrum, like: Tensor) -> Tensor:
     """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
     values = torch.from_numpy(found.values).to(like)
     scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
-    return center(torch.from_numpy(found.vectors).to(like) * scale)
+    weights = torch.from_numpy(found.vectors).to(like) * scale
+    return weights - weights.mean(dim=0)
