@@ -14,9 +14,8 @@ from drkm.gram.triangle import Exponents, cross_product
 from drkm.kernels import Explicit, FeatureMap, Kernel, NystroemFeatures, Pairwise, Precomputed
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
+from drkm.problem.spectrum import SMALL
 
-#: kernel values or features below which more than one thread gains nothing
-SMALL = 1 << 19
 #: kernel values of new points that are held at once where scikit-learn computes them
 ENTRIES = 1 << 24
 

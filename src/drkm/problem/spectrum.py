@@ -21,6 +21,8 @@ from drkm.problem.eigen import leading_eigenpairs
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to so many samples, or where more than a share of the spectrum is wanted, "auto" takes the dense solver
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
+#: entries of a matrix that is small: more than one thread gains nothing with it
+SMALL = 1 << 19
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
 TOL = 1e-12
 #: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
@@ -59,11 +61,10 @@ class Spectrum(NamedTuple):
 def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten."""
     if isinstance(gram, TriangleGram):
-        if method.settled(gram.n, count) == "arpack":
-            return _signed(_arpack(_centered(gram.product, gram.n, like), gram.n, count, method, like))
-        K = gram.whole()
-        means = K.mean(dim=0)
-        return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+        # What centring leaves of numbers of this size is rounding.
+        floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
+        values, vectors = _of_triangle(gram, count, method, like)
+        return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     if isinstance(gram, FeatureGram) and not gram.phi.is_cuda and count <= gram.phi.shape[1]:
         return _signed(_of_features(gram.phi.numpy(), count, method, like))
     pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
@@ -77,6 +78,21 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
         gram = TriangleGram(torch.from_numpy(K))
         return _signed(_arpack(gram.product, gram.n, count, method, gram.K))
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
+
+
+def _of_triangle(gram: TriangleGram, count: int, method: Method, like: Tensor) -> Spectrum:
+    if method.settled(gram.n, count) == "arpack":
+        product = _in_cache(gram) if gram.n**2 < SMALL else gram.product
+        return _signed(_arpack(_centered(product, gram.n, like), gram.n, count, method, like))
+    K = gram.whole()
+    means = K.mean(dim=0)
+    return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+
+
+def _in_cache(gram: TriangleGram) -> Product:
+    """Return the product with a small matrix by torch, which can be kept to one thread at no cost."""
+    K = gram.whole()
+    return lambda v: torch.mv(K, torch.from_numpy(v)).numpy()
 
 
 def _arpack(product: Product, n: int, count: int, method: Method, like: Tensor) -> tuple[np.ndarray, np.ndarray]:

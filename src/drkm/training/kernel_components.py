@@ -15,10 +15,7 @@ from drkm.kernels import Explicit, Kernel
 from drkm.machine.threads import one_thread
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
-from drkm.problem.spectrum import Method, Spectrum
-
-#: kernel values below which more than one thread gains nothing
-SMALL = 1 << 19
+from drkm.problem.spectrum import SMALL, Method, Spectrum
 
 
 class KernelComponents(NamedTuple):
