@@ -254,7 +254,7 @@ def _fitted(
         result=result,
         multipliers=tensors["multipliers"],
         # Files of earlier versions lack these: their fits went on until there was next to none.
-        residual=tensors.get("residual", torch.zeros_like(result.H)),
+        residual=tensors.get("residual", torch.zeros_like(result.H, dtype=torch.float32)),
         code_error=header.get("code_error", 0.0),
         rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
         eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),

@@ -45,7 +45,7 @@ def describe(
         n=energy.n,
         result=result,
         multipliers=multipliers,
-        residual=R,
+        residual=R.float(),
         code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
         eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
