@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drkm.experiments.section import Claim, Figure, Table, Verdict
+from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.report.markup import Markup, element, together
 from drkm.report.pictures import picture
 
@@ -96,7 +96,7 @@ def first_sentence(text: str) -> str:
     return found[1].rstrip(":") if found else plain
 
 
-def table_block(table: Table) -> Markup:
+def table_block(table: ResultTable) -> Markup:
     """Return a table that scrolls inside its box where it does not fit."""
     columns = list(table.rows[0])
     kinds = {column: _kind([row.get(column) for row in table.rows]) for column in columns}

@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """A run that both stores have done, with different results; the result that was there is kept."""
 
     key: str
@@ -44,7 +44,7 @@ class Merged:
 
     added: int
     shared: int
-    differences: tuple[Difference, ...]
+    differences: tuple[Disagreement, ...]
 
 
 def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
@@ -76,7 +76,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
             if run["status"] == here[0] == "done":
                 fields = differing(json.loads(here[1]), json.loads(run["result"]))
                 if fields:
-                    differences.append(Difference(run["key"], Configuration.from_json(run["configuration"]), fields))
+                    differences.append(Disagreement(run["key"], Configuration.from_json(run["configuration"]), fields))
     return Merged(added, shared, tuple(differences))
 
 

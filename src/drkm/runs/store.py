@@ -17,7 +17,7 @@ from drkm.runs._sqlite import connect, sentences, transaction
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.lease import LEASE_SECONDS, is_dead
-from drkm.runs.tasks import Run, identify, task_of
+from drkm.runs.tasks import KeyedRun, TaskTable
 
 #: seconds over which the pace of a sweep is counted
 RECENT = 600.0
@@ -73,12 +73,16 @@ class Store:
     ----------
     path : path
         Made where there is none, unless `readonly`.
+    tasks : TaskTable, optional
+        Of the runs that are computed or asked for by their configuration; counts and failures need none.
     readonly : bool
         Whether only to look: works on a read-only disk too.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(
+        self, path: str | os.PathLike[str], tasks: TaskTable | None = None, *, readonly: bool = False
+    ) -> None:
+        self.path, self.tasks = Path(path), tasks or TaskTable("")
         self._connection = connect(self.path, write=not readonly)
 
     def __enter__(self) -> Store:
@@ -93,12 +97,12 @@ class Store:
 
     # What a runner does.
 
-    def claim(self, run: Run, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
+    def claim(self, run: KeyedRun, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
         """Lease a run, if nobody has it: True for exactly one of all who ask.
 
         Parameters
         ----------
-        run : Run
+        run : KeyedRun
         owner : str
             Who asks, see `drkm.runs.lease`.
         seconds : float
@@ -240,15 +244,14 @@ class Store:
         return [{**json.loads(text), "runs": count} for text, count in rows]
 
     def _known_key(self, configuration: Configuration) -> str | None:
-        from drkm.datasets import DatasetError
-
+        task = self.tasks.task_of(configuration)
         try:
-            return identify(configuration).key
-        except DatasetError:
+            return self.tasks.identify(configuration).key
+        except task.absent:
             row = self._one(
                 "SELECT key FROM runs WHERE configuration = ? AND revision = ? AND version = ? AND status = 'done'"
                 " ORDER BY finished DESC LIMIT 1",
-                (configuration.canonical(), task_of(configuration).revision, __version__),
+                (configuration.canonical(), task.revision, __version__),
             )
             return row[0] if row else None
 

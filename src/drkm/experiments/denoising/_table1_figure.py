@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._methods import BOUND, MEAN_SHIFT, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
+from drkm.experiments.denoising._names import (
+    BOUND,
+    MEAN_SHIFT,
+    NOISY,
+    ONE_LAYER,
+    PAPER_DEEP,
+    PAPER_KPCA,
+    RIVAL,
+    TWO_LAYERS,
+)
 from drkm.experiments.denoising._problems import DATASETS, NOISES
-from drkm.experiments.denoising._table1_cell import PAPER_DEEP, PAPER_KPCA, mse_of
+from drkm.experiments.denoising._table1_tables import mse_of
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 
 #: colour and marker of a method

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._methods import BOUND
+from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
 from drkm.experiments.denoising._problems import DATASETS, PUBLISHED
-from drkm.experiments.denoising._protocol import FIRST_MEASURE
-from drkm.experiments.denoising._table1_cell import ORDER, mse_of
+from drkm.experiments.experiment import Row
 
-Row = dict[str, Any]
 #: the definition of the error that the claims are judged by: β, steps, measure
 AS_PUBLISHED = ("as published", "converged", FIRST_MEASURE)
 
@@ -30,6 +28,11 @@ def ratios(cells: Iterable[Row]) -> list[Row]:
         for cell in cells
         for entry in cell["protocol"]
     ]
+
+
+def mse_of(cell: Row) -> dict[str, float]:
+    """Return the mean squared errors of a finished cell by method."""
+    return {entry["method"]: entry["mse"] for entry in cell["errors"]}
 
 
 def definition(row: Row) -> tuple[str, Any, str]:

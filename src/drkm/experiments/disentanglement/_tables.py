@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._sweep import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Row, label, values_of
+from drkm.experiments.disentanglement._rows import chosen, values_of
+from drkm.experiments.disentanglement._scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
 from drkm.experiments.disentanglement._verdicts import mean_and_spread
-from drkm.experiments.section import Table
+from drkm.experiments.experiment import Row
+from drkm.experiments.section import ResultTable
 
 
-def score_table(name: str, caption: str, rows: Sequence[Row], by: Sequence[str]) -> Table:
-    """Return means and standard deviations of all scores with their chance levels, one line a group of runs."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row.get(key, "") for key in by), []).append(row)
-    return Table(name, caption, [{**_named(by, key), **summary(group)} for key, group in groups.items()])
+def scores(
+    name: str, *by: str, caption: str = "Mean ± standard deviation", **where: Any
+) -> Callable[[list[Row], StudySizes], ResultTable]:
+    """Return a table of means and standard deviations of all scores with their chance levels, a line for each group.
+
+    Parameters
+    ----------
+    name, caption : str
+    *by : str
+        What the runs of a group have in common.
+    **where : objects
+        What all rows of the table have in common.
+    """
+
+    def table(rows: list[Row], sizes: StudySizes) -> ResultTable:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in chosen(rows, **where):
+            groups.setdefault(tuple(row.get(key, "") for key in by), []).append(row)
+        return ResultTable(name, caption, [{**_named(by, key), **summary(group)} for key, group in groups.items()])
+
+    return table
 
 
 def summary(rows: Sequence[Row]) -> Row:

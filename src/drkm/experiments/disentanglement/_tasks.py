@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from drkm import metrics
 from drkm.experiments.disentanglement._models import Codes, Images, train_and_encode
-from drkm.runs import data
+from drkm.experiments import data
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ METRICS: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingDraw:
     """One training draw: images to train on, and others with their factors to score."""
 
     train: Images
@@ -38,10 +38,10 @@ class Problem:
     factors: NDArray[np.int64]
 
 
-def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> Problem:
+def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> TrainingDraw:
     """Draw training and evaluation images together without replacement: no image is in both."""
     images, factors = data.load(dataset).sample(n_train + n_evaluation, random_state=number)
-    return Problem(images[:n_train], images[n_train:], factors[n_train:])
+    return TrainingDraw(images[:n_train], images[n_train:], factors[n_train:])
 
 
 def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = tuple(METRICS)) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {"drkm": _result(ours, problem), "beta-vae": _result(theirs, problem)}
 
 
-def _result(found: Codes, problem: Problem) -> dict[str, Any]:
+def _result(found: Codes, problem: TrainingDraw) -> dict[str, Any]:
     timed = {"train_s": found.seconds, "encode_s": found.encoding_seconds}
     return {**scores_of(found.scored, problem.factors), **timed, **found.details}
 

@@ -1,0 +1,196 @@
+"""Box plots and line charts of scores in the paper's form, always with the score of shuffled codes drawn in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drkm.experiments.disentanglement._rows import values_of
+from drkm.experiments.disentanglement._scales import METRIC_NAMES
+from drkm.experiments.experiment import Row
+from drkm.plotting import GREY, MARKERS, style
+
+CHANCE = "chance (shuffled codes)"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs of one kind: its name, its colour, and the runs at each place on the horizontal axis."""
+
+    name: str
+    colour: str
+    runs: Mapping[Any, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One panel: a metric and the series whose runs are shown in it."""
+
+    metric: str
+    series: Sequence[Series]
+
+
+def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2, tilt: bool = False) -> Any:
+    """Return titled panels of boxes from first to third quartile, lines at medians, whiskers to the extremes."""
+    wide = min(columns, len(panels))
+    lines = math.ceil(len(panels) / wide)
+    with style() as plt:
+        figure, axes = plt.subplots(
+            lines, wide, figsize=(4.6 * wide, 2.5 * lines + 0.6), layout="constrained", squeeze=False
+        )
+        for place, (title, cell) in zip(axes.flat, panels.items(), strict=False):
+            _draw_boxes(place, cell.series, cell.metric)
+            place.set_title(title)
+            place.set_ylabel(METRIC_NAMES[cell.metric])
+            place.set_xlabel(xlabel)
+            if tilt:
+                place.tick_params(axis="x", labelrotation=40)
+        for place in axes.flat[len(panels) :]:
+            place.set_axis_off()
+        _legend_below(figure, axes.flat)
+    return figure
+
+
+def _draw_boxes(axes: Any, series: Sequence[Series], metric: str) -> None:
+    labels = list(dict.fromkeys(label for one in series for label in one.runs))
+    # A label that not all kinds have, like one value of γ, is given the whole of its place.
+    kinds = {label: [k for k, one in enumerate(series) if label in one.runs] for label in labels}
+    for k, one in enumerate(series):
+        for label, rows in one.runs.items():
+            values = values_of(rows, metric)
+            if not values:
+                continue
+            width = 0.8 / len(kinds[label])
+            x = labels.index(label) + width * (kinds[label].index(k) - (len(kinds[label]) - 1) / 2)
+            width = min(0.75 * width, 0.4)
+            _draw_box(axes, x, width, values, one.colour)
+            chance = values_of(rows, f"{metric}_chance")
+            if chance:
+                axes.plot([x - width / 2, x + width / 2], [np.mean(chance)] * 2, color="black", linewidth=1.2, ls=":")
+        axes.plot([], [], "s", color=one.colour, label=one.name)
+    axes.plot([], [], color="black", linewidth=1.2, ls=":", label=CHANCE)
+    axes.set_xticks(range(len(labels)), [str(label) for label in labels])
+    axes.set_xlim(-0.6, len(labels) - 0.4)
+    _begin_at_zero(axes, metric)
+
+
+def _begin_at_zero(axes: Any, metric: str) -> None:
+    """Show MIG and SAP from 0, near which their chance level is; that of IRS is far from it."""
+    if metric != "irs":
+        axes.set_ylim(bottom=0)
+
+
+def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour: str) -> None:
+    axes.boxplot(
+        [values],
+        positions=[x],
+        widths=[width],
+        whis=(0, 100),
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour, "alpha": 0.35, "edgecolor": colour, "linewidth": 1},
+        medianprops={"color": colour, "linewidth": 2},
+        whiskerprops={"color": colour},
+        capprops={"color": colour},
+    )
+    if len(values) <= 5:
+        axes.scatter([x] * len(values), values, s=6, color=colour, zorder=3, linewidths=0)
+
+
+def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
+    """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
+    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    with style() as plt:
+        figure, axes = _grid(plt, len(rows), len(columns))
+        for (row, column), cell in cells.items():
+            place = axes[rows.index(row), columns.index(column)]
+            for k, line in enumerate(cell.series):
+                _draw_line(place, line, cell.metric, MARKERS[k % len(MARKERS)])
+            place.set_xscale("log")
+            ticks = sorted({x for line in cell.series for x in line.runs})
+            place.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            place.minorticks_off()
+            if row == rows[0]:
+                place.set_title(column)
+            if row == rows[-1]:
+                place.set_xlabel(xlabel)
+            if column == columns[0]:
+                place.set_ylabel(row)
+        for (row, _), cell in cells.items():
+            _begin_at_zero(axes[rows.index(row), 0], cell.metric)
+        axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
+        _legend_below(figure, axes.flat)
+    return figure
+
+
+def _grid(plt: Any, rows: int, columns: int) -> Any:
+    size = (max(4.6, 2.8 * columns), 2.1 * rows + 0.7)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col", sharey="row")
+
+
+def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
+    points = [(x, values_of(rows, metric), values_of(rows, f"{metric}_chance")) for x, rows in line.runs.items()]
+    points = sorted((point for point in points if point[1]), key=lambda point: point[0])
+    if not points:
+        return
+    x = [point[0] for point in points]
+    mean = np.array([np.mean(values) for _, values, _ in points])
+    error = np.array(
+        [np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0 for _, values, _ in points]
+    )
+    axes.plot(x, mean, marker=marker, markersize=4, color=line.colour, label=line.name)
+    axes.fill_between(x, mean - error, mean + error, color=line.colour, alpha=0.2, linewidth=0)
+    if all(chance for *_, chance in points):
+        axes.plot(x, [np.mean(chance) for *_, chance in points], ":", color=line.colour, linewidth=1)
+
+
+def _legend_below(figure: Any, axes: Any) -> None:
+    found: dict[str, Any] = {}
+    for place in axes:
+        handles, labels = place.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            found.setdefault(label, handle)
+    columns = len(found) if len(found) <= 5 else 4
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+
+
+def dot_grid(
+    cells: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], colours: Mapping[str, str], ylabel: str
+) -> Any:
+    """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
+    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    with style() as plt:
+        figure, axes = _grid(plt, len(rows), len(columns))
+        for (row, column), labels in cells.items():
+            place = axes[rows.index(row), columns.index(column)]
+            for k, (name, colour) in enumerate(colours.items()):
+                points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
+                if not points:
+                    continue
+                x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
+                place.scatter(
+                    x,
+                    [y for _, y in points],
+                    s=28,
+                    color=colour,
+                    marker=MARKERS[k],
+                    label=name,
+                    zorder=3,
+                    clip_on=False,
+                )
+                place.vlines(x, 0, [y for _, y in points], color=colour, linewidth=1)
+            place.set_xticks(range(len(labels)), list(labels))
+            place.set_xlim(-0.6, len(labels) - 0.4)
+            if row == rows[0]:
+                place.set_title(column)
+            if column == columns[0]:
+                place.set_ylabel(f"{row}\n{ylabel}")
+        # Rows share an axis, which is fitted to all panels only once all are drawn.
+        for place in axes[:, 0]:
+            place.set_ylim(bottom=0)
+        _legend_below(figure, axes.flat)
+    return figure

@@ -1,0 +1,94 @@
+"""What an experiment is: its runs, the tasks that compute them, and what they show."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.runs.configuration import Configuration, Results, check_scale
+from drkm.runs.tasks import Task
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(ABC):
+    """A chapter of the report, and the runs that it is made of.
+
+    Attributes
+    ----------
+    name, title : str
+        By which it is asked for, and over its chapter.
+    place : int
+        Its place in the report; those with the same follow by name.
+    tasks : mapping of str to Task
+        Tasks of its runs, by the name that the runs have for them.
+    """
+
+    name: str
+    title: str
+    place: int = 100
+    tasks: Mapping[str, Task]
+
+    @property
+    def families(self) -> frozenset[str]:
+        """Families of models by which some of its runs can be chosen."""
+        return frozenset()
+
+    @abstractmethod
+    def configurations(self, scale: str) -> list[Configuration]:
+        """Return its runs, each once."""
+
+    @abstractmethod
+    def section(self, results: Results, scale: str) -> Section:
+        """Return what those of its runs that are finished show."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimpleExperiment(Experiment):
+    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each.
+
+    Attributes
+    ----------
+    text : str
+        What is asked and how it is measured.
+    sizes : mapping
+        What the functions below are given for each scale.
+    runs : callable
+        sizes → list of Configuration.
+    tables, figures : callable
+        rows → what is shown where there are rows.
+    claims : callable
+        (rows, sizes) → list of Claim.
+    settings : callable
+        (rows, sizes) → what is shown as settings.
+    """
+
+    text: str
+    sizes: Mapping[str, Any]
+    runs: Callable[[Any], list[Configuration]]
+    tables: Callable[[list[Row]], Sequence[ResultTable]]
+    figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
+    claims: Callable[[list[Row], Any], Sequence[Claim]] = lambda rows, sizes: ()
+    settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
+
+    def configurations(self, scale: str) -> list[Configuration]:
+        """Return its runs, each once."""
+        return self.runs(self.sizes[check_scale(scale)])
+
+    def section(self, results: Results, scale: str) -> Section:
+        """Return what those of its runs that are finished show."""
+        sizes = self.sizes[check_scale(scale)]
+        rows = list(results.rows(self.runs(sizes)))
+        return Section(
+            self.name,
+            self.title,
+            self.text,
+            tables=[table for table in self.tables(rows) if table.rows] if rows else [],
+            figures=self.figures(rows) if rows else [],
+            claims=self.claims(rows, sizes),
+            settings=self.settings(rows, sizes),
+        )
