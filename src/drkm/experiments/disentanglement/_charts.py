@@ -81,6 +81,8 @@ class Boxes:
     kinds : sequence of Kind
     where : mapping
         Which rows are shown.
+    datasets : str
+        Attribute of a scale.
     xlabel : str
     tilt, together : bool
     """
@@ -89,6 +91,7 @@ class Boxes:
     caption: str
     kinds: Sequence[Kind]
     where: Mapping[str, Any] = field(default_factory=dict)
+    datasets: str = "datasets"
     xlabel: str = ""
     tilt: bool = False
     together: bool = False
@@ -114,7 +117,7 @@ class Boxes:
             DATASET_NAMES[dataset] + (f", {METRIC_NAMES[metric]}" if self.together else ""): _cell(
                 metric, self.kinds, chosen(rows, dataset=dataset), sizes
             )
-            for dataset in sizes.datasets
+            for dataset in sizes.every(self.datasets)
             for metric in metrics
         }
         return box_panels(panels, self.xlabel, columns=3 if self.together else 2, tilt=self.tilt)

@@ -13,8 +13,9 @@ from drkm.experiments.experiment import Row
 from drkm.runs.configuration import Configuration, Results
 
 #: family of models → its hyperparameter: the name, the value where nothing is said, the values of a scale. On the
-#: manifold γ changes nothing, so that our defaults have none.
-HYPERPARAMETER: dict[str, tuple[str, float, str]] = {
+#: manifold γ changes nothing, so that our defaults have none; their σ² of layer 1 is named where it is not the default.
+HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
+    "drkm": ("width", None, "widths"),
     "paper": ("gamma", GAMMA, "gammas"),
     "beta-vae": ("beta", BETA, "betas"),
 }
@@ -49,8 +50,8 @@ class Group:
         Attribute of a scale.
     options : tuple of mappings
         Further parameters; each of them is run.
-    settings : tuple of str
-        Attributes of a scale that are parameters of the task too.
+    settings : mapping
+        Further parameters that are attributes of a scale.
     task : str
     evaluation : int, optional
         Unseen images, by default those of the scale.
@@ -70,7 +71,7 @@ class Group:
     draw: int | None = None
     datasets: str = "datasets"
     options: tuple[Mapping[str, Any], ...] = ({},)
-    settings: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
     task: str = "disentangle"
     evaluation: int | None = None
     long: bool = False
@@ -98,7 +99,7 @@ class Group:
                 yield {**made, **self.tags}
 
     def _run(self, sizes: StudySizes, parameters: Mapping[str, Any], seed: int) -> Configuration:
-        shared = {name: getattr(sizes, name) for name in self.settings}
+        shared = {name: getattr(sizes, attribute) for name, attribute in self.settings.items()}
         shared["evaluation"] = self.evaluation or sizes.evaluation
         # What is at its default is left out, so that the same run has one configuration whoever asks for it.
         if self.draw is not None and self.draw != seed:
@@ -124,7 +125,7 @@ class Group:
         every: tuple[float, ...] = getattr(sizes, values)
         if self.hyperparameter == "all":
             return list(product(points, every))
-        if self.hyperparameter == "grid":
+        if self.hyperparameter == "grid" and usual is not None:
             if sizes.every_gamma or (self.family == "paper" and tuple(layers) == TWO_LAYERS):
                 return list(product(points, every))
             if self.family == "beta-vae":

@@ -49,6 +49,10 @@ class StudySizes:
         N of Table 2, and of our own experiments at one N.
     start_dataset : str
         Dataset of Table 2.
+    selection_datasets : tuple of str
+        Datasets on which bandwidths and axes are chosen: never those of Table 2.
+    widths : tuple of float
+        σ² of layer 1 that are tried there, as multiples of the median rule.
     resamples : int
         Of one draw, for the stability of components.
     spread_seeds : int
@@ -71,6 +75,8 @@ class StudySizes:
     start_dataset: str
     resamples: int
     spread_seeds: int
+    selection_datasets: tuple[str, ...] = ("sprites", "smallnorb")
+    widths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
     components_points: int = 100
     every_gamma: bool = True
     max_steps: int | None = None
@@ -103,6 +109,8 @@ SIZES = {
         start_dataset="sprites",
         resamples=4,
         spread_seeds=2,
+        selection_datasets=("sprites",),
+        widths=(0.5, 1.0, 2.0),
         every_gamma=False,
         max_steps=400,
     ),

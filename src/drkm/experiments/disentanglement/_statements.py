@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -213,10 +212,9 @@ def decided(found: bool) -> Verdict:
 
 
 def smaller_spreads(pairs: Mapping[str, tuple[float, float]]) -> Iterator[Case]:
-    """Yield whether the first standard deviation of a named pair is the smaller one, where both are known."""
+    """Yield whether the first standard deviation of a named pair is the smaller one."""
     for name, (own, other) in pairs.items():
-        if not (math.isnan(own) or math.isnan(other)):
-            yield Case(decided(own < other), f"{name}: {own:.3f} against {other:.3f}")
+        yield Case(decided(own < other), f"{name}: {own:.3f} against {other:.3f}")
 
 
 def judged_or_not(known: bool, found: bool) -> Verdict:

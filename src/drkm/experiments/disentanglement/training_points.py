@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from drkm.experiments.disentanglement._charts import BOXES, Boxes, family, points
 from drkm.experiments.disentanglement._groups import Group
 from drkm.experiments.disentanglement._rows import at_common_points, by_points, by_value, chosen, values_of
@@ -56,20 +58,22 @@ def _irs_spreads(rows: list[Row], said: Statement) -> tuple[float, float]:
 
 
 def _spreads_by_points(rows: list[Row], said: Statement) -> Iterator[Case]:
-    return smaller_spreads({f"N = {n}": _irs_spreads(here, said) for n, here in by_points(rows).items()})
+    pairs = {f"N = {n}": _irs_spreads(here, said) for n, here in by_points(rows).items()}
+    return smaller_spreads({n: pair for n, pair in pairs.items() if not np.isnan(pair).any()})
 
 
 def _spreads_elsewhere(rows: list[Row], said: Statement) -> Iterator[Case]:
     for dataset, here in by_value(rows, "dataset").items():
         own, other = _irs_spreads(here, said)
+        note = f"{DATASET_NAMES[dataset]} {own:.3f} against {other:.3f}"
         if dataset == "smallnorb":
             continue
-        if own != own or other != other:
+        if np.isnan([own, other]).any():
             yield Case(Verdict.UNDECIDED)
-            continue
-        near = Verdict.HELD if own <= SIMILAR_SPREAD * other else Verdict.UNDECIDED
-        note = f"{DATASET_NAMES[dataset]} {own:.3f} against {other:.3f}"
-        yield Case(Verdict.FAILED if own > LARGER_SPREAD * other else near, note)
+        elif SIMILAR_SPREAD * other < own <= LARGER_SPREAD * other:
+            yield Case(Verdict.UNDECIDED, note)
+        else:
+            yield Case(decided(own <= SIMILAR_SPREAD * other), note)
 
 
 def _ahead_by_dataset_and_score(rows: list[Row], said: Statement) -> Iterator[Case]:
