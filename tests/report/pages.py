@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
+from drkm.experiments.section import Claim, Figure, ResultTable, Section, Verdict
 from drkm.report.chapters import Chapter, FailedRun, Report
 
 VOID = {"img", "meta", "br", "hr", "link", "input"}
@@ -57,7 +57,7 @@ def section(name: str = "study", words: str = "words", wide: int = 4) -> Section
         name=name,
         title=f"Study of {words}",
         text=f"First {words}.\n\nSecond, with σ_n and half_circle.",
-        tables=[Table("numbers", f"Numbers of {words}.", rows)],
+        tables=[ResultTable("numbers", f"Numbers of {words}.", rows)],
         figures=[Figure("line", f"A line. More about {words}.", drawn)],
         claims=[
             Claim(f"It is {words}", "1.22", "1.31", Verdict.HELD, words),

@@ -13,7 +13,6 @@ from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import Swept, sweep
 from drkm.runs.store import Store
-from drkm.runs.tasks import Task, TaskTable
 from runs import probes
 from runs.probes import TASKS, ends
 from runs.probes import __file__ as PROBES

@@ -63,7 +63,7 @@ def test_a_task_sees_lists_and_never_tuples(monkeypatch):
 
 def test_a_table_is_found_again_by_its_reference():
     assert table_at(TASKS.reference) is TASKS
-    with pytest.raises(TypeError, match="reference: expected 'module:name' of a TaskTable, got 'runs.probes:PROBE'"):
+    with pytest.raises(TypeError, match=r"reference: expected 'module:name' of a TaskTable, got 'runs.probes:PROBE'"):
         table_at("runs.probes:PROBE")
 
 

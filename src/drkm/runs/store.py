@@ -79,9 +79,7 @@ class Store:
         Whether only to look: works on a read-only disk too.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], tasks: TaskTable | None = None, *, readonly: bool = False
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], tasks: TaskTable | None = None, *, readonly: bool = False) -> None:
         self.path, self.tasks = Path(path), tasks or TaskTable("")
         self._connection = connect(self.path, write=not readonly)
 

@@ -12,6 +12,7 @@ from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared
 from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.threads import one_thread
 
+
 def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return the errors of all methods, and those of the paper's two models by every definition."""
     problem, sizes = problem_of(parameters, seed)

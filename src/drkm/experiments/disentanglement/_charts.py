@@ -9,7 +9,14 @@ from typing import Any
 
 from drkm.experiments.disentanglement._drawing import Cell, Series, box_panels, line_grid
 from drkm.experiments.disentanglement._rows import by_points, by_value, chosen
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Layers, StudySizes, label
+from drkm.experiments.disentanglement._scales import (
+    DATASET_NAMES,
+    FAMILY_NAMES,
+    METRIC_NAMES,
+    Layers,
+    StudySizes,
+    label,
+)
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Figure
 from drkm.plotting import BLUE, ORANGE, VERMILION

@@ -14,6 +14,7 @@ from scipy.linalg import subspace_angles
 from scipy.stats import kurtosis, rankdata
 
 from drkm import metrics
+from drkm.experiments import data
 from drkm.experiments.disentanglement._models import (
     AXES,
     Codes,
@@ -25,7 +26,6 @@ from drkm.experiments.disentanglement._models import (
     rows_of,
     train_and_encode,
 )
-from drkm.experiments import data
 
 Array = NDArray[np.float64]
 

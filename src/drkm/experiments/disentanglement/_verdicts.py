@@ -150,5 +150,3 @@ def described(rows: Sequence[Row], score: str) -> str:
     if not score.endswith("_above") and values:
         text += f", chance {np.mean(values_of(rows, f'{score}_chance')):.3f}"
     return f"{text} ({len(values)} runs)"
-
-

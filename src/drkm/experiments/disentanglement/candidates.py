@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from drkm.experiments.section import ResultTable
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
 #: model → its layers and options: the default second layer, and one that pulls less at the first
-MODELS = {
+MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     KPCA: (TWO_LAYERS[:1], {}),
     "kernel PCA, centred": (TWO_LAYERS[:1], {"center": True}),
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
@@ -57,13 +58,13 @@ EXPERIMENT = Study(
     place=17,
     tasks={"candidate": task("candidate")},
     text=lambda sizes: (
-        f"Candidates for the rule of the study of Cars3D, on {sizes.start_points} training and {sizes.evaluation} unseen "
-        f"images of {' and '.join(map(DATASET_NAMES.__getitem__, sizes.selection_datasets))}: σ² of layer 1 as a multiple "
-        "of the median rule, three choices of axes, the default second layer and one that pulls at the first with a "
-        "tenth of the weight. Agreement sees no factors: the mean, over pairs of training draws, of how well each code "
-        "of one fit is matched by one code of the other on common images (unsupervised disentanglement ranking with rank "
-        "correlations). Ahead counts the draws on which IRS above chance and MIG are both better than those of kernel "
-        "PCA with the same kernel and Ritz axes."
+        f"Candidates for the rule of the study of Cars3D, on {sizes.start_points} training and {sizes.evaluation} "
+        f"unseen images of {' and '.join(DATASET_NAMES[name] for name in sizes.selection_datasets)}: σ² of layer 1 as "
+        "a multiple of the median rule, three choices of axes, the default second layer and one that pulls at the "
+        "first with a tenth of the weight. Agreement sees no factors: the mean, over pairs of training draws, of how "
+        "well each code of one fit is matched by one code of the other on common images (unsupervised disentanglement "
+        "ranking with rank correlations). Ahead counts the draws on which IRS above chance and MIG are both better "
+        "than those of kernel PCA with the same kernel and Ritz axes."
     ),
     groups=[
         Group(

@@ -48,7 +48,10 @@ def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
         {
             "model": model,
             **summary(here),
-            **{name: mean_and_spread(values_of(here, score)) for score, name in {"irs_above": "IRS above", **DCI}.items()},
+            **{
+                name: mean_and_spread(values_of(here, score))
+                for score, name in {"irs_above": "IRS above", **DCI}.items()
+            },
         }
         for model, here in by_value(rows, "model").items()
     ]
@@ -70,8 +73,12 @@ def _draws(rows: list[Row], sizes: StudySizes) -> ResultTable:
         for rival in MODELS:
             ahead = _ahead(rows, model, rival).values()
             if ahead and rival not in (DEFAULTS, RULE):
-                counts = {SCORE_NAMES[score]: sum(each) for score, each in zip(BOTH, zip(*ahead, strict=True), strict=True)}
-                lines.append({"model": model, "against": rival, "draws": len(ahead), **counts, "both": sum(map(all, ahead))})
+                counts = {
+                    SCORE_NAMES[score]: sum(each) for score, each in zip(BOTH, zip(*ahead, strict=True), strict=True)
+                }
+                lines.append(
+                    {"model": model, "against": rival, "draws": len(ahead), **counts, "both": sum(map(all, ahead))}
+                )
     return ResultTable("ahead", "Training draws on which a model is ahead of another, in each score and in both", lines)
 
 
@@ -97,10 +104,10 @@ EXPERIMENT = Study(
     place=16,
     text=lambda sizes: (
         f"Every model is trained on {sizes.start_points} images of {sizes.start_name} and gives ten codes to "
-        f"{sizes.evaluation} unseen ones, which are scored against the factors, over training draws. The chosen rule has "
-        f"σ² of layer 1 at {WIDTH:g} times the median rule and η₂ = {DEEP_ETA:g}; it was fixed on dSprites and "
-        "SmallNORB. Kernel PCA is one layer of our model with the same kernel. The recipe as published is run from both "
-        "starts, with bandwidths learned and held at 50."
+        f"{sizes.evaluation} unseen ones, which are scored against the factors, over training draws. The chosen rule "
+        f"has σ² of layer 1 at {WIDTH:g} times the median rule and η₂ = {DEEP_ETA:g}; it was fixed on dSprites and "
+        "SmallNORB. Kernel PCA is one layer of our model with the same kernel. The recipe as published is run from "
+        "both starts, with bandwidths learned and held at 50."
     ),
     groups=[
         Group(

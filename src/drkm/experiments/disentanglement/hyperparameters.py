@@ -22,7 +22,7 @@ from drkm.experiments.disentanglement._statements import (
 )
 from drkm.experiments.disentanglement._study import Study
 from drkm.experiments.disentanglement._tables import scores
-from drkm.experiments.disentanglement._verdicts import STEADY, all_four, alike, most, widest
+from drkm.experiments.disentanglement._verdicts import STEADY, alike, all_four, most, widest
 from drkm.experiments.disentanglement.training_points import GROUPS
 from drkm.experiments.experiment import Row
 

@@ -113,10 +113,14 @@ def _starts(width: str) -> list[Statement]:
     def stated(text: str, published: str, first: Side, second: Side, score: str = "irs") -> Statement:
         def rule(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
             where = "" if sizes.start_dataset == "cars3d" else " Judged on another dataset than the published one."
-            ends = f"over training draws, so that the deterministic start has a spread; holds where it is above 0.{where}"
+            ends = (
+                f"over training draws, so that the deterministic start has a spread; holds where it is above 0.{where}"
+            )
             return Compared(first=first, second=second, ends=ends)(rows, said, sizes)
 
-        return Statement(text=f"The kernel PCA start {text} ({width}){{added}}.", published=published, rule=rule, score=score)
+        return Statement(
+            text=f"The kernel PCA start {text} ({width}){{added}}.", published=published, rule=rule, score=score
+        )
 
     return [
         *with_and_without_chance(stated("has a lower IRS than the random start", "0.785 against 0.843", random, kpca)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from drkm.experiments.disentanglement._charts import BOXES, Boxes, family, points
 from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import at_common_points, by_points, by_value, chosen, values_of
+from drkm.experiments.disentanglement._rows import at_common_points, by_points, by_value, values_of
 from drkm.experiments.disentanglement._scales import DATASET_NAMES, SCORES, StudySizes
 from drkm.experiments.disentanglement._statements import (
     OWN,

@@ -126,7 +126,9 @@ def _no_seed(spreads: list[Row], said: Statement, sizes: StudySizes) -> Finding:
 def _varies_less(varied: str, text: str) -> list[Callable[[list[Row], StudySizes], list[Claim]]]:
     def cases(spreads: list[Row], said: Statement) -> Iterator[Case]:
         by_dataset = by_value(chosen(spreads, varied=varied), "dataset")
-        found = {name: {row["model"]: row[SCORE_NAMES[said.score]] for row in here} for name, here in by_dataset.items()}
+        found = {
+            name: {row["model"]: row[SCORE_NAMES[said.score]] for row in here} for name, here in by_dataset.items()
+        }
         return smaller_spreads({d: (s[OURS], s[RIVAL]) for d, s in found.items() if {OURS, RIVAL} <= set(s)})
 
     why = "Standard deviations of few runs; holds or fails by more than half of the datasets."
