@@ -43,7 +43,7 @@ EXPERIMENT = SimpleExperiment(
     text="Three coins.",
     sizes={"quick": 1000, "medium": 10_000, "paper": 100_000},
     runs=lambda tosses: [Configuration("toss", {"tosses": tosses}, seed) for seed in range(3)],
-    tables=lambda rows: [ResultTable("heads", "Heads of each coin", [{"coin": r["seed"], "heads": r["heads"]} for r in rows])],
+    tables=lambda rows: [ResultTable("heads", "Heads", [{"coin": row["seed"], "heads": row["heads"]} for row in rows])],
     claims=claims,
 )
 '''
@@ -69,7 +69,8 @@ def copy(tmp_path_factory):
 
 def test_an_experiment_is_one_file_from_the_help_to_the_report(copy, tmp_path):
     assert "coins" not in EXPERIMENTS
-    assert "Coins that are tossed" in copy("reproduce", "--help")
+    listed = copy("reproduce", "--help")
+    assert listed.index("Stability of components") < listed.index("Coins that are tossed")
     # Two processes: the workers find the task again too.
     written = copy("reproduce", "coins", "--jobs", 2, "--out", tmp_path).splitlines()
     assert str(tmp_path / "quick" / "coins" / "heads.csv") in written
@@ -78,7 +79,7 @@ def test_an_experiment_is_one_file_from_the_help_to_the_report(copy, tmp_path):
     (task,) = json.loads(copy("status", "--store", tmp_path / "runs.sqlite", "--json"))["tasks"]
     assert (task["task"], task["done"], task["failed"]) == ("toss", 3, 0)
     page = (tmp_path / "quick" / "report.html").read_text("utf-8")
-    assert page.index("Stability of components") < page.index("Coins that are tossed")
+    assert '<h2 id="coins-title">Coins that are tossed</h2>' in page
     assert "Coins are fair." in page
 
 
