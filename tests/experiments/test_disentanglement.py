@@ -11,9 +11,9 @@ from drkm.experiments import sprites_demo
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.disentanglement import cars3d
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
-from drkm.experiments.disentanglement._scales import SIZES
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.reproduce import reproduce
+from drkm.experiments.study.scales import SIZES
 from drkm.gram import RememberedDistances
 from drkm.runs.configuration import Configuration, Results
 from drkm.solvers import Penalty

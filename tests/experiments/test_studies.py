@@ -10,11 +10,11 @@ import pytest
 from drkm import ConstrDRKM
 from drkm.experiments.disentanglement import _models as models
 from drkm.experiments.disentanglement import _tasks as tasks
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._scales import SIZES, TWO_LAYERS
-from drkm.experiments.disentanglement._study import Study
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.scales import SIZES, TWO_LAYERS
+from drkm.experiments.study.study import Study
 from drkm.runs.configuration import SCALES, Configuration, Results
 
 STUDIES = {name: found for name, found in EXPERIMENTS.items() if isinstance(found, Study)}

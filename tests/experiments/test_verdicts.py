@@ -5,9 +5,11 @@ import pytest
 from scipy.stats import ttest_ind
 
 from drkm.experiments.disentanglement import sample_efficiency
-from drkm.experiments.disentanglement._rows import at_common_points
-from drkm.experiments.disentanglement._scales import FOUR, SIZES
-from drkm.experiments.disentanglement._verdicts import (
+from drkm.experiments.registry import EXPERIMENTS
+from drkm.experiments.section import Verdict
+from drkm.experiments.study.rows import at_common_points
+from drkm.experiments.study.scales import FOUR, SIZES
+from drkm.experiments.study.verdicts import (
     alike,
     balanced,
     difference,
@@ -18,8 +20,6 @@ from drkm.experiments.disentanglement._verdicts import (
     not_most,
     together,
 )
-from drkm.experiments.registry import EXPERIMENTS
-from drkm.experiments.section import Verdict
 from drkm.runs.configuration import Results
 
 HELD, FAILED, UNDECIDED = Verdict.HELD, Verdict.FAILED, Verdict.UNDECIDED

@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster. Results come back to the runner, which records them: workers need not see the store."""
+"""Runs on a Dask cluster. Results return to the runner, which records them: workers need not see the store."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DaskPool:
         future.add_done_callback(lambda _, key=run.key: self._ended.put(key))
 
     def collect(self, timeout: float | None) -> list[Ended]:
-        """Wait for a run to come back."""
+        """Wait for a run to end."""
         try:
             key = self._ended.get(timeout=timeout)
         except queue.Empty:
@@ -110,7 +110,7 @@ class DaskPool:
 
 
 def check_address(address: str) -> None:
-    """Raise one sentence where no scheduler answers, before a client is made: one without cannot be put away."""
+    """Refuse an address where no scheduler answers, before a client is made: a client without one cannot be closed."""
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:

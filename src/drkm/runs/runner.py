@@ -63,7 +63,7 @@ def sweep(
     store : Store
         Opened with the table of their tasks.
     jobs : int
-        Processes with one thread each; 1 computes in this process, -1 takes one a processor.
+        Processes with one thread each; 1 computes in this process, -1 takes one per processor.
     dask : str, optional
         Address of a Dask scheduler ("tcp://…") that computes instead, or "local" for a cluster of `jobs` processes.
     retry_failed : bool
@@ -104,7 +104,7 @@ def sweep(
 def check_jobs(jobs: Any) -> int:
     """Return the number of processes, or raise one sentence that says what is allowed."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: expected a number of processes, or -1 for one a processor, got {jobs!r}")
+        raise ValueError(f"jobs: expected a number of processes, or -1 for one per processor, got {jobs!r}")
     if jobs > 0:
         return jobs
     # The processors this process may use, where the system can tell: a container often has fewer than the machine.

@@ -218,7 +218,7 @@ class Store:
         return self._all(f"SELECT {', '.join(columns)} FROM runs WHERE status <> 'leased'")
 
     def counts(self) -> list[Counts]:
-        """Return how far the runs are, one entry a task."""
+        """Return how far the runs are, one entry per task."""
         now = time.time()
         leases: dict[str, list[bool]] = {}
         for task, owner, expires in self._all("SELECT task, owner, expires FROM runs WHERE status = 'leased'"):

@@ -36,7 +36,7 @@ TOP = 3.0
 
 
 def draw(cells: Iterable[dict[str, Any]]) -> Any:
-    """Return the figure: error relative to the Bayes posterior mean, one panel a dataset."""
+    """Return the figure: error relative to the Bayes posterior mean, one panel per dataset."""
     cells = list(cells)
     with style() as plt:
         figure, panels = plt.subplots(1, len(DATASETS), figsize=(9, 3.4), sharey=True, layout="constrained")

@@ -16,7 +16,7 @@ AS_PUBLISHED = ("as published", "converged", FIRST_MEASURE)
 
 
 def ratios(cells: Iterable[Row]) -> list[Row]:
-    """Return the ratios of the paper's two models, one row a cell and a definition of the error."""
+    """Return the ratios of the paper's two models, one row per cell and definition of the error."""
     return [
         {
             "curve": cell["curve"],
@@ -46,7 +46,7 @@ def as_published(ratios: Iterable[Row]) -> list[Row]:
 
 
 def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
-    """Return published and own ratio side by side, one row a cell."""
+    """Return published and own ratio side by side, one row per cell."""
     return [
         {
             "curve": DATASETS[row["curve"]],
@@ -63,7 +63,7 @@ def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
 
 
 def relative_errors(cells: Iterable[Row]) -> list[Row]:
-    """Return the errors of all methods over that of the posterior mean, one row a cell."""
+    """Return the errors of all methods over that of the posterior mean, one row per cell."""
     rows = []
     for cell in cells:
         mse = mse_of(cell)
@@ -73,12 +73,12 @@ def relative_errors(cells: Iterable[Row]) -> list[Row]:
 
 
 def distances(cells: Iterable[Row]) -> list[Row]:
-    """Return the mean distances to the curve of all methods, one row a cell."""
+    """Return the mean distances to the curve of all methods, one row per cell."""
     return [{**_place(cell), **{e["method"]: e["distance"] for e in cell["errors"]}} for cell in cells]
 
 
 def choices(cells: Iterable[Row]) -> list[Row]:
-    """Return the settings of all methods, one row a cell."""
+    """Return the settings of all methods, one row per cell."""
     return [
         {
             **_place(cell),
@@ -108,7 +108,7 @@ def definitions(ratios: list[Row]) -> list[Row]:
 
 
 def all_ratios(ratios: list[Row]) -> list[Row]:
-    """Return the ratios with a row a definition and a column a cell."""
+    """Return the ratios with a row per definition and a column per cell."""
     rows: dict[Any, Row] = {}
     for row in ratios:
         line = rows.setdefault(definition(row), dict(zip(("β", "steps", "measure"), definition(row), strict=True)))

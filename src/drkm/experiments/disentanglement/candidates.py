@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.disentanglement._study import Study, task
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen
+from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
+from drkm.experiments.study.study import Study, task
 
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"

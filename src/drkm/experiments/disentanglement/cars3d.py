@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import BOXES, Boxes, Kind, at
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen, values_of
-from drkm.experiments.disentanglement._scales import SCORE_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.disentanglement._statements import Case, Cases, Statement, decided
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import summary
-from drkm.experiments.disentanglement._verdicts import majority, mean_and_spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
+from drkm.experiments.study import charts, claims, tables, verdicts
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen, values_of
+from drkm.experiments.study.scales import SCORE_NAMES, TWO_LAYERS, StudySizes
+from drkm.experiments.study.study import Study
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 ONE_LAYER = TWO_LAYERS[:1]
@@ -47,9 +44,9 @@ def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
     lines = [
         {
             "model": model,
-            **summary(here),
+            **tables.summary(here),
             **{
-                name: mean_and_spread(values_of(here, score))
+                name: verdicts.mean_and_spread(values_of(here, score))
                 for score, name in {"irs_above": "IRS above", **DCI}.items()
             },
         }
@@ -82,16 +79,16 @@ def _draws(rows: list[Row], sizes: StudySizes) -> ResultTable:
     return ResultTable("ahead", "Training draws on which a model is ahead of another, in each score and in both", lines)
 
 
-def _ahead_in_both(model: str, rival: str) -> Statement:
-    def cases(rows: list[Row], said: Statement) -> Iterator[Case]:
+def _ahead_in_both(model: str, rival: str) -> claims.Statement:
+    def cases(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
         for seed, ahead in _ahead(rows, model, rival).items():
-            yield Case(decided(all(ahead)), f"draw {seed}" if all(ahead) else "")
+            yield claims.Case(claims.decided(all(ahead)), f"draw {seed}" if all(ahead) else "")
 
-    return Statement(
+    return claims.Statement(
         text=f"{model.capitalize()}: ahead of {rival} in IRS above chance and in MIG.",
-        rule=Cases(
+        rule=claims.Cases(
             cases=cases,
-            enough=majority,
+            enough=verdicts.majority,
             measured="in both on {yes} of {total} draws",
             why="Scores of the same unseen images, draw by draw; holds or fails by more than half of the draws.",
         ),
@@ -122,10 +119,12 @@ EXPERIMENT = Study(
     ],
     tables=[_table, _draws],
     charts=[
-        Boxes(
+        charts.Boxes(
             name="cars3d-{metric}",
-            caption=f"{{metric}} by model over training draws. {BOXES}; up to five runs each is a dot.",
-            kinds=[Kind(model, colour, {"model": model}, at(model)) for model, (*_, colour) in MODELS.items()],
+            caption=f"{{metric}} by model over training draws. {charts.BOXES}; up to five runs each is a dot.",
+            kinds=[
+                charts.Kind(model, colour, {"model": model}, charts.at(model)) for model, (*_, colour) in MODELS.items()
+            ],
             datasets="start_dataset",
             tilt=True,
         )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from drkm.experiments.disentanglement._charts import Boxes, family, stacks
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._scales import SCORES, label
-from drkm.experiments.disentanglement._statements import OWN, Statement, for_families, for_scores, on_most_datasets
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import scores
+from drkm.experiments.study import charts, claims, tables
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.scales import SCORES, label
+from drkm.experiments.study.study import Study
 
 #: ten components in all, in one, two and three layers
 STACKS = ((10,), (5, 5), (4, 3, 3))
@@ -23,25 +21,27 @@ EXPERIMENT = Study(
         "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     ),
     groups=[Group(family=name, stacks=STACKS, at="start_points") for name in FAMILIES],
-    tables=[scores("deep-layer", "dataset", "family", "layers")],
+    tables=[tables.scores("deep-layer", "dataset", "family", "layers")],
     charts=[
-        Boxes(
+        charts.Boxes(
             name="deep-layer",
             caption="Scores of ten components in one, two and three layers.",
-            kinds=[family(name, stacks(STACKS)) for name in FAMILIES],
+            kinds=[charts.family(name, charts.stacks(STACKS)) for name in FAMILIES],
             xlabel="components by layer",
             together=True,
         )
     ],
-    claims=for_families(
+    claims=claims.for_families(
         FAMILIES,
         lambda rows, family: rows,
-        *for_scores(
+        *claims.for_scores(
             SCORES,
             *(
-                Statement(
+                claims.Statement(
                     text=f"{label(deep)} is better than one layer of ten in {{score}} ({{family}}).",
-                    rule=on_most_datasets({"family": OWN, "layers": deep}, {"family": OWN, "layers": STACKS[0]}),
+                    rule=claims.on_most_datasets(
+                        {"family": claims.OWN, "layers": deep}, {"family": claims.OWN, "layers": STACKS[0]}
+                    ),
                 )
                 for deep in STACKS[1:]
             ),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from drkm.experiments.disentanglement._charts import Kind, Lines, values
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_points, by_value, chosen
-from drkm.experiments.disentanglement._scales import SIZES, StudySizes
-from drkm.experiments.disentanglement._statements import Case, Cases, Statement, for_scores
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import scores
-from drkm.experiments.disentanglement._verdicts import STEADY, alike, majority, widest
 from drkm.experiments.experiment import Row
+from drkm.experiments.study import charts, claims, tables, verdicts
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_points, by_value, chosen
+from drkm.experiments.study.scales import SIZES, StudySizes
+from drkm.experiments.study.study import Study
 from drkm.plotting import COLOURS
 
 #: N → its colour; the smaller scales have the first of them
@@ -24,21 +21,21 @@ def _at_every_gamma(rows: list[Row], sizes: StudySizes) -> dict[float, list[Row]
     return dict.fromkeys(sizes.gammas, rows)
 
 
-def _lines(rows: list[Row], said: Statement) -> Iterator[Case]:
+def _lines(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
     for here in by_value(chosen(rows, family="paper"), "dataset").values():
         for line in by_points(here).values():
-            found = widest(by_value(line, "gamma").values(), said.score)
+            found = verdicts.widest(by_value(line, "gamma").values(), said.score)
             if found is not None:
-                yield Case(alike(found, STEADY))
+                yield claims.Case(verdicts.alike(found, verdicts.STEADY))
 
 
-HORIZONTAL = Statement(
+HORIZONTAL = claims.Statement(
     text="For most datasets and N, {score} does not change with γ (as published).",
-    rule=Cases(
+    rule=claims.Cases(
         cases=_lines,
-        enough=majority,
+        enough=verdicts.majority,
         measured="{yes} of {total} lines horizontal, {no} not, {unsure} too uncertain",
-        why=f"Horizontal: the 95 % interval of highest less lowest mean over γ is within ±{STEADY}; not: beyond it. "
+        why=f"Horizontal: the 95 % interval of highest less lowest mean over γ is within ±{verdicts.STEADY}; not: beyond it. "
         "Holds or fails where more than half of the lines are so. The lines of IRS are drawn with their chance level.",
     ),
 )
@@ -52,15 +49,17 @@ EXPERIMENT = Study(
         "nothing, because on the manifold it only multiplies the energy: the same run stands at every γ, on the right."
     ),
     groups=[Group(family="paper", hyperparameter="grid"), Group(family="drkm")],
-    tables=[scores("gamma", "dataset", "family", "n", "gamma")],
+    tables=[tables.scores("gamma", "dataset", "family", "n", "gamma")],
     charts=[
-        Lines(
+        charts.Lines(
             name="gamma-{dataset}",
             caption="{dataset}: mean score by γ and N, band of one standard error, chance dotted.",
             columns={
-                column: [Kind(f"N = {n}", colour, {"family": name, "n": n}, along) for n, colour in POINTS.items()]
+                column: [
+                    charts.Kind(f"N = {n}", colour, {"family": name, "n": n}, along) for n, colour in POINTS.items()
+                ]
                 for column, name, along in (
-                    ("as published", "paper", values("gamma")),
+                    ("as published", "paper", charts.values("gamma")),
                     ("drkm defaults (any γ)", "drkm", _at_every_gamma),
                 )
             },
@@ -69,7 +68,7 @@ EXPERIMENT = Study(
     ],
     claims=[
         replace(HORIZONTAL, published="most lines are roughly horizontal"),
-        *for_scores(("irs_above", "mig", "sap"), HORIZONTAL),
+        *claims.for_scores(("irs_above", "mig", "sap"), HORIZONTAL),
     ],
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )

@@ -7,26 +7,12 @@ from itertools import combinations
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import Kind, Lines, points
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import chosen, values_of
-from drkm.experiments.disentanglement._scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
-from drkm.experiments.disentanglement._statements import (
-    Case,
-    Cases,
-    Finding,
-    Statement,
-    for_families,
-    for_scores,
-    judged_or_not,
-    named_groups,
-    own_rows,
-    with_and_without_chance,
-)
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import scores
-from drkm.experiments.disentanglement._verdicts import alike, difference, greater, majority, not_most, several, together
 from drkm.experiments.experiment import Row
+from drkm.experiments.study import charts, claims, tables, verdicts
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import chosen, values_of
+from drkm.experiments.study.scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
+from drkm.experiments.study.study import Study
 from drkm.plotting import BLUE, GREEN, VERMILION
 
 FAMILIES = ("paper", "drkm")
@@ -42,36 +28,38 @@ def _by_depth(rows: list[Row]) -> dict[str, list[Row]]:
     return {NAMES[depth]: chosen(rows, depth=depth) for depth in ARCHITECTURES}
 
 
-def _similar_sap(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding | None:
+def _similar_sap(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
     groups = _by_depth(rows)
     if not rows:
         return None
     pairs = combinations((values_of(group, "sap") for group in groups.values()), 2)
-    verdict = together(alike(difference(*pair), SIMILAR_SAP) for pair in pairs)
+    verdict = verdicts.together(verdicts.alike(verdicts.difference(*pair), SIMILAR_SAP) for pair in pairs)
     why = f"All N together; holds where the 95 % intervals of all three differences are within ±{SIMILAR_SAP}."
-    return Finding(named_groups(groups, "sap"), verdict, why)
+    return claims.Finding(claims.named_groups(groups, "sap"), verdict, why)
 
 
-def _matters(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding | None:
+def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
     groups = _by_depth(rows)
     if not all(values_of(group, said.score) for group in groups.values()):
         return None
     ordered = sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], said.score)))
-    found = difference(*(values_of(ordered[k][1], said.score) for k in (-1, 0)))
+    found = verdicts.difference(*(values_of(ordered[k][1], said.score) for k in (-1, 0)))
     why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails nowhere: no "
     why += "difference seen is not proof of none."
-    return Finding(named_groups(dict(ordered), said.score), greater(found), why)
+    return claims.Finding(claims.named_groups(dict(ordered), said.score), verdicts.greater(found), why)
 
 
-def _double_mig(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding | None:
+def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
     groups = _by_depth(chosen(rows, n=DOUBLE_N))
     if not all(groups.values()):
         return None
     *fewer, three = (values_of(group, "mig") for group in groups.values())
     # "Half as much again" as a difference: the other group is multiplied before the two are compared.
-    verdict = together(greater(difference(three, [DOUBLE * value for value in values])) for values in fewer)
+    verdict = verdicts.together(
+        verdicts.greater(verdicts.difference(three, [DOUBLE * value for value in values])) for values in fewer
+    )
     why = f"Holds where the mean of 3 layers is above {DOUBLE} times those of 1 and of 2 layers, 95 % intervals."
-    return Finding(named_groups(groups, "mig"), verdict, why)
+    return claims.Finding(claims.named_groups(groups, "mig"), verdict, why)
 
 
 def _combinations(rows: list[Row], metrics: tuple[str, ...]) -> Iterator[dict[int, list[float]]]:
@@ -83,14 +71,17 @@ def _combinations(rows: list[Row], metrics: tuple[str, ...]) -> Iterator[dict[in
                 yield found
 
 
-def _more_layers(more: int, fewer: int, metrics: tuple[str, ...] = ()) -> Callable[[list[Row], Statement], list[Case]]:
+def _more_layers(
+    more: int, fewer: int, metrics: tuple[str, ...] = ()
+) -> Callable[[list[Row], claims.Statement], list[claims.Case]]:
     """Return the cases of a claim that more layers are better than fewer, in its score or in these metrics."""
     return lambda rows, said: [
-        Case(greater(difference(found[more], found[fewer]))) for found in _combinations(rows, metrics or (said.score,))
+        claims.Case(verdicts.greater(verdicts.difference(found[more], found[fewer])))
+        for found in _combinations(rows, metrics or (said.score,))
     ]
 
 
-def _two_layers_consistent(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _two_layers_consistent(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     close = dict.fromkeys(ARCHITECTURES, 0)
     cases = list(_combinations(rows, tuple(METRIC_NAMES)))
     for case in cases:
@@ -99,27 +90,29 @@ def _two_layers_consistent(rows: list[Row], said: Statement, sizes: StudySizes) 
         for depth, values in case.items():
             close[depth] += bool(np.mean(values) >= bound)
     counts = ", ".join(f"{depth}: {count}" for depth, count in close.items())
-    return Finding(
+    return claims.Finding(
         f"best or close to best by number of layers: {counts}, of {len(cases)} combinations of dataset, N and metric",
-        judged_or_not(bool(cases) and several(rows), close[2] > len(cases) / 2 and close[2] >= max(close.values())),
+        claims.judged_or_not(
+            bool(cases) and verdicts.several(rows), close[2] > len(cases) / 2 and close[2] >= max(close.values())
+        ),
         "Close: the mean is within one standard error of the best mean. Holds where 2 layers are so in more than "
         "half of the cases and in no fewer than 1 and 3 layers; needs more than one dataset.",
     )
 
 
-TWO_BETTER = Statement(
+TWO_BETTER = claims.Statement(
     text="2 layers are better than 1 in {metric} ({family}){added}.",
     published="a 2-layer architecture is a better choice than a single layer",
-    rule=Cases(
+    rule=claims.Cases(
         cases=_more_layers(2, 1),
-        enough=majority,
-        needs=several,
+        enough=verdicts.majority,
+        needs=verdicts.several,
         measured="better in {yes}, worse in {no} of {total} combinations of dataset and N",
         why=f"{BETTER}, in more than half of the combinations; fails where it is worse in more than half; needs more "
         "than one dataset.",
     ),
 )
-MATTERS = Statement(
+MATTERS = claims.Statement(
     text="On Cars3D the number of layers matters for {score} ({family}).",
     published="generally greatly affected",
     dataset="cars3d",
@@ -142,14 +135,14 @@ EXPERIMENT = Study(
         for name in FAMILIES
         for layers in ARCHITECTURES.values()
     ],
-    tables=[scores("layers", "dataset", "family", "layers", "n")],
+    tables=[tables.scores("layers", "dataset", "family", "layers", "n")],
     charts=[
-        Lines(
+        charts.Lines(
             name="layers-{dataset}",
             caption="{dataset}: mean score by N and number of layers, band of one standard error, chance dotted.",
             columns={
                 FAMILY_NAMES[name]: [
-                    Kind(NAMES[depth], COLOURS[depth], {"family": name, "depth": depth}, points)
+                    charts.Kind(NAMES[depth], COLOURS[depth], {"family": name, "depth": depth}, charts.points)
                     for depth in ARCHITECTURES
                 ]
                 for name in FAMILIES
@@ -157,41 +150,41 @@ EXPERIMENT = Study(
             xlabel="training images N",
         )
     ],
-    claims=for_families(
+    claims=claims.for_families(
         FAMILIES,
-        own_rows,
-        Statement(
+        claims.own_rows,
+        claims.Statement(
             text="On Cars3D the number of layers hardly changes SAP ({family}).",
             published="similar SAP",
             dataset="cars3d",
             rule=_similar_sap,
         ),
-        *for_scores(("irs", "irs_above", "mig"), MATTERS),
-        Statement(
+        *claims.for_scores(("irs", "irs_above", "mig"), MATTERS),
+        claims.Statement(
             text=f"On Cars3D at N = {DOUBLE_N}, 3 layers have about double the MIG of 1 and 2 layers ({{family}}).",
             published="approximately double",
             dataset="cars3d",
             rule=_double_mig,
         ),
-        Statement(
+        claims.Statement(
             text="2 layers are the most consistent choice: best or close to best in most cases ({family}).",
             published="in most cases the best or close to the best",
             rule=_two_layers_consistent,
         ),
-        Statement(
+        claims.Statement(
             text="A third layer does not consistently raise the scores ({family}).",
             published="did not consistently increase",
-            rule=Cases(
+            rule=claims.Cases(
                 cases=_more_layers(3, 2, tuple(METRIC_NAMES)),
-                enough=not_most,
-                needs=several,
+                enough=verdicts.not_most,
+                needs=verdicts.several,
                 measured="3 layers better than 2 in {yes}, worse in {no} of {total} combinations of dataset, N and "
                 "metric",
                 why=f"{BETTER}. Fails where that is so in more than half of the cases; needs more than one dataset.",
             ),
         ),
-        *with_and_without_chance(TWO_BETTER),
-        *for_scores(("mig",), TWO_BETTER),
+        *claims.with_and_without_chance(TWO_BETTER),
+        *claims.for_scores(("mig",), TWO_BETTER),
     ),
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )

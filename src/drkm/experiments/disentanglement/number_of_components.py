@@ -6,25 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import BOXES, Boxes, family, stacks
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen, values_of
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, METRIC_NAMES, StudySizes, label
-from drkm.experiments.disentanglement._statements import (
-    Case,
-    Cases,
-    Finding,
-    Statement,
-    decided,
-    for_families,
-    judged_or_not,
-    own_rows,
-)
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import scores
-from drkm.experiments.disentanglement._verdicts import all_four, difference, everyone, greater, spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
+from drkm.experiments.study import charts, claims, tables, verdicts
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen, values_of
+from drkm.experiments.study.scales import DATASET_NAMES, METRIC_NAMES, StudySizes, label
+from drkm.experiments.study.study import Study
 
 #: the paper names the first and the last; the others are ours: ten components in all, or ten in one of the layers
 CHOICES = ((2, 2, 6), (2, 6, 2), (6, 2, 2), (4, 3, 3), (10, 5, 5), (5, 10, 5), (5, 5, 10), (20, 20, 10))
@@ -38,28 +26,28 @@ def _combinations(rows: list[Row]) -> Iterator[tuple[str, str, list[Row]]]:
             yield dataset, metric, here
 
 
-def _never_poorer(rows: list[Row], said: Statement) -> Iterator[Case]:
+def _never_poorer(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
     for dataset, metric, here in _combinations(rows):
         own = values_of(chosen(here, layers=STEADY), metric)
-        found = difference(values_of([row for row in here if row["layers"] != STEADY], metric), own)
+        found = verdicts.difference(values_of([row for row in here if row["layers"] != STEADY], metric), own)
         # Not shown to be poorer is all that the claim asks for.
-        if greater(found) is Verdict.HELD:
-            yield Case(Verdict.FAILED, f"{DATASET_NAMES[dataset]} {METRIC_NAMES[metric]} ({found})")
+        if verdicts.greater(found) is Verdict.HELD:
+            yield claims.Case(Verdict.FAILED, f"{DATASET_NAMES[dataset]} {METRIC_NAMES[metric]} ({found})")
         else:
-            yield Case(Verdict.HELD if found else Verdict.UNDECIDED)
+            yield claims.Case(Verdict.HELD if found else Verdict.UNDECIDED)
 
 
-def _ranks_of_spread(rows: list[Row], said: Statement) -> Iterator[Case]:
+def _ranks_of_spread(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
     for _, metric, here in _combinations(rows):
-        spreads = {s: spread(values_of(chosen(here, layers=s), metric)) for s in CHOICES}
+        spreads = {s: verdicts.spread(values_of(chosen(here, layers=s), metric)) for s in CHOICES}
         if np.isnan(list(spreads.values())).any():
-            yield Case(Verdict.UNDECIDED)
+            yield claims.Case(Verdict.UNDECIDED)
         else:
             rank = sorted(spreads.values(), reverse=True).index(spreads[STEADY]) + 1
-            yield Case(decided(rank > 2), f"{rank}")
+            yield claims.Case(claims.decided(rank > 2), f"{rank}")
 
 
-def _best_and_worst(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _best_and_worst(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     best, worst = {}, {}
     for dataset, here in by_value(rows, "dataset").items():
         medians = {s: np.median(values) for s in CHOICES if (values := values_of(chosen(here, layers=s), "irs"))}
@@ -72,37 +60,37 @@ def _best_and_worst(rows: list[Row], said: Statement, sizes: StudySizes) -> Find
         "By median IRS on each of the four datasets; medians are taken as they are. IRS is compared within one "
         "dataset; chance levels stand in the table."
     )
-    return Finding(listed or "no runs", judged_or_not(len(best) == 4, differ), why)
+    return claims.Finding(listed or "no runs", claims.judged_or_not(len(best) == 4, differ), why)
 
 
-def _largest_on_sprites(rows: list[Row], said: Statement) -> Iterator[Case]:
+def _largest_on_sprites(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
     for dataset, wanted in (("dsprites", True), ("smallnorb", False)):
         groups = {s: chosen(rows, dataset=dataset, layers=s) for s in CHOICES}
         irs = {s: values_of(group, "irs") for s, group in groups.items()}
         if not all(irs.values()):
-            yield Case(Verdict.UNDECIDED)
+            yield claims.Case(Verdict.UNDECIDED)
             continue
         rival = max(CHOICES[:-1], key=lambda s: np.median(irs[s]))
         first, second = (irs[s] for s in ((LARGEST, rival) if wanted else (rival, LARGEST)))
-        reversed_ = greater(difference(first, second)) is Verdict.FAILED
+        reversed_ = verdicts.greater(verdicts.difference(first, second)) is Verdict.FAILED
         listed = (
             f"{label(s)} {np.median(irs[s]):.3f}, chance {np.median(values_of(groups[s], 'irs_chance')):.3f}"
             for s in (LARGEST, rival)
         )
-        verdict = judged_or_not(bool(np.median(first) > np.median(second)) or reversed_, not reversed_)
-        yield Case(verdict, f"{DATASET_NAMES[dataset]}: {'; '.join(listed)}")
+        verdict = claims.judged_or_not(bool(np.median(first) > np.median(second)) or reversed_, not reversed_)
+        yield claims.Case(verdict, f"{DATASET_NAMES[dataset]}: {'; '.join(listed)}")
 
 
-def _steadiest_dataset(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _steadiest_dataset(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     def typical(here: Sequence[Row]) -> float:
-        return float(np.median([spread(values_of(chosen(here, layers=s), "irs")) for s in CHOICES]))
+        return float(np.median([verdicts.spread(values_of(chosen(here, layers=s), "irs")) for s in CHOICES]))
 
     found = {dataset: typical(here) for dataset, here in by_value(rows, "dataset").items()}
-    known = all_four(rows) and not np.isnan(list(found.values())).any()
+    known = verdicts.all_four(rows) and not np.isnan(list(found.values())).any()
     least = min(found, key=lambda d: found[d], default="")
     listed = ", ".join(f"{DATASET_NAMES[d]} {value:.3f}" for d, value in found.items())
     why = "Median over the eight choices of the standard deviation of IRS; holds where SmallNORB has the least of four."
-    return Finding(listed or "not run", judged_or_not(known, least == "smallnorb"), why)
+    return claims.Finding(listed or "not run", claims.judged_or_not(known, least == "smallnorb"), why)
 
 
 EXPERIMENT = Study(
@@ -117,26 +105,26 @@ EXPERIMENT = Study(
         "deterministic."
     ),
     groups=[Group(family=name, stacks=CHOICES, at="components_points") for name in FAMILIES],
-    tables=[scores("components", "dataset", "family", "layers", caption="Mean ± standard deviation by choice")],
+    tables=[tables.scores("components", "dataset", "family", "layers", caption="Mean ± standard deviation by choice")],
     charts=[
-        Boxes(
+        charts.Boxes(
             name="components-{metric}",
-            caption=f"{{metric}} by number of components. {BOXES}; with few runs each is a dot.",
-            kinds=[family(name, stacks(CHOICES)) for name in FAMILIES],
+            caption=f"{{metric}} by number of components. {charts.BOXES}; with few runs each is a dot.",
+            kinds=[charts.family(name, charts.stacks(CHOICES)) for name in FAMILIES],
             xlabel="components of the three layers",
             tilt=True,
         )
     ],
-    claims=for_families(
+    claims=claims.for_families(
         FAMILIES,
-        own_rows,
-        Statement(
+        claims.own_rows,
+        claims.Statement(
             text="(2, 2, 6) is never significantly poorer than the other choices ({family}).",
             published="never significantly poorer",
-            rule=Cases(
+            rule=claims.Cases(
                 cases=_never_poorer,
-                enough=everyone,
-                to_hold=all_four,
+                enough=verdicts.everyone,
+                to_hold=verdicts.all_four,
                 measured="poorer in {no} of {total} combinations of dataset and metric{notes}",
                 opening=": ",
                 separator=", ",
@@ -145,36 +133,36 @@ EXPERIMENT = Study(
                 "one such combination, holds without any on all four datasets.",
             ),
         ),
-        Statement(
+        claims.Statement(
             text="(2, 2, 6) always has a modest spread over seeds ({family}).",
             published="always modest variance",
-            rule=Cases(
+            rule=claims.Cases(
                 cases=_ranks_of_spread,
-                enough=everyone,
-                to_hold=all_four,
+                enough=verdicts.everyone,
+                to_hold=verdicts.all_four,
                 measured="rank of its standard deviation among eight, 1 the largest: {notes}",
                 separator=", ",
                 why="Modest: not among the two largest standard deviations of the eight choices, for every dataset and "
                 "metric. Standard deviations of so few seeds are themselves uncertain.",
             ),
         ),
-        Statement(
+        claims.Statement(
             text="No choice is best, and none worst, on all datasets ({family}).",
             published="no choice consistently best or poor",
             rule=_best_and_worst,
         ),
-        Statement(
+        claims.Statement(
             text="(20, 20, 10) has the best median IRS on dSprites and not on SmallNORB ({family}).",
             published="best median on dSprites, not on SmallNORB",
-            rule=Cases(
+            rule=claims.Cases(
                 cases=_largest_on_sprites,
-                enough=everyone,
+                enough=verdicts.everyone,
                 nothing="not run",
                 why="Holds by the medians over seeds, as published, beside the best other choice; fails where they are "
                 "the other way round and the 95 % interval of the difference of means agrees.",
             ),
         ),
-        Statement(
+        claims.Statement(
             text="Over seeds IRS varies least on SmallNORB ({family}).",
             published="small on SmallNORB, larger on the others",
             rule=_steadiest_dataset,

@@ -6,15 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import Lines, family, points
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_points, by_value, chosen, values_of
-from drkm.experiments.disentanglement._scales import BETA, DATASET_NAMES, SCORE_NAMES, SCORES, StudySizes
-from drkm.experiments.disentanglement._statements import Statement, on_most_datasets
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import scores
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, ResultTable, Verdict
+from drkm.experiments.study import charts, claims, tables
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
+from drkm.experiments.study.scales import BETA, DATASET_NAMES, SCORE_NAMES, SCORES, StudySizes
+from drkm.experiments.study.study import Study
 
 FAMILIES = ("drkm", "beta-vae")
 
@@ -57,7 +55,10 @@ def ahead_and_overtaken(score: str) -> Callable[[list[Row], StudySizes], list[Cl
             f"With {run[0]} images our defaults are ahead of the β-VAE in {{score}}.": few,
             f"With {run[-1]} images the β-VAE has overtaken our defaults in {{score}}.": many,
         }
-        statements = [Statement(text=text, rule=on_most_datasets(*pair), score=score) for text, pair in texts.items()]
+        statements = [
+            claims.Statement(text=text, rule=claims.on_most_datasets(*pair), score=score)
+            for text, pair in texts.items()
+        ]
         return [claim for said in statements for claim in said(rows, sizes)]
 
     return judge
@@ -74,12 +75,12 @@ EXPERIMENT = Study(
         + (f" or after {sizes.max_steps} steps, which is early." if sizes.max_steps else ".")
     ),
     groups=[Group(family=name) for name in FAMILIES],
-    tables=[catching_up, scores("sample-efficiency", "dataset", "family", "n")],
+    tables=[catching_up, tables.scores("sample-efficiency", "dataset", "family", "n")],
     charts=[
-        Lines(
+        charts.Lines(
             name="sample-efficiency",
             caption="Mean score by number of training images, band of one standard error, chance dotted.",
-            columns={"": [family(name, points) for name in FAMILIES]},
+            columns={"": [charts.family(name, charts.points) for name in FAMILIES]},
             xlabel="training images N",
         )
     ],

@@ -7,26 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import FAMILY_COLOURS
-from drkm.experiments.disentanglement._drawing import dot_grid
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.disentanglement._statements import Statement, on_most_datasets
-from drkm.experiments.disentanglement._study import Study, task
-from drkm.experiments.disentanglement._verdicts import mean_and_spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Figure, ResultTable
+from drkm.experiments.study import charts, claims, verdicts
+from drkm.experiments.study.drawing import dot_grid
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen
+from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
+from drkm.experiments.study.study import Study, task
 from drkm.plotting import GREEN, GREY
 
 #: unseen images on which fits are compared
 COMMON = 500
 OURS, SHALLOW, PAPER, RIVAL = "drkm defaults", "kernel PCA", "as published", "β-VAE"
 COLOURS = {
-    PAPER: FAMILY_COLOURS["paper"],
-    OURS: FAMILY_COLOURS["drkm"],
+    PAPER: charts.FAMILY_COLOURS["paper"],
+    OURS: charts.FAMILY_COLOURS["drkm"],
     SHALLOW: GREEN,
-    RIVAL: FAMILY_COLOURS["beta-vae"],
+    RIVAL: charts.FAMILY_COLOURS["beta-vae"],
     "chance": GREY,
 }
 
@@ -59,10 +57,10 @@ def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
             "dataset": DATASET_NAMES[dataset],
             "model": model,
             "layer": layer,
-            "shared variance": mean_and_spread([row["shared"] for row in here]),
+            "shared variance": verdicts.mean_and_spread([row["shared"] for row in here]),
             "chance": round(here[0]["chance"], 3),
-            "largest angle, degrees": mean_and_spread([row["angle"] for row in here], 1),
-            "agreement of codes": mean_and_spread([row["agreement"] for row in here]),
+            "largest angle, degrees": verdicts.mean_and_spread([row["angle"] for row in here], 1),
+            "agreement of codes": verdicts.mean_and_spread([row["agreement"] for row in here]),
         }
         for dataset in sizes.datasets
         for model, found in by_value(chosen(rows, dataset=dataset), "model").items()
@@ -114,17 +112,17 @@ EXPERIMENT = Study(
     charts=[_figure],
     claims=[
         *(
-            Statement(
+            claims.Statement(
                 text=f"On resampled images layer 1 of {OURS} comes back more fully than the codes of the model "
                 f"{other}.",
-                rule=on_most_datasets(FIRST, {"model": other, "layer": 1}),
+                rule=claims.on_most_datasets(FIRST, {"model": other, "layer": 1}),
                 score="shared",
             )
             for other in (SHALLOW, RIVAL, PAPER)
         ),
-        Statement(
+        claims.Statement(
             text=f"Layer 1 of {OURS} is more stable than layer 2.",
-            rule=on_most_datasets(FIRST, {"model": OURS, "layer": 2}),
+            rule=claims.on_most_datasets(FIRST, {"model": OURS, "layer": 2}),
             score="shared",
         ),
     ],

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen, values_of
-from drkm.experiments.disentanglement._scales import METRIC_NAMES, StudySizes
-from drkm.experiments.disentanglement._statements import (
-    Compared,
-    Finding,
-    Side,
-    Statement,
-    decided,
-    judged_or_not,
-    with_and_without_chance,
-)
-from drkm.experiments.disentanglement._study import Study
-from drkm.experiments.disentanglement._tables import summary
-from drkm.experiments.disentanglement._verdicts import described, mean_and_spread, spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable, Verdict
+from drkm.experiments.study import claims, tables, verdicts
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen, values_of
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes
+from drkm.experiments.study.study import Study
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -65,8 +55,8 @@ def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
         {
             "model": name,
             **_published(name),
-            **summary(group),
-            "IRS above chance": mean_and_spread(values_of(group, "irs_above")),
+            **tables.summary(group),
+            "IRS above chance": verdicts.mean_and_spread(values_of(group, "irs_above")),
         }
         for name, group in by_value(rows, "line").items()
     ]
@@ -85,72 +75,80 @@ def _line(name: str, over: str) -> dict[str, str]:
     return {"line": f"{name}; over {over}"}
 
 
-def _number(model: str, metric: str) -> Statement:
+def _number(model: str, metric: str) -> claims.Statement:
     """Return the statement that a mean over seeds is about the published one."""
     mean, deviation = PUBLISHED[model][metric]
     name = model if model == RIVAL else f"{model}, {FIXED}"
 
-    def rule(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+    def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
         group = chosen(rows, **_line(name, "seeds"))
         values = values_of(group, metric)
         if (sizes.start_dataset, sizes.start_points) != ("cars3d", PAPER_N) or not values:
             why = f"This scale has not the published dataset and N = {PAPER_N}, or the runs are missing."
-            return Finding(described(group, metric), Verdict.UNDECIDED, why)
-        near = 2 * max(deviation, spread(values) if len(values) > 1 else 0.0) + TOLERANCE[metric]
+            return claims.Finding(verdicts.described(group, metric), Verdict.UNDECIDED, why)
+        near = 2 * max(deviation, verdicts.spread(values) if len(values) > 1 else 0.0) + TOLERANCE[metric]
         why = f"Holds within {near:.3f} of the published mean: two standard deviations over seeds and "
         why += f"{TOLERANCE[metric]}."
-        return Finding(described(group, metric), decided(bool(abs(np.mean(values) - mean) <= near)), why)
+        return claims.Finding(
+            verdicts.described(group, metric), claims.decided(bool(abs(np.mean(values) - mean) <= near)), why
+        )
 
     text = f"{metric.upper()} of the {name} on Cars3D with N = {PAPER_N}."
-    return Statement(text=text, published=f"{mean:.3f} ± {deviation:.3f}", rule=rule)
+    return claims.Statement(text=text, published=f"{mean:.3f} ± {deviation:.3f}", rule=rule)
 
 
-def _starts(width: str) -> list[Statement]:
+def _starts(width: str) -> list[claims.Statement]:
     """Return what the paper says about the two starts and the β-VAE, at one bandwidth."""
-    kpca, random = (Side(start, _line(f"{start}, {width}", "draws")) for start in (KPCA, RANDOM))
-    rival = Side(RIVAL, _line(RIVAL, "draws"))
+    kpca, random = (claims.Side(start, _line(f"{start}, {width}", "draws")) for start in (KPCA, RANDOM))
+    rival = claims.Side(RIVAL, _line(RIVAL, "draws"))
 
-    def stated(text: str, published: str, first: Side, second: Side, score: str = "irs") -> Statement:
-        def rule(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+    def stated(
+        text: str, published: str, first: claims.Side, second: claims.Side, score: str = "irs"
+    ) -> claims.Statement:
+        def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
             where = "" if sizes.start_dataset == "cars3d" else " Judged on another dataset than the published one."
             ends = (
                 f"over training draws, so that the deterministic start has a spread; holds where it is above 0.{where}"
             )
-            return Compared(first=first, second=second, ends=ends)(rows, said, sizes)
+            return claims.Compared(first=first, second=second, ends=ends)(rows, said, sizes)
 
-        return Statement(
+        return claims.Statement(
             text=f"The kernel PCA start {text} ({width}){{added}}.", published=published, rule=rule, score=score
         )
 
     return [
-        *with_and_without_chance(stated("has a lower IRS than the random start", "0.785 against 0.843", random, kpca)),
-        *with_and_without_chance(stated("is ahead of the β-VAE in IRS", "0.785 against 0.752", kpca, rival)),
+        *claims.with_and_without_chance(
+            stated("has a lower IRS than the random start", "0.785 against 0.843", random, kpca)
+        ),
+        *claims.with_and_without_chance(stated("is ahead of the β-VAE in IRS", "0.785 against 0.752", kpca, rival)),
         stated("is ahead of the random start in MIG", "0.040 against 0.012", kpca, random, "mig"),
         stated("is ahead of the β-VAE in MIG", "0.040 against 0.010", kpca, rival, "mig"),
     ]
 
 
-def _no_seed(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _no_seed(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     names = (*(f"{KPCA}, {width}" for width in WIDTHS), "drkm defaults")
     groups = [chosen(rows, **_line(name, "seeds")) for name in names]
-    spreads = np.array([spread(values_of(group, metric)) for group in groups for metric in METRIC_NAMES])
+    spreads = np.array([verdicts.spread(values_of(group, metric)) for group in groups for metric in METRIC_NAMES])
     known = spreads[~np.isnan(spreads)]
     measured = f"largest standard deviation over seeds {max(known):.3g}" if len(known) else "no runs"
     why = "Two fits with different seeds on one draw; holds where all scores are equal to the last bit."
-    return Finding(measured, judged_or_not(len(known) == len(spreads), not known.any()), why)
+    return claims.Finding(measured, claims.judged_or_not(len(known) == len(spreads), not known.any()), why)
 
 
-def _widest_rival(rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _widest_rival(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     lines = {
         f"{RIVAL} over seeds": _line(RIVAL, "seeds"),
         f"{KPCA} over draws": _line(f"{KPCA}, {FIXED}", "draws"),
         f"{RANDOM} over seeds": _line(f"{RANDOM}, {FIXED}", "seeds"),
     }
-    spreads = {name: spread(values_of(chosen(rows, **where), "irs")) for name, where in lines.items()}
+    spreads = {name: verdicts.spread(values_of(chosen(rows, **where), "irs")) for name, where in lines.items()}
     measured = "; ".join(f"{name} {value:.3f}" for name, value in spreads.items())
     rival, *ours = spreads.values()
-    verdict = judged_or_not(not np.isnan([rival, *ours]).any(), rival > max(ours))
-    return Finding(measured, verdict, "Standard deviations of IRS; holds where that of the β-VAE is the largest.")
+    verdict = claims.judged_or_not(not np.isnan([rival, *ours]).any(), rival > max(ours))
+    return claims.Finding(
+        measured, verdict, "Standard deviations of IRS; holds where that of the β-VAE is the largest."
+    )
 
 
 EXPERIMENT = Study(
@@ -168,8 +166,12 @@ EXPERIMENT = Study(
     claims=[
         *(_number(model, metric) for model in PUBLISHED for metric in TOLERANCE),
         *(said for width in WIDTHS for said in _starts(width)),
-        Statement(text="With the kernel PCA start no score depends on a seed.", published="± 0.000", rule=_no_seed),
-        Statement(text="The IRS of the β-VAE varies most.", published="0.145 against 0.044 and 0", rule=_widest_rival),
+        claims.Statement(
+            text="With the kernel PCA start no score depends on a seed.", published="± 0.000", rule=_no_seed
+        ),
+        claims.Statement(
+            text="The IRS of the β-VAE varies most.", published="0.145 against 0.044 and 0", rule=_widest_rival
+        ),
     ],
     settings={"dataset": "start_name", "N": "start_points", "seeds": "seeds", "β": 4, "γ": 1},
 )

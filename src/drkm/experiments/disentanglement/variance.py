@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._charts import BOXES, FAMILY_COLOURS, Boxes, at, family, values
-from drkm.experiments.disentanglement._drawing import dot_grid
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._rows import by_value, chosen, scored, values_of
-from drkm.experiments.disentanglement._scales import BETA, DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, SCORES, StudySizes
-from drkm.experiments.disentanglement._statements import (
-    Case,
-    Cases,
-    Finding,
-    Statement,
-    for_scores,
-    judged_or_not,
-    on_most_datasets,
-    smaller_spreads,
-)
-from drkm.experiments.disentanglement._study import TASKS, Study, task
-from drkm.experiments.disentanglement._tables import scores
-from drkm.experiments.disentanglement._verdicts import majority, spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Figure, ResultTable
+from drkm.experiments.study import charts, claims, tables, verdicts
+from drkm.experiments.study.drawing import dot_grid
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.rows import by_value, chosen, scored, values_of
+from drkm.experiments.study.scales import BETA, DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, SCORES, StudySizes
+from drkm.experiments.study.study import TASKS, Study, task
 from drkm.plotting import SKY
 
 #: σ² of layer 1 as multiples of the median rule, which is itself the default and so the same run as any other with it
@@ -37,7 +25,7 @@ TIMES = (1, 10)
 DRAW = 0
 SEEDS, DRAWS, HYPERPARAMETER, TIME = "start seed", "training draw", "σ², γ or β", "training time"
 RANDOM_START = "drkm, random start"
-COLOURS = {**{FAMILY_NAMES[f]: colour for f, colour in FAMILY_COLOURS.items()}, RANDOM_START: SKY}
+COLOURS = {**{FAMILY_NAMES[f]: colour for f, colour in charts.FAMILY_COLOURS.items()}, RANDOM_START: SKY}
 OURS, RIVAL = FAMILY_NAMES["drkm"], FAMILY_NAMES["beta-vae"]
 TIMED = {"varied": TIME}
 
@@ -79,7 +67,7 @@ def _spreads(rows: list[Row], sizes: StudySizes) -> list[Row]:
     """Return the standard deviations of the scores by dataset, what varies, and model."""
     return [
         {"dataset": DATASET_NAMES[dataset], "varied": varied, "model": model, "runs": len(here)}
-        | {SCORE_NAMES[score]: spread(values_of(here, score)) for score in SCORES}
+        | {SCORE_NAMES[score]: verdicts.spread(values_of(here, score)) for score in SCORES}
         for dataset in sizes.datasets
         for varied, group in by_value(chosen(rows, dataset=dataset), "varied").items()
         if varied != TIME
@@ -88,7 +76,7 @@ def _spreads(rows: list[Row], sizes: StudySizes) -> list[Row]:
     ]
 
 
-def _on_spreads(said: Statement) -> Callable[[list[Row], StudySizes], list[Claim]]:
+def _on_spreads(said: claims.Statement) -> Callable[[list[Row], StudySizes], list[Claim]]:
     """Return a statement about standard deviations in place of runs."""
     return lambda rows, sizes: said(_spreads(rows, sizes), sizes)
 
@@ -115,25 +103,27 @@ def _draw(spreads: list[Row], sizes: StudySizes) -> Any:
     return dot_grid(cells, COLOURS, "standard deviation")
 
 
-def _no_seed(spreads: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+def _no_seed(spreads: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
     names = [SCORE_NAMES[score] for score in SCORES]
     found = [row[name] for row in chosen(spreads, varied=SEEDS, model=OURS) for name in names]
     measured = f"largest standard deviation {max(found):.3g}" if found else "no runs"
     why = "Two fits with different seeds on each dataset; holds where all scores are equal to the last bit."
-    return Finding(measured, judged_or_not(bool(found), bool(found) and max(found) == 0), why)
+    return claims.Finding(measured, claims.judged_or_not(bool(found), bool(found) and max(found) == 0), why)
 
 
 def _varies_less(varied: str, text: str) -> list[Callable[[list[Row], StudySizes], list[Claim]]]:
-    def cases(spreads: list[Row], said: Statement) -> Iterator[Case]:
+    def cases(spreads: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
         by_dataset = by_value(chosen(spreads, varied=varied), "dataset")
         found = {
             name: {row["model"]: row[SCORE_NAMES[said.score]] for row in here} for name, here in by_dataset.items()
         }
-        return smaller_spreads({d: (s[OURS], s[RIVAL]) for d, s in found.items() if {OURS, RIVAL} <= set(s)})
+        return claims.smaller_spreads({d: (s[OURS], s[RIVAL]) for d, s in found.items() if {OURS, RIVAL} <= set(s)})
 
     why = "Standard deviations of few runs; holds or fails by more than half of the datasets."
-    said = Statement(text=f"{text} in {{score}}.", rule=Cases(cases=cases, enough=majority, why=why))
-    return [_on_spreads(one) for one in for_scores(("irs_above", "mig"), said)]
+    said = claims.Statement(
+        text=f"{text} in {{score}}.", rule=claims.Cases(cases=cases, enough=verdicts.majority, why=why)
+    )
+    return [_on_spreads(one) for one in claims.for_scores(("irs_above", "mig"), said)]
 
 
 def _ahead_in_time(score: str) -> Callable[[list[Row], StudySizes], list[Claim]]:
@@ -142,8 +132,8 @@ def _ahead_in_time(score: str) -> Callable[[list[Row], StudySizes], list[Claim]]
         steps = values_of(chosen(rows, **timed), "iterations")
         given = f", which had time for {np.mean(steps):.0f} steps" if steps else ""
         text = f"At equal training time on a CPU our defaults are ahead of the β-VAE{given}, in {{score}}."
-        rule = on_most_datasets({**TIMED, "family": "drkm"}, timed)
-        return Statement(text=text, rule=rule, score=score)(rows, sizes)
+        rule = claims.on_most_datasets({**TIMED, "family": "drkm"}, timed)
+        return claims.Statement(text=text, rule=rule, score=score)(rows, sizes)
 
     return judge
 
@@ -165,23 +155,26 @@ EXPERIMENT = Study(
     groups=GROUPS,
     tables=[
         _table,
-        scores(
+        tables.scores(
             "equal-time", "dataset", "family", "times", caption="Scores at equal training time on one CPU", varied=TIME
         ),
     ],
     charts=[
         _figure,
-        Boxes(
+        charts.Boxes(
             name="equal-time",
             caption="Scores when the β-VAE trains as long as our model took, and ten times as long, on the same CPU. "
-            f"{BOXES}.",
-            kinds=[family("drkm", at("its own time")), family("beta-vae", values("times", "{} × that time"))],
+            f"{charts.BOXES}.",
+            kinds=[
+                charts.family("drkm", charts.at("its own time")),
+                charts.family("beta-vae", charts.values("times", "{} × that time")),
+            ],
             where=TIMED,
             together=True,
         ),
     ],
     claims=[
-        _on_spreads(Statement(text="Over start seeds our defaults do not vary.", rule=_no_seed)),
+        _on_spreads(claims.Statement(text="Over start seeds our defaults do not vary.", rule=_no_seed)),
         *_varies_less(DRAWS, "Over training draws our defaults vary less than the β-VAE"),
         *_varies_less(
             HYPERPARAMETER, "Over σ² from half to twice the median our defaults vary less than the β-VAE over β"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from drkm.experiments.disentanglement._scales import METRIC_NAMES
 from drkm.experiments.experiment import Row
+from drkm.experiments.study.scales import METRIC_NAMES
 
 
 def scored(row: Row) -> Row:

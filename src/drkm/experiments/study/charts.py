@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from drkm.experiments.disentanglement._drawing import Cell, Series, box_panels, line_grid
-from drkm.experiments.disentanglement._rows import by_points, by_value, chosen
-from drkm.experiments.disentanglement._scales import (
+from drkm.experiments.experiment import Row
+from drkm.experiments.section import Figure
+from drkm.experiments.study.drawing import Cell, Series, box_panels, line_grid
+from drkm.experiments.study.rows import by_points, by_value, chosen
+from drkm.experiments.study.scales import (
     DATASET_NAMES,
     FAMILY_NAMES,
     METRIC_NAMES,
@@ -17,8 +19,6 @@ from drkm.experiments.disentanglement._scales import (
     StudySizes,
     label,
 )
-from drkm.experiments.experiment import Row
-from drkm.experiments.section import Figure
 from drkm.plotting import BLUE, ORANGE, VERMILION
 
 #: colour of each family in every figure

@@ -8,17 +8,17 @@ from typing import Any
 
 from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
-from drkm.experiments.disentanglement._groups import Group
-from drkm.experiments.disentanglement._scales import StudySizes, sizes_of
 from drkm.experiments.experiment import Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.scales import StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
 
 
 def task(name: str) -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
-    return Task(f"{__package__}._tasks:{name}", data=dataset_checksum, absent=DatasetError)
+    return Task(f"drkm.experiments.disentanglement._tasks:{name}", data=dataset_checksum, absent=DatasetError)
 
 
 TASKS = {"disentangle": task("disentangle")}

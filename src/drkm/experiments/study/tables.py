@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._rows import chosen, values_of
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
-from drkm.experiments.disentanglement._verdicts import mean_and_spread
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
+from drkm.experiments.study.rows import chosen, values_of
+from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
+from drkm.experiments.study.verdicts import mean_and_spread
 
 
 def scores(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._rows import values_of
-from drkm.experiments.disentanglement._scales import METRIC_NAMES
 from drkm.experiments.experiment import Row
+from drkm.experiments.study.rows import values_of
+from drkm.experiments.study.scales import METRIC_NAMES
 from drkm.plotting import GREY, MARKERS, style
 
 CHANCE = "chance (shuffled codes)"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from drkm.experiments.disentanglement._rows import by_value, chosen, values_of
-from drkm.experiments.disentanglement._scales import DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, StudySizes
-from drkm.experiments.disentanglement._verdicts import Difference, described, difference, greater, majority
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
+from drkm.experiments.study.rows import by_value, chosen, values_of
+from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, StudySizes
+from drkm.experiments.study.verdicts import Difference, described, difference, greater, majority
 
 MEANS = "Difference of means with its 95 % interval"
 #: stands for the family of a statement where rows are chosen
@@ -153,7 +153,7 @@ class Cases:
     cases : callable
         (rows, statement) → cases.
     enough : callable
-        (held, failed, all) → Verdict, see `drkm.experiments.disentanglement._verdicts`.
+        (held, failed, all) → Verdict, see `drkm.experiments.study.verdicts`.
     why : str
     measured : str
         May hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}.

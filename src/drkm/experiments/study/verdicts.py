@@ -1,4 +1,4 @@
-"""Rules by which claims are judged. They were fixed before the runs at medium and paper scale were looked at.
+"""Rules by which claims are judged. They were fixed before the results at medium and paper scale were seen.
 
 Most rules are about means over runs and the 95 % interval of their difference (Welch's t), which is wide where there
 are few seeds. Runs that share a training draw count as if they were independent, so that intervals over several γ or β
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drkm.experiments.disentanglement._rows import values_of
-from drkm.experiments.disentanglement._scales import FOUR
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
+from drkm.experiments.study.rows import values_of
+from drkm.experiments.study.scales import FOUR
 
 #: coverage of an interval
 LEVEL = 0.95

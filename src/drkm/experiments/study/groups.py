@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from drkm.experiments.disentanglement._rows import scored
-from drkm.experiments.disentanglement._scales import BETA, GAMMA, TWO_LAYERS, Layers, StudySizes
 from drkm.experiments.experiment import Row
+from drkm.experiments.study.rows import scored
+from drkm.experiments.study.scales import BETA, GAMMA, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
 #: family of models → its hyperparameter: the name, the value where nothing is said, the values of a scale. On the
