@@ -11,6 +11,7 @@ from drkm.experiments.study.groups import Group
 from drkm.experiments.study.rows import by_points, by_value, chosen
 from drkm.experiments.study.scales import SIZES, StudySizes
 from drkm.experiments.study.study import Study
+from drkm.experiments.study.verdicts import STEADY
 from drkm.plotting import COLOURS
 
 #: N → its colour; the smaller scales have the first of them
@@ -26,7 +27,7 @@ def _lines(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
         for line in by_points(here).values():
             found = verdicts.widest(by_value(line, "gamma").values(), said.score)
             if found is not None:
-                yield claims.Case(verdicts.alike(found, verdicts.STEADY))
+                yield claims.Case(verdicts.alike(found, STEADY))
 
 
 HORIZONTAL = claims.Statement(
@@ -35,7 +36,7 @@ HORIZONTAL = claims.Statement(
         cases=_lines,
         enough=verdicts.majority,
         measured="{yes} of {total} lines horizontal, {no} not, {unsure} too uncertain",
-        why=f"Horizontal: the 95 % interval of highest less lowest mean over γ is within ±{verdicts.STEADY}; not: beyond it. "
+        why=f"Horizontal: the 95 % interval of highest less lowest mean over γ is within ±{STEADY}; not: beyond it. "
         "Holds or fails where more than half of the lines are so. The lines of IRS are drawn with their chance level.",
     ),
 )
