@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,83 +20,36 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint import Checkpoint
 from drkm.checkpoint.slots import VERSION
+from drkm.first_gram import problem_of
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
 
 X = load_digits().data[:80] / 16
 
-DRIVER = textwrap.dedent(
-    """
-    import json, os, random, signal, sys, time
-    import numpy as np, torch
-    from sklearn.datasets import load_digits
-    from drkm import ConstrDRKM
-    from drkm.checkpoint import Checkpoint
-    from drkm.kernels import RBF
-
-    torch.set_num_threads(1)
-    X, new = load_digits().data[:80] / 16, load_digits().data[80:90] / 16
-    folder = sys.argv[1]
-    path = os.path.join(folder, "checkpoint")
-    chance = random.Random(0)
-
-    def fit(options, **more):
-        kernel = [RBF(2.0), RBF(0.02)]
-        return ConstrDRKM((6, 3), kernel=kernel, random_state=7, **options, **more).fit(X)
-
-    def attempt(options):
-        model = fit(options, checkpoint=Checkpoint(path, every=0), callbacks=lambda entry: time.sleep(0.004))
-        np.save(os.path.join(folder, "codes.npy"), np.vstack([model.codes_, model.transform(new)]))
-
-    def stamp():
-        return os.stat(path).st_ino if os.path.exists(path) else None
-
-    def start(options):
-        child = os.fork()
-        if child:
-            return child
-        try:
-            attempt(options)
-            os._exit(0)
-        except BaseException as error:
-            print(repr(error), flush=True)
-            os._exit(1)
-
-    def report(options):
-        whole = fit(options)
-        kills = resumed = 0
-        status = None
-        while status is None or os.WIFSIGNALED(status):
-            before, ended = stamp(), 0
-            child = start(options)
-            if kills < 4:
-                # The first kill may come before anything is written, later ones come some time after a write.
-                while kills and not ended and stamp() == before:
-                    ended, status = os.waitpid(child, os.WNOHANG)
-                    time.sleep(0.002)
-                time.sleep(chance.uniform(0, 0.1))
-                if not ended:
-                    os.kill(child, signal.SIGKILL)
-            if not ended:
-                status = os.waitpid(child, 0)[1]
-            kills += os.WIFSIGNALED(status)
-            resumed += before is not None
-        assert os.WEXITSTATUS(status) == 0
-        expected = np.vstack([whole.codes_, whole.transform(new)])
-        equal = np.array_equal(np.load(os.path.join(folder, "codes.npy")), expected)
-        return {"kills": kills, "resumed": resumed, "equal": bool(equal), "left": os.path.exists(path)}
-
-    print(json.dumps([report(options) for options in json.loads(sys.argv[2])]))
-    """
-)
+SCRIPT = Path(__file__).with_name("kill_fits.py")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def kill_fits(kills: int, several: list[dict], timeout: float) -> list[dict]:
+    """Return reports of fits that were killed at random moments."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(SCRIPT), str(kills), json.dumps(several)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@needs_fork
 @pytest.mark.parametrize(
     "several",
     [
-        [{}, {"n_init": 3}, {"learn_bandwidth": True, "max_iter": 30}],
+        [{}, {"n_init": 3}, {"learn_bandwidth": True, "max_iter": 30}, {"dtype": "float32"}],
         pytest.param(
             [
                 {"n_init": 3, "learn_bandwidth": True, "init": "orthogonal", "max_iter": 40},
@@ -109,21 +62,22 @@ DRIVER = textwrap.dedent(
     ids=["usual", "unusual"],
 )
 def test_fits_killed_at_random_moments_end_with_equal_bits(several, tmp_path):
-    paths = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", DRIVER, str(tmp_path), json.dumps(several)],
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    for options, report in zip(several, json.loads(done.stdout.strip().splitlines()[-1]), strict=True):
-        assert report["kills"] >= 2, options
+    for options, report in zip(several, kill_fits(4, several, 280), strict=True):
+        assert report["kills"] >= 4, options
         assert report["resumed"] >= 1, options
         assert report["equal"], options
-        assert not report["left"], options
+        assert report["left"] == 0, options
+
+
+@pytest.mark.slow
+@needs_fork
+@pytest.mark.timeout(3600)
+def test_two_hundred_kills_of_every_solver_in_both_precisions_change_no_bit():
+    from kill_fits import EVERY_SOLVER
+
+    reports = kill_fits(200 // len(EVERY_SOLVER) + 1, EVERY_SOLVER, 3500)
+    assert sum(report["kills"] for report in reports) >= 200
+    assert all(report["equal"] and report["left"] == 0 for report in reports), reports
 
 
 class Killed(BaseException):
@@ -297,7 +251,7 @@ def test_a_kept_checkpoint_of_a_trainable_map_gives_its_trained_weights_back(tmp
         first, again = (model.fit(X) for model in models)
     assert again.objective_ == pytest.approx(first.objective_, rel=1e-6)
     for model in (first, again):
-        np.testing.assert_allclose(model._trained.energy.value(model._trained.result.H), model.objective_, rtol=1e-9)
+        np.testing.assert_allclose(problem_of(model.fitted_).value(model.fitted_.H), model.objective_, rtol=1e-9)
 
 
 def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):
@@ -359,6 +313,43 @@ def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
     del header["runs"]["0"][key]
     storage.write(left_over, tensors, header)
     assert "damaged" in refused(left_over)
+
+
+def forge(path, change) -> None:
+    """Write the checkpoint again with its run changed, and right checksums."""
+    tensors, header = storage.read(path, "checkpoint", VERSION)
+    change(tensors, header["runs"]["0"])
+    storage.write(path, tensors, header)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("G: ", lambda tensors, run: tensors.pop("run0.G")),
+        ("G: ", lambda tensors, run: tensors.update({"run0.G": tensors["run0.G"].float()})),
+        ("R: ", lambda tensors, run: tensors.update({"run0.R": tensors["run0.R"][:-1].clone()})),
+        ("H: ", lambda tensors, run: tensors["run0.H"].fill_(float("nan"))),
+        ("belong together", lambda tensors, run: tensors.pop("run0.scale")),
+        ("S: ", lambda tensors, run: run["lists"].update(S=10**6)),
+        ("S: ", lambda tensors, run: run["lists"].update(S=-1)),
+        ("belong together", lambda tensors, run: run["lists"].update(S=run["lists"]["S"] - 1)),
+        ("belong together", lambda tensors, run: run["scalars"].update(objective=-1.0)),
+        ("age: ", lambda tensors, run: run["scalars"].update(age="old")),
+        ("evaluations: ", lambda tensors, run: run["scalars"].update(evaluations=-1)),
+        ("seconds: ", lambda tensors, run: run["scalars"].update(seconds=10**400)),
+        ("history: ", lambda tensors, run: run["scalars"].update(history=[{}])),
+        ("'more': ", lambda tensors, run: run["scalars"].update(more=1)),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0])),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0, None])),
+        ("stage: ", lambda tensors, run: run.update(stage=1)),
+        ("lists: ", lambda tensors, run: run.update(lists=None)),
+    ],
+)
+def test_a_forged_part_of_a_run_is_named(left_over, part, change):
+    forge(left_over, change)
+    message = refused(left_over)
+    assert "damaged" in message
+    assert part in message
 
 
 def test_a_checkpoint_of_an_older_version_is_refused(left_over):
@@ -433,7 +424,7 @@ def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):
         again = fit(path, lambda entry: time.sleep(0.006), max_seconds=seconds, **options)
         assert path.exists() == (seconds < 1)
     np.testing.assert_array_equal(again.codes_, whole.codes_)
-    assert again._trained.objectives == whole._trained.objectives
+    assert again.fitted_.objectives == whole.fitted_.objectives
 
 
 def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tmp_path):

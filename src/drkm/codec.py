@@ -1,4 +1,4 @@
-"""From points to codes and back with a trained model, a batch at a time."""
+"""From points to codes and back with a fitted model, a batch at a time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from torch import Tensor
 
 from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
-from drkm.gram import Cross
-from drkm.kernels import Isotropic, NystroemFeatures
+from drkm.energy import workload
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
+from drkm.gram import Cross, Gram, TiledGram
+from drkm.gram.cost import batch_rows, preimage_bytes
+from drkm.kernels import Explicit, Isotropic, NystroemFeatures
 from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
 from drkm.sampling import CodeDensity
 from drkm.threads import one_thread
-from drkm.training import Trained
 
-#: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
-BATCH_ROWS = 1024
+#: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: kernel values at once below which threads gain little: on 16 free cores 1.2 times in encoding and 1.4 times in
 #: pre-images; on a busy machine, where they wait for each other, they cost ten times the time
@@ -31,43 +33,56 @@ SMALL_BATCH = 1 << 19
 class Codec:
     """The codes of the training samples on the reported axes, and what gives other points theirs.
 
+    Parts that need K_1 or the features of all samples are made when they are first needed.
+
     Parameters
     ----------
-    trained : Trained
-    lam : sequence of float
-        λ of every layer, which the paper's formulas need.
-    encoder : {"stationary", "projection"}
+    fitted : FittedModel
+    formed : Gram, optional
+        The operator of the first layer, uncentred, where a fit has left it formed. Sums over explicit features are
+        made from it at once, together with other processes if these share the samples; a matrix K_1 is let go.
 
     Attributes
     ----------
     codes : Tensor of shape (n, S)
     rotation : Tensor of shape (S, S)
         What takes the solver's basis to the reported axes, layer by layer.
-    undetermined : int
-        Directions of the codes that stationarity does not determine.
     """
 
-    def __init__(self, trained: Trained, lam: Sequence[float], encoder: str):
-        self.energy, H = trained.energy, trained.result.H
-        self.rotation = torch.block_diag(*trained.rotation).to(H)
+    def __init__(self, fitted: FittedModel, formed: Gram | None = None):
+        self.fitted, H = fitted, fitted.H
+        self.rotation = torch.block_diag(*fitted.rotation).to(H)
         self.codes = H @ self.rotation
-        self.encoder: StationaryEncoder | ProjectionEncoder
-        with self._threads(len(H)):
-            if encoder == "stationary":
-                self.encoder = StationaryEncoder(self.energy, H, trained.multipliers)
-                self.undetermined = self.encoder.undetermined.shape[1]
-            else:
-                self.encoder = ProjectionEncoder(self.energy, H, lam)
-                self.undetermined = 0
-            self._cross = Cross(self.energy.kernels[0], self.energy.X)
-            self._sums = component_sums(self.energy, self.codes)
+        self._gram = FirstGram(fitted, formed)
+        self._cross = Cross(fitted.kernels[0], fitted.X)
+        if formed is not None and isinstance(fitted.kernels[0], Explicit):
+            _ = self.encoder, self._sums
+        if not fitted.is_shared:
+            self._gram.release()
+
+    @cached_property
+    def encoder(self) -> StationaryEncoder | ProjectionEncoder:
+        """What gives new points their codes, in the solver's basis."""
+        kind = StationaryEncoder if self.fitted.encoder == "stationary" else ProjectionEncoder
+        with self._threads(len(self.codes)):
+            return kind(self.fitted, self._gram)
+
+    @property
+    def undetermined(self) -> int:
+        """Directions of the codes that stationarity does not determine."""
+        return self.encoder.undetermined.shape[1] if isinstance(self.encoder, StationaryEncoder) else 0
+
+    @cached_property
+    def _sums(self) -> Tensor | None:
+        with self._threads(len(self.codes)):
+            return component_sums(self.fitted, self._gram, self.codes)
 
     def encoded_samples(self) -> Tensor:
         """Return the codes of the training samples as the encoder gives them; the paper's formulas give them others."""
         if not isinstance(self.encoder, ProjectionEncoder):
             return self.codes
-        first = self.energy.slices[0]
-        scores = self.energy.first.matmul((self.codes @ self.rotation.T)[:, first].contiguous())
+        first = self.fitted.slices[0]
+        scores = self._gram.centered.matmul((self.codes @ self.rotation.T)[:, first].contiguous())
         return self.encoder.codes_of(scores) @ self.rotation
 
     def encode(self, points: Tensor | Rows, *, ambiguity: bool = False, out: Tensor | None = None) -> Encoding:
@@ -76,8 +91,9 @@ class Codec:
         codes = self.codes.new_empty(m, self.codes.shape[1]) if out is None else out
         residual = self.codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
-        with self._threads(min(m, BATCH_ROWS)):
-            for rows in self.batches(m):
+        batches = self.batches(m)
+        with self._threads(batches[0].stop if batches else 0):
+            for rows in batches:
                 part = self.encoder.encode(self._seen(points[rows]), ambiguity=ambiguity)
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
@@ -94,17 +110,20 @@ class Codec:
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `drkm.preimage`."""
+        method = self._method if method is None else method
         with self._threads(len(points)):
+            self._make_room(method)
             basis = self._components(columns, normalized)
             coordinates = self.codes.new_empty(len(points), basis.c)
             for rows in self.batches(len(points)):
                 coordinates[rows] = basis.coordinates(self._seen(points[rows]))
-            return preimage(basis, coordinates, method=self._method if method is None else method, **options)
+            return preimage(basis, coordinates, method=method, **options)
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
-        first = self.energy.slices[0]
+        first = self.fitted.slices[0]
         with self._threads(len(codes)):
+            self._make_room(self._method)
             scores = self.encoder.scores_of(codes @ self.rotation.T)
             basis = self._components(range(first.stop))
             # Scores in the solver's basis become scores on the reported axes.
@@ -118,16 +137,25 @@ class Codec:
 
     def batches(self, m: int) -> list[slice]:
         """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
-        size = BATCH_ROWS
+        n, components = self.fitted.n, self.codes.shape[1]
+        size = batch_rows(n, components)
         if self.codes.is_cuda:
             # A row of samples, of kernel values, or of a Hessian.
-            longest = max(self.energy.n, self.energy.X.shape[1], self.codes.shape[1] ** 2)
+            longest = max(n, self.fitted.X.shape[1], components**2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return what keeps work on some rows at once to one thread if it is little."""
-        return one_thread(rows * self.energy.n < SMALL_BATCH)
+        return one_thread(rows * self.fitted.n < SMALL_BATCH)
+
+    def _make_room(self, method: str) -> None:
+        """Make sure that pre-images stay within the budget of the fit."""
+        fitted = self.fitted
+        work = workload(fitted.X, fitted.kernels, fitted.sizes)
+        left = fitted.strategy.left(work, preimage_bytes(work, method), "pre-images")
+        if left is not None and isinstance(self._gram.uncentered, TiledGram):
+            self._gram.uncentered.keep_at_most(left)
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""
@@ -140,12 +168,12 @@ class Codec:
     def _components(self, columns: Sequence[int], normalized: bool = True) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self.energy, self.codes[:, columns], sums, normalized=normalized)
+        return components_of(self.fitted, self._gram, self.codes[:, columns], sums, normalized=normalized)
 
     @property
     def _method(self) -> str:
         """How pre-images are found unless asked otherwise."""
-        first = self.energy.kernels[0]
+        first = self.fitted.kernels[0]
         # Nyström features have the pre-images of the kernel that they approximate.
         first = first.kernel if isinstance(first, NystroemFeatures) else first
         return "fixed-point" if isinstance(first, Isotropic) else "gradient"

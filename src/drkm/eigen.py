@@ -104,6 +104,8 @@ def _block_krylov(
                 break
             # The defect of the Ritz vectors spans what the next Krylov block would add.
             fresh = _orthonormal(defect, outside, basis)
+            # What is not needed any more goes: here is where a fit takes the most memory besides its samples.
+            del vectors, defect
             basis = torch.cat([basis, fresh], dim=1)
             image = torch.cat([image, _apply(gram, fresh, outside)], dim=1)
             passes += 1

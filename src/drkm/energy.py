@@ -19,9 +19,8 @@ from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
 from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
 from drkm.gram.base import center as centered
-from drkm.gram.memory import in_memory
 from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
-from drkm.rows import AbsentRows, Rows
+from drkm.rows import AbsentRows, Rows, in_memory
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
 LEADING_TOL = 1e-3
@@ -64,6 +63,8 @@ class Energy:
         Centre every layer in its feature space.
     first : Gram, optional
         The operator of the first layer, uncentred, where it is not to be formed from the samples.
+    blocks : int, optional
+        n×S blocks that are alive at the peak of the training.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Energy:
         strategy: Strategy,
         center: bool = False,
         first: Gram | None = None,
+        blocks: int | None = None,
     ):
         self.sizes = tuple(sizes)
         self.eta = tuple(eta)
@@ -83,7 +85,7 @@ class Energy:
         #: number of samples, and how many of them are at hand
         self.n, self.rows = reduction.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
-        work = self._workload(X)
+        work = workload(X, self.kernels, self.sizes, blocks)
         #: what was chosen, and what it costs
         if first is None:
             self.strategy, self.cost = grams.settle(strategy, work)
@@ -97,29 +99,22 @@ class Energy:
         self.count = Count()
         self.form_first(first)
 
-    def _workload(self, X: Tensor | Rows) -> Workload:
-        on_disk = isinstance(X, Rows) and not isinstance(X, AbsentRows) and self._can_stream()
-        resident = 0 if isinstance(X, Rows) else X.nbytes
-        return Workload(self.rows, X.shape[1], self.sizes, self.kernels, self.dtype, self.device, resident, on_disk)
-
-    def _can_stream(self) -> bool:
-        """Whether the first kernel can do with a few samples at a time: not one that is trained on all of them."""
-        first = self.kernels[0]
-        return not isinstance(first, Precomputed) and not (isinstance(first, FeatureMap) and first.trainable)
-
     def _streams(self) -> bool:
-        return self.strategy.reads_tiles and self._can_stream()
+        return self.strategy.reads_tiles and _can_stream(self.kernels[0])
 
     def form_first(self, given: Gram | None = None) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed, or take the one given."""
         # The old one goes first: there may be room for one alone.
-        vars(self).pop("first_uncentered", None)
+        old = vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
+        self._leading: Eigenpairs | None = None
+        if given is None and isinstance(old, TiledGram) and isinstance(self.kernels[0], Pairwise):
+            given = old.with_kernel(self.kernels[0])
+        del old
         if given is None:
             given = self.strategy.fixed(self.kernels[0], self.X)
         self.first_uncentered: Gram = given
         self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
-        self._leading: Eigenpairs | None = None
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Replace the kernels, for example by ones with other bandwidths."""
@@ -242,6 +237,18 @@ class Energy:
             X = in_memory(self.X)
             first = SweptGram(kernel, X - reduction.mean(X) if kernel.is_isotropic else X)
         return weight * first.parameter_sum(centered(A) if self.center else A)
+
+
+def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None) -> Workload:
+    """Return the size of a fit to the samples at hand; bandwidths of the kernels may still be rules."""
+    on_disk = isinstance(X, Rows) and not isinstance(X, AbsentRows) and _can_stream(kernels[0])
+    resident = 0 if isinstance(X, Rows) else X.nbytes
+    return Workload(len(X), X.shape[1], tuple(sizes), tuple(kernels), X.dtype, X.device, resident, on_disk, blocks)
+
+
+def _can_stream(first: Kernel) -> bool:
+    """Whether a first kernel can do with a few samples at a time: not one that is trained on all of them."""
+    return not isinstance(first, Precomputed) and not (isinstance(first, FeatureMap) and first.trainable)
 
 
 def _own_inner(A: Tensor, B: Tensor) -> Tensor:

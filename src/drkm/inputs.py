@@ -117,22 +117,25 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
 def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:
     _check_shape(estimator, X, reset=reset, least=least)
     if np.dtype(X.array.dtype).kind == "f" and not all(torch.isfinite(X[rows]).all() for rows in X.tiles()):
-        raise ValueError("X: contains NaN or infinity")
+        raise ValueError(f"{X.label}: contains NaN or infinity")
     return X
 
 
 def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -> None:
+    label = X.label if isinstance(X, Rows) else "X"
     if len(X) < least:
-        raise ValueError(f"X: expected at least {least} samples, got {len(X)}")
+        raise ValueError(f"{label}: expected at least {least} samples, got {len(X)}")
     if X.shape[1] == 0:
-        raise ValueError("X: expected at least 1 feature, got 0 features")
+        raise ValueError(f"{label}: expected at least 1 feature, got 0 features")
     if reset:
         estimator.n_features_in_ = X.shape[1]
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     elif X.shape[1] != estimator.n_features_in_:
         name = type(estimator).__name__
-        raise ValueError(f"X: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features")
+        raise ValueError(
+            f"{label}: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features"
+        )
 
 
 def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:

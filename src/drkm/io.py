@@ -10,31 +10,38 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
+from drkm import kernels, model_parts, parameters, reduction, solvers, storage
 from drkm.energy import Energy
-from drkm.gram import FeatureGram, Sharded, Strategy
+from drkm.fitted import FittedModel
+from drkm.gram import Cost, FeatureGram, Sharded, Strategy
 from drkm.gram.features import CodedFeatures, coded_features
-from drkm.gram.memory import in_memory
-from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
+from drkm.kernels import (
+    Approximation,
+    Explicit,
+    FeatureMap,
+    FourierFeatures,
+    Isotropic,
+    Kernel,
+    NystroemFeatures,
+    Pairwise,
+    Precomputed,
+)
+from drkm.model_parts import PREPARATION
 from drkm.preparation import Preparation
-from drkm.rows import AbsentRows, Rows, largest_values
+from drkm.rows import AbsentRows, Rows, in_memory, largest_values
 from drkm.solvers import Eigensolver, Result
-from drkm.training import Trained, layer_supports, layer_traces
-
-if TYPE_CHECKING:
-    from drkm.estimator import ConstrDRKM
+from drkm.training import layer_supports, layer_traces, row_means
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
-PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -50,102 +57,135 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
+#: kernels that a file names and `load` makes anew
+KERNELS: dict[str, type[Kernel]] = {kind.__name__: kind for kind in kernels.NAMES.values()}
 APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
+#: what stands for parameters that a file may lack; a seed, because none is to be drawn
+DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
+#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+FEW, LONGER = 100, 1.1
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
-def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparation | None = None) -> None:
-    """Write a fitted model, with what was done to its data before it saw them."""
-    trained = model._trained
-    energy, result = trained.energy, trained.result
-    without_samples = _first_without_samples(energy, result.H)
-    samples = {"H": reduction.gather(result.H)}
-    if without_samples is None:
-        samples["X"] = reduction.gather(in_memory(energy.X))
-    else:
-        samples["first.phi"] = reduction.gather(without_samples.phi)
-        samples["first.lengths"] = reduction.gather(without_samples.lengths)
-        samples["first.basis"] = without_samples.basis
-        samples["largest"] = reduction.gather(largest_values(energy.X), 1)
+@dataclass(frozen=True)
+class SavedModel:
+    """What a file holds: the record of a fit, and what the estimator around it needs to be there again.
+
+    Attributes
+    ----------
+    fitted : FittedModel
+    parameters : dict
+        Parameters of the estimator, as far as a file can hold them.
+    feature_names : sequence of str
+        Names of the features seen by `fit`; empty where they have none.
+    kind_of_array : {"numpy", "torch", "pandas"}
+        What `fit` got.
+    preparation : Preparation, optional
+        What was done to the data before the model saw them.
+    """
+
+    fitted: FittedModel
+    parameters: Mapping[str, Any]
+    feature_names: Sequence[str]
+    kind_of_array: str
+    preparation: Preparation | None = None
+
+
+def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
+    """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
+    fitted = saved.fitted
+    # Before samples are gathered: it may be refused.
+    layers, asked = [_describe(kernel) for kernel in fitted.kernels], _asked(saved.parameters["kernel"])
+    tensors = _sample_tensors(fitted)
     if not reduction.is_first():
         return
-    tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
-    for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
+    tensors |= {"multipliers": fitted.multipliers}
+    for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
-    for layer, kernel in enumerate(energy.kernels):
+    for layer, kernel in enumerate(fitted.kernels):
         if isinstance(kernel, Approximation):
             tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
         if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
             tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": 1 if without_samples is None else 2,
-        "parameters": _describe_parameters(model._chosen, result.H.dtype),
-        "kernels": [_describe(kernel) for kernel in energy.kernels],
-        "asked": _asked(model._chosen["kernel"]),
-        "sizes": energy.sizes,
-        "eta": energy.eta,
-        "lam": model._lam,
-        "axes": model._axes,
-        "n_features": model.n_features_in_,
-        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "kind_of_array": _kind_of_array(model),
-        "objectives": trained.objectives,
-        "errors": trained.errors,
-        "at_bound": trained.at_bound,
-        "result": result.facts(),
+        "version": 1 if "X" in tensors else 2,
+        "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
+        "kernels": layers,
+        "asked": asked,
+        "sizes": fitted.sizes,
+        "eta": fitted.eta,
+        "lam": fitted.lam,
+        "axes": fitted.axes,
+        "n_features": fitted.X.shape[1],
+        "feature_names": list(saved.feature_names),
+        "kind_of_array": saved.kind_of_array,
+        "objectives": fitted.objectives,
+        "errors": fitted.errors,
+        "traces": fitted.traces,
+        "operator": fitted.operator,
+        "cost": vars(fitted.cost),
+        "at_bound": fitted.at_bound,
+        "seconds": fitted.seconds,
+        "result": fitted.result.facts(),
     }
-    if preparation is not None:
-        more, header["preparation"] = preparation.parts()
+    if saved.preparation is not None:
+        more, header["preparation"] = saved.preparation.parts()
         tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
+
+
+def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
+    """Return what a file holds for each sample of all processes."""
+    tensors = {"H": reduction.gather(fitted.H)}
+    if fitted.row_means is not None:
+        tensors["row_means"] = fitted.row_means
+    features = _first_without_samples(fitted)
+    if features is None:
+        return tensors | {"X": reduction.gather(in_memory(fitted.X))}
+    return tensors | {
+        "first.phi": reduction.gather(features.phi),
+        "first.lengths": reduction.gather(features.lengths),
+        "first.basis": features.basis,
+        "largest": reduction.gather(largest_values(fitted.X), 1),
+    }
 
 
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
     tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
     try:
-        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
-        return Preparation.from_parts(parts, header.get("preparation") or {})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return model_parts.preparation(tensors, header)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
-def load(
-    path: str | os.PathLike[str],
-    *,
-    device: str | torch.device = "cpu",
-    feature_maps: Mapping[int, Any] | None = None,
-) -> ConstrDRKM:
-    """Read a model that `ConstrDRKM.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-    device : str or torch.device, default="cpu"
-        Where the model is to live; it need not be where it was trained.
-    feature_maps : mapping from layer (counted from 1) to callable, optional
-        The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
-    """
-    from drkm.estimator import ConstrDRKM
-
+def read(
+    path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
+) -> SavedModel:
+    """Return the model in a file, as `drkm.load` describes."""
     tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
-        return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
-        if str(error).startswith(("path: ", "feature_maps: ")):
+        model_parts.check(tensors, header)
+        return _rebuild(tensors, header, feature_maps or {})
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).startswith("feature_maps: "):
             raise
+        if isinstance(error, Unknown):
+            raise ValueError(f"path: {path} has {error} that this drkm does not know") from error
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(
             f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
         ) from error
 
 
-def _rebuild(
-    kind: type[ConstrDRKM], tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]
-) -> ConstrDRKM:
+class Unknown(ValueError):
+    """Something that another version of drkm may have written."""
+
+
+def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:
     chosen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
@@ -154,81 +194,108 @@ def _rebuild(
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
-    _check(tensors, header)
-    layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
-    model = kind(**chosen, kernel=_asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
+    layers = tuple(_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"]))
+    chosen["kernel"] = _asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    _check_plan(chosen, header, len(H))
+    return SavedModel(
+        _fitted(tensors, header, layers, chosen), chosen, header["feature_names"], header["kind_of_array"]
+    )
+
+
+def _fitted(
+    tensors: dict[str, Tensor], header: dict[str, Any], layers: tuple[Kernel, ...], chosen: dict[str, Any]
+) -> FittedModel:
+    """Return the record of the fit. Files of the first versions leave to be computed what later ones hold."""
     X: Tensor | Rows
     if header["version"] == 1:
-        X, first = tensors["X"], None
+        X, features = tensors["X"], None
     else:
-        X = AbsentRows((len(H), header["n_features"]), tensors["largest"])
-        first = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
-    strategy = parameters.strategy(model.gram)
-    energy = Energy(X, layers, header["sizes"], header["eta"], strategy, bool(model.center), first)
-    result = Result.from_facts(H, header["result"])
-    count = len(layers)
-    trained = Trained(
-        energy,
-        result,
-        tensors["multipliers"],
-        [tensors[f"rotation{layer}"] for layer in range(count)],
-        [tensors[f"eigenvalues{layer}"] for layer in range(count)],
-        header["objectives"],
-        header.get("errors", [None] * count),
-        layer_traces(energy, H),
-        layer_supports(energy, H),
-        header.get("at_bound", []),
+        X = AbsentRows((len(tensors["H"]), header["n_features"]), tensors["largest"])
+        features = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+    strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
+    result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
+    known: dict[str, Any]
+    if "traces" in header:
+        if (center and not isinstance(layers[0], Explicit)) != ("row_means" in tensors):
+            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
+        known = {
+            "operator": header["operator"],
+            "cost": Cost(**header["cost"]),
+            "traces": tuple(header["traces"]),
+            "row_means": tensors.get("row_means"),
+        }
+    else:
+        energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
+        known = {
+            "operator": energy.strategy.describe(),
+            "cost": energy.cost,
+            "traces": layer_traces(energy, result.H),
+            "row_means": row_means(energy),
+        }
+    return FittedModel(
+        kernels=layers,
+        X=X,
+        sizes=tuple(header["sizes"]),
+        eta=tuple(header["eta"]),
+        lam=tuple(header["lam"]),
+        center=center,
+        axes=header["axes"],
+        encoder=chosen["encoder"],
+        strategy=strategy,
+        n=len(X),
+        result=result,
+        multipliers=tensors["multipliers"],
+        rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
+        eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),
+        supports=layer_supports(result.H, header["sizes"]),
+        errors=tuple(header.get("errors", [None] * len(layers))),
+        objectives=tuple(header["objectives"]),
+        at_bound=tuple(header.get("at_bound", [])),
+        seconds=float(header.get("seconds", result.seconds)),
+        features=features,
+        **known,
     )
-    model.n_features_in_ = header["n_features"]
-    if header["feature_names"]:
-        model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
-    model._set_fitted(trained, header["lam"], header["axes"], H if header["kind_of_array"] == "torch" else None)
-    model._fitted_to_frame = header["kind_of_array"] == "pandas"
-    return model
 
 
-def _kind_of_array(model: ConstrDRKM) -> str:
-    if model._fitted_to_frame:
-        return "pandas"
-    return "torch" if isinstance(model.codes_, Tensor) else "numpy"
+def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are known ones, and those of the fit."""
+    full = {**DEFAULTS, **chosen}
+    plan = parameters.plan_of(full, n, parameters.strategy(full["gram"]))
+    parameters.dtype(chosen.get("dtype", "auto"), torch.device("cpu"))
+    if strange := chosen.keys() - {*PLAIN, *DEFAULTS, "kernel"}:
+        raise ValueError(f"parameters: expected no {min(strange)!r}")
+    for name, values in {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}.items():
+        if list(values) != header[name]:
+            raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if header.get("at_bound") and not plan.learn_bandwidth:
+        raise ValueError(f"at_bound: expected none where no bandwidth was learned, got {header['at_bound']}")
+    if not 1 <= len(header["objectives"]) <= plan.n_init:
+        raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
+    if plan.axes != header["axes"]:
+        raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
 
 
-def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Make sure that the parts of a file fit together."""
-    n = len(tensors["H"])
-    sizes = parameters.layer_sizes(header["sizes"], n)
-    parameters.one_of("axes", header["axes"], axes.NAMES)
-    checks.integer("n_features", header["n_features"], 1)
-    for name in ("eta", "lam"):
-        if not isinstance(header[name], list):
-            raise TypeError(f"{name}: expected a list")
-        checks.per_layer(name, header[name], len(sizes))
-    if len(header["kernels"]) != len(sizes):
-        raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
-    total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"H": (n, total), "multipliers": (total, total)}
-    if header["version"] == 1:
-        shapes["X"] = (n, header["n_features"])
-    else:
-        count, width = tensors["first.basis"].shape
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["kernel0.factor"] = (len(tensors["kernel0.landmarks"]), count)
-        shapes["largest"] = (len(tensors["largest"]), header["n_features"])
-    shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
-    shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
-    for name, shape in shapes.items():
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+def _check_kernel(kernel: Kernel, layer: int) -> None:
+    """Make sure that a kernel can be that of a trained layer: it has numbers for parameters."""
+    for name, value in kernel.parameters.items():
+        if isinstance(value, str):
+            raise ValueError(f"kernels: expected a number for {name} of layer {layer + 1}, got {value!r}")
+    if isinstance(kernel, Precomputed) and layer > 0:
+        raise ValueError(f"kernels: a precomputed Gram matrix belongs in layer 1, got it in layer {layer + 1}")
 
 
-def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
+def _check_projection(kernel: NystroemFeatures) -> None:
+    """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+    few = kernel.landmarks[:FEW]
+    if not (kernel.diagonal(few) <= LONGER * kernel.kernel.diagonal(few)).all():
+        raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
+
+
+def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
     """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    gram = energy.first_uncentered
-    if not isinstance(energy.kernels[0], NystroemFeatures):
-        return None
-    if isinstance(gram, FeatureGram):
-        return coded_features(gram, H)
-    return gram if isinstance(gram, CodedFeatures) else None
+    if fitted.features is not None or not isinstance(fitted.kernels[0], NystroemFeatures):
+        return fitted.features
+    return coded_features(FeatureGram(fitted.kernels[0], fitted.X), fitted.H)
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -247,9 +314,15 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
-    if isinstance(kernel, Approximation):
-        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
-    return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+    name = type(kernel).__name__
+    if isinstance(kernel, Approximation) and type(kernel) is APPROXIMATIONS.get(name):
+        return {"type": name, "kernel": _describe(kernel.kernel)}
+    if type(kernel) not in (KERNELS.get(name), FeatureMap):
+        raise ValueError(
+            f"kernel: a file holds no code, and {name} is not one of the kernels of drkm that `load` could make anew: "
+            "save codes and samples as arrays instead"
+        )
+    return {"type": name, "parameters": kernel.parameters}
 
 
 def _asked(kernel: Any) -> Any:
@@ -269,8 +342,7 @@ def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
 
 
 def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
-    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
-    return known[entry["type"]](**entry["parameters"]) if entry["type"] in known else None
+    return KERNELS[entry["type"]](**entry["parameters"]) if entry["type"] in KERNELS else None
 
 
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
@@ -286,7 +358,7 @@ def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
 
 def _strategy(entry: dict[str, Any]) -> Strategy:
     if entry["name"] not in grams.NAMES:
-        raise ValueError(f"path: the model has a gram {entry['name']!r} that this drkm does not know")
+        raise Unknown(f"a gram {entry['name']!r}")
     settings = {
         name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
     }
@@ -298,14 +370,20 @@ def _kernel(
 ) -> Kernel:
     known = _known_kernel(entry)
     if known is not None:
+        _check_kernel(known, layer)
         return known
     if entry["type"] in APPROXIMATIONS:
         inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
         prefix = f"kernel{layer}."
+        if not isinstance(inner, Isotropic if entry["type"] == "FourierFeatures" else Pairwise):
+            raise ValueError(f"kernels: {type(inner).__name__} has no {entry['type']}")
         arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        return APPROXIMATIONS[entry["type"]](inner, **arrays)
+        made: Approximation = APPROXIMATIONS[entry["type"]](inner, **arrays)
+        if isinstance(made, NystroemFeatures):
+            _check_projection(made)
+        return made
     if entry["type"] != "FeatureMap":
-        raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
+        raise Unknown(f"a kernel {entry['type']!r}")
     if layer + 1 not in feature_maps:
         raise ValueError(
             f"feature_maps: the model has a feature map in layer {layer + 1}, "

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from drkm.energy import Energy
-from drkm.gram.memory import in_memory
 from drkm.kernels import FeatureMap, Kernel
+from drkm.rows import in_memory
 
 #: A learned σ² stays within this factor of where it began.
 RANGE = 1e4

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files import Refused, check_npy, check_room, listed, reading
+from drkm.gram.memory import require
+from drkm.machine import TRIFLE
+from drkm.wording import in_bytes
+
 #: bytes of one tile when a whole file is passed through
-PASS_BYTES = 1 << 26
+PASS_BYTES = 1 << 22
+#: bytes of values in a byte of an HDF5 file; gzip reaches 1,032, and what says more holds nothing but its fill value
+MOST_COMPRESSION = 10_000
 
 
 class Rows:
@@ -25,6 +35,11 @@ class Rows:
         Precision of the tensors.
     device : torch.device
         Where they are put.
+
+    Attributes
+    ----------
+    label : str
+        What they are called in sentences: X, and the file where its name is known.
     """
 
     def __init__(self, array: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"):
@@ -32,10 +47,13 @@ class Rows:
             dimensions = array.ndim
         except (AttributeError, RuntimeError) as error:
             raise TypeError(f"X: expected a dataset of an open HDF5 file, got {array!r}") from error
+        # A file that was closed no longer knows its name.
+        source = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
+        self.label = "X" if source is None else f"X: {source}"
         if dimensions != 2:
-            raise ValueError(f"X: expected 2 dimensions, samples by features, got {dimensions}")
+            raise ValueError(f"{self.label}: expected 2 dimensions, samples by features, got {dimensions}")
         if np.dtype(array.dtype).kind not in "fiub":
-            raise TypeError(f"X: expected real numbers, got {array.dtype}")
+            raise TypeError(f"{self.label}: expected real numbers, got {array.dtype}")
         self.array = array
         self.shape = tuple(array.shape)
         self.dtype, self.device = dtype, torch.device(device)
@@ -50,7 +68,8 @@ class Rows:
             return self._read(index)
         # Files are read forwards, and HDF5 takes each row once.
         unique, inverse = torch.unique(index.cpu(), return_inverse=True)
-        return self._read(unique.numpy())[inverse.to(self.device)]
+        found = self._read(unique.numpy())
+        return found if torch.equal(unique, index.cpu()) else found[inverse.to(self.device)]
 
     def to(self, *, dtype: torch.dtype, device: torch.device) -> Rows:
         """Return the same file as tensors of another precision or device."""
@@ -74,21 +93,28 @@ class Rows:
 
     def tiles(self) -> Iterator[slice]:
         """Return slices that cover all rows, each of a size that memory does not notice."""
-        step = max(1, PASS_BYTES // (8 * max(1, self.shape[1])))
-        for begin in range(0, len(self), step):
-            yield slice(begin, min(begin + step, len(self)))
+        return tiles(self)
 
     def _read(self, index: Any) -> Tensor:
-        try:
+        with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
             rows = self.array[index]
-        except (OSError, RuntimeError) as error:
-            raise OSError(f"X: its file cannot be read, is it damaged or closed? ({error})") from error
-        return self._tensor(rows)
+        found = self._tensor(rows)
+        del rows
+        self._release()
+        return found
 
     def _tensor(self, rows: Any) -> Tensor:
-        # A copy, also where the file has the right precision: it may be open for reading only.
+        # Memory of its own, also where the file has the right precision: it may be open for reading only.
         kind = np.float32 if self.dtype == torch.float32 else np.float64
-        return torch.from_numpy(np.array(rows, dtype=kind, order="C")).to(self.device)
+        return torch.from_numpy(np.require(rows, kind, ["C", "O", "W"]).view(np.ndarray)).to(self.device)
+
+    def _release(self) -> None:
+        """Let go of the pages of a mapped file that were read, or the process would come to hold all of it."""
+        # What was written to a private copy would be lost with its pages.
+        if getattr(self.array, "mode", None) in ("r", "r+", "w+") and hasattr(mmap, "MADV_DONTNEED"):
+            mapped = getattr(self.array, "_mmap", None)
+            if isinstance(mapped, mmap.mmap):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class AbsentRows(Rows):
@@ -102,12 +128,20 @@ class AbsentRows(Rows):
     """
 
     def __init__(self, shape: tuple[int, int], largest: Tensor):
-        self.shape, self.largest = shape, largest
+        self.shape, self.largest, self.label = shape, largest, "X"
         self.dtype, self.device = largest.dtype, largest.device
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:
         """Refuse."""
         raise ValueError("X: the model was saved without its samples, for which its landmarks stand")
+
+
+def tiles(points: Tensor | Rows, most: int | None = None) -> Iterator[slice]:
+    """Return slices that cover all rows, each of a size that memory does not notice, and of at most so many rows."""
+    step = max(1, PASS_BYTES // (8 * max(1, points.shape[1])))
+    step = step if most is None else min(step, most)
+    for begin in range(0, len(points), step):
+        yield slice(begin, min(begin + step, len(points)))
 
 
 def largest_values(points: Tensor | Rows) -> Tensor:
@@ -150,10 +184,10 @@ def _existing(path: str) -> str:
 
 
 def _array(path: str) -> Any:
-    try:
+    with reading(f"X: {path}", "is damaged or not a .npy file of numbers"):
+        with open(path, "rb") as stream:
+            check_npy(stream)
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"X: {path} is damaged or not a .npy file of numbers ({error})") from error
 
 
 def _dataset(path: str, name: str) -> Any:
@@ -161,15 +195,38 @@ def _dataset(path: str, name: str) -> Any:
         import h5py
     except ImportError as error:
         raise ImportError("HDF5 files need h5py: pip install 'drkm[data]'") from error
-    try:
-        file = h5py.File(path, "r")
-        named = {name: file.get(name)} if name else dict(file.items())
-        held = ", ".join(file) or "none"
-    except BlockingIOError as error:
-        raise ValueError(f"X: {path} is open for writing in another process") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise ValueError(f"X: {path} is damaged or not an HDF5 file ({error})") from error
-    datasets = [entry for entry in named.values() if isinstance(entry, h5py.Dataset)]
-    if len(datasets) != 1:
-        raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
+    with ExitStack() as opened:
+        with reading(f"X: {path}", "is damaged or not an HDF5 file"):
+            try:
+                file = opened.enter_context(h5py.File(path, "r"))
+            except BlockingIOError:
+                raise Refused("is open for writing in another process") from None
+            named = {name: file.get(name)} if name else dict(file.items())
+            datasets = [entry for entry in named.values() if isinstance(entry, h5py.Dataset)]
+            held = listed(list(file)) or "none"
+            for dataset in datasets[:1]:
+                _check_dataset(dataset, os.path.getsize(path))
+        if len(datasets) != 1:
+            raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
+        # From here on it stays open, as long as its rows are used.
+        opened.pop_all()
     return datasets[0]
+
+
+def _check_dataset(dataset: Any, held: int) -> None:
+    """Refuse a dataset that declares more than its file can hold, or of which not even a part fits into memory."""
+    declared = f"declares {dataset.dtype} of shape {dataset.shape}"
+    elsewhere = dataset.is_virtual or dataset.external
+    if not elsewhere and TRIFLE < dataset.nbytes > MOST_COMPRESSION * held:
+        raise Refused(f"{declared}, {in_bytes(dataset.nbytes)}, which a file of {in_bytes(held)} does not hold")
+    row = 8 * math.prod(dataset.shape[1:])
+    check_room(max(row, dataset.dtype.itemsize * math.prod(dataset.chunks or ())), declared)
+
+
+def in_memory(points: Tensor | Rows) -> Tensor:
+    """Return samples as one tensor, after making sure that those of a file fit."""
+    if isinstance(points, Tensor):
+        return points
+    n, d = points.shape
+    require(n * d * points.dtype.itemsize, points.device, f"X: reading {n}×{d} values into memory")
+    return points.tensor()

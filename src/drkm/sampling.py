@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
+from drkm.threads import one_thread_everywhere
 
 MAX_MIXTURE = 10
 #: codes that the mixture is fitted to, evenly spaced among all
@@ -20,7 +21,6 @@ class CodeDensity:
 
     def __init__(self, codes: Tensor):
         from sklearn.mixture import GaussianMixture
-        from threadpoolctl import threadpool_limits
 
         chosen = reduction.spread_rows(codes, MAX_SAMPLES).double()
         # Codes are of order n^(-1/2): the mixture's floor on variances expects numbers of order one.
@@ -29,7 +29,7 @@ class CodeDensity:
         data = chosen.cpu().numpy() / self.scale
         most = max(1, min(MAX_MIXTURE, len(data) // (4 * data.shape[1])))
         # Products this small are slower on many threads, by six times where cores are busy.
-        with threadpool_limits(1):
+        with one_thread_everywhere():
             fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
         self.mixture = min(fits, key=lambda fit: fit.bic(data))
 

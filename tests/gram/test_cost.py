@@ -7,9 +7,11 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
+from drkm import machine as this_machine
 from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto, memory
-from drkm.gram.cost import in_bytes, in_flops
+from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
+from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())
 
@@ -112,9 +114,7 @@ class TestChoice:
         X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64).numpy()
         with caplog.at_level(logging.INFO, "drkm.gram"):
             model = ConstrDRKM((3, 2)).fit(X)
-        assert [r.message for r in caplog.records] == [
-            f"gram: dense for 60 samples, {model._trained.energy.cost.describe()}"
-        ]
+        assert [r.message for r in caplog.records] == [f"gram: dense for 60 samples, {model.fitted_.cost.describe()}"]
         assert "gram: dense, " in model.summary()
 
     def test_verbose_shows_the_line_on_standard_error(self, capsys):
@@ -173,8 +173,8 @@ class TestForesight:
 class TestAvailableMemory:
     @pytest.fixture
     def system(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
-        monkeypatch.setattr(memory, "CGROUP", tmp_path / "cgroup")
+        monkeypatch.setattr(this_machine, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path / "cgroup")
 
         def write(name, text):
             path = tmp_path / name
@@ -217,7 +217,17 @@ class TestAvailableMemory:
         system("cgroup/memory/memory.usage_in_bytes", "1000000\n")
         assert self.now() == 2_000_000
 
+    def test_is_what_a_limit_of_the_process_leaves(self, system, monkeypatch):
+        resource = pytest.importorskip("resource")
+        page = resource.getpagesize()
+        monkeypatch.setattr(resource, "getrlimit", lambda kind: (700 * page, 800 * page))
+        assert self.now() == 8000 * 1024
+        system("proc/self/statm", "500 100 10 1 0 20 0\n")
+        assert self.now() == 200 * page
+        system("proc/self/statm", "900 100 10 1 0 20 0\n")
+        assert self.now() == 0
+
     def test_without_a_system_that_says_it_is_all_there_is(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path)
-        monkeypatch.setattr(memory, "CGROUP", tmp_path)
+        monkeypatch.setattr(this_machine, "PROC", tmp_path)
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path)
         assert self.now() > 1 << 28

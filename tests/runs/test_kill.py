@@ -15,7 +15,7 @@ from runs.probes import __file__ as PROBES
 
 psutil = pytest.importorskip("psutil")
 
-RUNS, KILLS, SLEEP = 500, 50, 0.05
+RUNS, KILLS, SLEEP = 1000, 100, 0.05
 
 
 def start(path):
@@ -49,9 +49,9 @@ def kill(process, how):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
+def test_a_hundred_kills_lose_no_finished_run_and_change_no_result(tmp_path):
     path, rng = tmp_path / "runs.sqlite", random.Random(0)
     kept, process, groups, hits = {}, None, [], dict.fromkeys(("group", "runner", "worker"), 0)
     while sum(hits.values()) < KILLS:
@@ -71,7 +71,7 @@ def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
         kept = now
     assert len(kept) < RUNS
     last = process if process.poll() is None else start(path)
-    assert last.wait(timeout=300) == 0
+    assert last.wait(timeout=600) == 0
     assert kept.items() <= finished(path).items()
 
     with Store(path, TASKS) as store:

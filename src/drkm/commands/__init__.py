@@ -8,6 +8,7 @@ import typer
 
 from drkm.commands import datasets, experiments, fit, report, runs, scores, traverse, use
 from drkm.commands._help import SectionedCommand, application, examples
+from drkm.commands._outcome import say
 
 app = application(
     "Disentangled, denoised, reproducible features from few samples.\n\n"
@@ -25,7 +26,7 @@ def _show_version(asked: bool) -> None:
     if asked:
         from drkm import __version__
 
-        typer.echo(f"drkm {__version__}")
+        say(f"drkm {__version__}")
         raise typer.Exit
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from drkm.commands._outcome import say
 from drkm.plain import plain
 
 Number = TypeVar("Number", int, float)
@@ -77,7 +78,7 @@ def completed(*names: str) -> Callable[[str], list[str]]:
 
 def print_json(result: dict[str, Any]) -> None:
     """Print a result for scripts; numbers that are not finite are null."""
-    typer.echo(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
+    say(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def columns_of(text: str | None) -> list[str]:

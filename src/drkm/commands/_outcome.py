@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 import warnings
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
+
+from drkm.wording import shown
 
 BUG, MENDABLE, INTERRUPTED = 1, 2, 130
 DEBUG = "--debug"
@@ -22,6 +25,8 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run the application and return its exit code; `--debug` is understood before and after the command's name."""
     debug = DEBUG in words
     words = [word for word in words if word != DEBUG]
+    # Pillow also logs what is wrong with a file, which is said here in one sentence.
+    logging.getLogger("PIL").addHandler(logging.NullHandler())
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -42,11 +47,16 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         return _say(str(interruption), INTERRUPTED)
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            print(shown(traceback.format_exc()), file=sys.stderr)
         return _report(error)
     if code == INTERRUPTED:
         return _say("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+def say(text: object) -> None:
+    """Print a line or several on stdout: all that commands say goes through here, since files may have a part in it."""
+    typer.echo(shown(str(text)))
 
 
 def warn(sentence: str) -> None:
@@ -79,7 +89,7 @@ def _say(sentence: str, code: int) -> int:
 
 
 def _one_line(sentence: str) -> str:
-    return " ".join(sentence.split())
+    return shown(" ".join(sentence.split()))
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

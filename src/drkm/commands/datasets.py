@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from drkm.commands._help import SectionedCommand, application
+from drkm.commands._outcome import say
 
 app = application("List, download and verify the image datasets.")
 
@@ -18,7 +19,7 @@ def list_() -> None:
 
     for info in list_datasets():
         place = ", ".join(file.name for file in info.present()) or f"no file{', images are drawn' * info.drawn}"
-        typer.echo(f"{info.name}: {info.about}\n    licence: {info.licence}; in place: {place}")
+        say(f"{info.name}: {info.about}\n    licence: {info.licence}; in place: {place}")
     _print_folder()
 
 
@@ -33,7 +34,7 @@ def download(
     from drkm.datasets import download as fetch
 
     for path in fetch(name):
-        typer.echo(path)
+        say(path)
 
 
 @app.command(cls=SectionedCommand)
@@ -48,7 +49,7 @@ def verify(
 
     checks = check(name)
     for found in checks:
-        typer.echo(f"{found.dataset}: {found.path.name}: {found.state}{f', {found.message}' if found.message else ''}")
+        say(f"{found.dataset}: {found.path.name}: {found.state}{f', {found.message}' if found.message else ''}")
     _print_folder()
     if any(found.state not in ("ok", "missing") for found in checks):
         raise typer.Exit(2)
@@ -57,4 +58,4 @@ def verify(
 def _print_folder() -> None:
     from drkm.datasets import data_dir
 
-    typer.echo(f"data folder: {data_dir()} (environment variable DRKM_DATA)")
+    say(f"data folder: {data_dir()} (environment variable DRKM_DATA)")

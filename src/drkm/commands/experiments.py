@@ -10,7 +10,7 @@ import typer
 
 from drkm.commands._help import SectionedCommand, examples
 from drkm.commands._options import words_of
-from drkm.commands._outcome import Interrupted, warn
+from drkm.commands._outcome import Interrupted, say, warn
 
 EXAMPLES = examples(
     "drkm reproduce table1 --scale quick",
@@ -119,7 +119,7 @@ def reproduce(
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
     for path in paths:
-        typer.echo(path)
+        say(path)
     waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
     if waiting:
         warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")

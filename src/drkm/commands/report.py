@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from drkm.commands._help import examples
+from drkm.commands._outcome import say
 
 EXAMPLES = examples(
     "drkm report",
@@ -39,4 +40,4 @@ def report(
     from drkm.report import write_report
 
     with called("out"):
-        typer.echo(write_report(store, out or store.parent / scale / "report.html", scale=scale))
+        say(write_report(store, out or store.parent / scale / "report.html", scale=scale))

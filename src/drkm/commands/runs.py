@@ -10,8 +10,8 @@ import typer
 
 from drkm.commands._help import examples
 from drkm.commands._options import Json, print_json
-from drkm.commands._outcome import warn
-from drkm.wording import duration
+from drkm.commands._outcome import say, warn
+from drkm.wording import counted, duration
 
 STATUS_EXAMPLES = examples(
     "drkm status",
@@ -46,7 +46,7 @@ def status(
     for failure in failures:
         run = failure.configuration
         named = " ".join(f"{name}={value}" for name, value in run.parameters.items())
-        typer.echo(f"\nfailed: {run.task} {named} seed={run.seed}\n  {failure.reason[:_WIDTH]}")
+        say(f"\nfailed: {run.task} {named} seed={run.seed}\n  {failure.reason[:_WIDTH]}")
 
 
 def merge(
@@ -59,6 +59,7 @@ def merge(
     """Copy the runs of other stores into one.
 
     A result replaces a failed run, never another result. Runs that both have done with different results are named.
+    Runs that are damaged are left out.
     """
     from drkm.runs.merging import merge as copy_runs
     from drkm.runs.store import Store
@@ -75,11 +76,14 @@ def merge(
                     f"{other} has another result of {difference.configuration.canonical()}"
                     f" (differs in {', '.join(difference.fields)}); the one in {store} is kept"
                 )
+            if merged.damaged:
+                warn(f"{other}: {counted(merged.damaged, 'run')} damaged and left out: the next sweep computes them")
             summary.append(
                 {
                     "other": other,
                     "added": merged.added,
                     "shared": merged.shared,
+                    "damaged": merged.damaged,
                     "different": [difference.key for difference in merged.differences],
                 }
             )
@@ -87,7 +91,7 @@ def merge(
         print_json({"merged": summary})
         return
     for entry in summary:
-        typer.echo(
+        say(
             f"{entry['other']}: {entry['added']} runs added, {entry['shared']} were there,"
             f" {len(entry['different'])} of them with another result"
         )
@@ -109,4 +113,4 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *cells in rows:
         line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
-        typer.echo("  ".join(line).rstrip())
+        say("  ".join(line).rstrip())

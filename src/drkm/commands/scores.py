@@ -10,6 +10,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import READING, Header, Json
+from drkm.commands._outcome import say
 
 EXAMPLES = examples(
     "drkm evaluate codes.npy factors.npy --standardize",
@@ -60,7 +61,7 @@ def evaluate(
     """
     from drkm.metrics import evaluate_files
 
-    typer.echo(
+    say(
         evaluate_files(
             codes,
             factors,

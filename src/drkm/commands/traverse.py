@@ -11,12 +11,13 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Device, Force, Json, Model, Shape
+from drkm.commands._outcome import say
 from drkm.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
 FIGURES = (".png", ".svg", ".pdf")
 
@@ -72,12 +73,12 @@ def traverse(
     import numpy as np
 
     from drkm import files
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
     if not np.isfinite(span):
         raise ValueError(f"span: expected a finite number, got {span}")
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     drawn = out.suffix.lower() in FIGURES
     image_shape = fitted.preparation.shape
     if drawn or shape is not None:
@@ -99,10 +100,10 @@ def traverse(
         options.print_json({"out": out, "samples": len(points), "features": points.shape[1], "components": rows})
     else:
         each = counted(len(lines[0].values), "value")
-        typer.echo(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
+        say(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
 
 
-def _line(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
+def _line(fitted: PreparedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
     import numpy as np
 
     from drkm.files import called
@@ -116,7 +117,7 @@ def _line(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps:
     return Line(*pair, codes.mean() + codes.std() * np.linspace(-span, span, steps))
 
 
-def _base(fitted: FittedModel, base: str | None) -> Any:
+def _base(fitted: PreparedModel, base: str | None) -> Any:
     """Return what ConstrDRKM.traverse takes: nothing, a training row by its number, or a point."""
     from drkm.files import called
 

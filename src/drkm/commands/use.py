@@ -10,6 +10,7 @@ import typer
 from drkm.commands import _options as options
 from drkm.commands._help import examples
 from drkm.commands._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
+from drkm.commands._outcome import say
 from drkm.wording import counted
 
 ENCODE_EXAMPLES = examples(
@@ -55,9 +56,9 @@ def encode(
     files.check_options(data, array=array, id=id, drop=drop, header=header)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
@@ -74,7 +75,7 @@ def encode(
         return
     told = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
     told += f"largest residual {residual.max():.1g}"
-    typer.echo(told if ambiguous is None else f"{told}, {ambiguous} of {len(codes)} codes ambiguous")
+    say(told if ambiguous is None else f"{told}, {ambiguous} of {len(codes)} codes ambiguous")
 
 
 def denoise(
@@ -119,9 +120,9 @@ def denoise(
         files.check_target(out, force=force, suffixes=files.WRITABLE)
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header)
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
     table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
@@ -138,4 +139,4 @@ def denoise(
         options.print_json({**facts, "mean_squared_change": change, "not_converged": unfinished})
         return
     told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
-    typer.echo(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)
+    say(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)

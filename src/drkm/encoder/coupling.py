@@ -7,14 +7,13 @@ this sum with its first and second derivatives, for a batch of points at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.energy import Energy
 from drkm.gram.sweep import jets
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
@@ -220,16 +219,15 @@ class FourierCoupling(ExplicitCoupling):
         return Expansion(phi @ self.sum - self.mean, below, second, mixed)
 
 
-def couplings(energy: Energy, H: Tensor) -> list[Coupling]:
-    """Return the coupling of every deep layer with the one below it."""
-    blocks = energy.split(H)
+def couplings(kernels: Sequence[Kernel], blocks: Sequence[Tensor], center: bool) -> list[Coupling]:
+    """Return the coupling of every deep layer with the one below it: one kernel and one block of codes per layer."""
     out: list[Coupling] = []
-    for layer, kernel in enumerate(energy.kernels[1:], start=1):
+    for layer, kernel in enumerate(kernels[1:], start=1):
         if isinstance(kernel, Pairwise):
-            out.append(PairwiseCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
+            out.append(PairwiseCoupling(kernel, blocks[layer - 1], blocks[layer], center))
         elif isinstance(kernel, FourierFeatures):
-            out.append(FourierCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
+            out.append(FourierCoupling(kernel, blocks[layer - 1], blocks[layer], center))
         else:
             assert isinstance(kernel, Explicit)
-            out.append(ExplicitCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
+            out.append(ExplicitCoupling(kernel, blocks[layer - 1], blocks[layer], center))
     return out

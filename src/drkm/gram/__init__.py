@@ -1,6 +1,7 @@
 """How a Gram matrix acts on a block of vectors."""
 
 from drkm.gram.auto import Auto
+from drkm.gram.auto import check as _check
 from drkm.gram.auto import settle as _settle
 from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
 from drkm.gram.cost import Cost, Workload
@@ -41,6 +42,7 @@ __all__ = [
     "TiledGram",
     "Workload",
     "by_name",
+    "check",
     "settle",
 ]
 
@@ -66,3 +68,8 @@ def by_name(name: str) -> Strategy:
 def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     """Return the strategy that will be used and its cost, after making sure that it fits into memory."""
     return _settle(strategy, work, [make() for make in NAMES.values()])
+
+
+def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
+    """Return the same without a line in the log, for a look ahead."""
+    return _check(strategy, work, [make() for make in NAMES.values()])

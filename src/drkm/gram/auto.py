@@ -57,13 +57,19 @@ def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tu
     NotEnoughMemory
         When it does not fit: one sentence with the needed and the available memory and a strategy that would fit.
     """
+    chosen, cost = check(strategy, work, others)
+    log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
+    return chosen, cost
+
+
+def check(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tuple[Strategy, Cost]:
+    """Return what `settle` does, and say nothing."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
     needed = cost.bytes - work.resident
     if not memory.fits(needed, work.device):
         what = f"gram: {chosen.describe()} for {work.n} samples"
         memory.require(needed, work.device, what, _what_fits(work, others))
-    log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
     return chosen, cost
 
 

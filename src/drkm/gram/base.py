@@ -101,6 +101,10 @@ class Strategy(ABC):
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
+    def left(self, work: Workload, needed: int, what: str) -> float | None:
+        """Return what a budget leaves for K_1 where a trained model needs so many bytes in all, None without one."""
+        return None
+
     def describe(self) -> str:
         """Return a few words for people."""
         return self.name or type(self).__name__
@@ -139,7 +143,9 @@ class Centered(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
-        return center(self.gram.matmul(center(A)))
+        product = self.gram.matmul(center(A))
+        # In place: the blocks of a start are what memory goes into.
+        return product.sub_(reduction.mean(product))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""

@@ -9,11 +9,10 @@ from torch import Tensor
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
-from drkm.gram.memory import in_memory
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
 from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, Pairwise
-from drkm.rows import Rows
+from drkm.rows import Rows, in_memory
 
 
 class StoredGram(Gram):
@@ -101,6 +100,10 @@ class RememberedDistances(Dense):
     def __init__(self) -> None:
         self._points: Tensor | None = None
         self._halves: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # What can be computed again does not travel with a model.
+        return {"_points": None, "_halves": None}
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""

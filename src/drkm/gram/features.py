@@ -9,9 +9,8 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.gram.base import Gram, MovingGram, Sums
-from drkm.gram.memory import in_memory
 from drkm.kernels import Explicit
-from drkm.rows import Rows
+from drkm.rows import Rows, in_memory
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096

@@ -12,6 +12,8 @@ from drkm import reduction
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
+#: rows of distances that are formed at once
+BLOCK_ROWS = 128
 #: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
 ROUNDING = 2
 #: kernel values of points with themselves may be off by this much, in the mean over so many
@@ -85,13 +87,27 @@ def _half_median(points: Tensor) -> float:
     rows = rows - mean
     # By products: with thousands of features ten times faster than differences, and in float64 as exact.
     inner = rows @ rows.T
-    norms = inner.diagonal()
-    # Frugal: here is where a fit of some 2,000 samples would take the most memory.
+    # Frugal, all in the memory of the products: here is where a small fit would take the most.
     del rows
-    halves = (norms[:, None] + norms).mul_(0.5).sub_(inner)
-    del inner, norms
-    half = torch.cat([row[i:] for i, row in enumerate(halves, start=1)]).clamp_(min=0).median().item()
-    return _beyond_rounding(half, mean)
+    norms = inner.diagonal().clone()
+    for some in torch.arange(len(inner), device=inner.device).split(BLOCK_ROWS):
+        inner[some] = (norms[some, None] + norms).mul_(0.5).sub_(inner[some])
+    flat, used = inner.view(-1), 0
+    for i, row in enumerate(inner, start=1):
+        above = row[i:].clone()
+        flat[used : used + len(above)] = above
+        used += len(above)
+    return _beyond_rounding(_median(flat[:used].clamp_(min=0)), mean)
+
+
+def _median(values: Tensor) -> float:
+    """Return the lower median of numbers whose order may be changed: torch would take a copy of them."""
+    if values.is_cuda or len(values) == 0 or values.max().isnan():
+        return values.median().item()
+    middle = (len(values) - 1) // 2
+    array = values.numpy()
+    array.partition(middle)
+    return float(array[middle])
 
 
 def _positive(value: float, points: Tensor) -> float:

@@ -12,6 +12,7 @@ from drkm.components import Components
 from drkm.gram.sweep import jets
 from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
 from drkm.preimage.descent import Evaluation
+from drkm.rows import tiles
 
 #: with at most so many columns more, sums with every component are formed instead of β
 FEW_SUMS = 16
@@ -67,7 +68,7 @@ class _PairwiseTarget:
 
     def __init__(self, components: Components, kernel: Pairwise, X: Tensor, second_order: bool):
         self.components, self.kernel = components, kernel
-        self.right = kernel.factors(X)[1].T.contiguous()
+        self.right = _right_factor(kernel, X)
         d = X.shape[1]
         monomials = [torch.ones_like(X[:, :1]), X]
         if second_order:
@@ -131,6 +132,14 @@ class _PairwiseTarget:
         hessian = -2 * scale * (scale * (second - cross - cross.mT))
         hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
         return Evaluation(value, gradient, curvature, hessian)
+
+
+def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
+    """Return the transposed right factor of the samples, made in tiles: its copies would be what memory goes into."""
+    right = X.new_empty(kernel.factors(X[:1])[1].shape[1], len(X))
+    for rows in tiles(X):
+        right[:, rows] = kernel.factors(X[rows])[1].T
+    return right
 
 
 def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Evaluation]:

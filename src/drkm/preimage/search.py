@@ -25,7 +25,7 @@ from drkm.rows import Rows
 METHODS = ("fixed-point", "gradient", "ridge")
 #: rows handled together, as long as they are so many numbers at most (the search keeps about twenty times as many);
 #: their kernel values are formed and used in smaller blocks
-BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 22, "cuda": 1 << 25}
+BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
 #: a start whose kernel sum is this small beside that of the best training point carries no information
 VANISHED = 1e-10
 #: from so many dimensions a training point, and projections an eighth of the training points, the search pays for a

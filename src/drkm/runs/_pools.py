@@ -17,7 +17,7 @@ from typing import Protocol
 from tqdm import tqdm
 
 from drkm import interrupts
-from drkm.runs.attempt import ONE_THREAD, Attempt, attempt, one_thread
+from drkm.runs.attempt import ONE_THREAD, Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import KeyedRun, TaskTable, table_at
 
@@ -48,9 +48,12 @@ class HerePool:
     """This process computes, one run at a time."""
 
     def __init__(self, tasks: TaskTable) -> None:
+        # Only here: this module is also what a worker process begins with, and torch takes seconds.
+        from drkm.threads import one_thread_everywhere
+
         self._tasks = tasks
         self._run: KeyedRun | None = None
-        self._pinned = one_thread()
+        self._pinned = one_thread_everywhere()
         self._pinned.__enter__()
 
     def free(self) -> int:

@@ -13,14 +13,49 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from drkm import reduction, stiefel
+from drkm import parts, reduction, stiefel
 from drkm.energy import Energy, Evaluation
+from drkm.parts import Part
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
 #: numbers, strings and None.
 #: Keys that every state has: H, objective, stationarity, status ("" while running).
 State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """By what the parts of a state are measured."""
+
+    #: samples at hand
+    rows: int
+    sizes: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    #: of each layer, whether its kernel has a bandwidth
+    widths: tuple[bool, ...]
+    #: number of the last stage of a start
+    stages: int = 0
+
+    @property
+    def total(self) -> int:
+        """S, the components of all layers."""
+        return sum(self.sizes)
+
+    @property
+    def codes(self) -> Part:
+        """What H, and whatever is of its shape, must be."""
+        return parts.tensor(self.rows, self.total, dtype=self.dtype)
+
+    @property
+    def square(self) -> Part:
+        """What multipliers of HᵀH must be."""
+        return parts.tensor(self.total, self.total, dtype=torch.float64)
+
+    def pairs(self, most: int) -> Part:
+        """What a list of steps or of changes of the gradient must be."""
+        return parts.several(parts.tensor(self.rows * self.total, dtype=self.dtype), most)
 
 
 class Status(StrEnum):
@@ -88,7 +123,8 @@ class Result:
 
     @classmethod
     def from_facts(cls, H: Tensor, facts: dict[str, Any]) -> Result:
-        """Return the result that `facts` took apart."""
+        """Return the result that `facts` took apart, if it is one."""
+        parts.check(facts, FACTS)
         return cls(H=H, **{**facts, "status": Status(facts["status"])})
 
     @property
@@ -118,6 +154,34 @@ class Result:
         return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
 
 
+_ENTRY = {
+    "iteration": parts.count(),
+    "objective": parts.number(),
+    "stationarity": parts.number(0),
+    "feasibility": parts.number(0),
+    "seconds": parts.number(0),
+}
+_HISTORY = parts.several(parts.group(_ENTRY))
+#: what a result has beside its codes
+FACTS: dict[str, Part] = {
+    "objective": parts.number(),
+    "feasibility": parts.number(0),
+    "stationarity": parts.number(0),
+    "n_iter": parts.count(),
+    "n_evaluations": parts.count(),
+    "seconds": parts.number(0),
+    "status": parts.choice(*Status),
+    "history": _HISTORY,
+}
+#: what a state has beside that of its solver
+RUN: dict[str, Part] = {
+    "iteration": parts.count(),
+    "seconds": parts.number(0),
+    "evaluations": parts.count(),
+    "history": _HISTORY,
+}
+
+
 class Solver(ABC):
     """An algorithm as a function from state to state.
 
@@ -130,6 +194,11 @@ class Solver(ABC):
     on_manifold: bool = True
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
+
+    @property
+    def blocks(self) -> int:
+        """n×S blocks that it holds at once, for the account of what a fit takes."""
+        return 40
 
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
         """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
@@ -146,6 +215,17 @@ class Solver(ABC):
     @abstractmethod
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Return the next state; one that sets `status` ends the run."""
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part] | None:
+        """Return what a stored state must have to be gone on with; None, for a solver that does not say, is anything.
+
+        Without H, objective and stationarity, which every state has.
+        """
+        return None
+
+    def belong_together(self, state: State) -> bool:
+        """Whether the parts of a stored state, each of which is what it must be, can be those of one state."""
+        return True
 
     def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
@@ -170,6 +250,33 @@ def point(H: Tensor, evaluation: Evaluation) -> State:
     return state
 
 
+def point_parts(dimensions: Dimensions) -> dict[str, Part]:
+    """Return what the parts of a point must be."""
+    row = parts.nullable(parts.tensor(dimensions.rows, dtype=dimensions.dtype))
+    curvature = {f"curvature{layer}": row for layer in range(len(dimensions.sizes) - 1)}
+    return {"G": dimensions.codes, "R": dimensions.codes, "multipliers": dimensions.square, **curvature}
+
+
+def check_state(solver: Solver, dimensions: Dimensions, state: State) -> None:
+    """Raise one sentence unless a solver can go on with a state that was stored."""
+    own = solver.parts(dimensions)
+    always = {"H": dimensions.codes, "objective": parts.number(), "stationarity": parts.number(0), **RUN}
+    parts.check(state, always | (own or {}), others=own is None)
+    last = state["history"][-1] if state["history"] else {}
+    recorded = all(last.get(name) == state[name] for name in ("iteration", "objective", "stationarity"))
+    # Rows that processes share are on the manifold together, and one that refuses would leave the others waiting.
+    of_point = not solver.on_manifold or own is None or reduction.current() is not None or _is_point(state)
+    if not (recorded and of_point and solver.belong_together(state)):
+        raise ValueError("the parts of a state do not belong together")
+
+
+def _is_point(state: State) -> bool:
+    """Whether codes are on the manifold and their gradients are as long as the stationarity says."""
+    size, size_R = stiefel.norms(state["G"], state["R"])
+    off = abs(stiefel.relative(size_R, size) - state["stationarity"])
+    return stiefel.feasibility(state["H"]) <= BELONGS and off <= BELONGS * state["stationarity"]
+
+
 class Journal(Protocol):
     """Where a run keeps its state between interruptions."""
 
@@ -180,6 +287,8 @@ class Journal(Protocol):
         """Store a state if it is time to, or at once."""
 
 
+#: by how much numbers that belong together may disagree
+BELONGS = 1e-3
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
 ROUNDING = 50
 #: a stationarity of this many rounding errors is as good as zero

@@ -11,18 +11,21 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from drkm import gram as grams
 from drkm import learning, reduction, starts
 from drkm.checkpoint import Checkpoint
-from drkm.energy import Energy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.energy import Energy, workload
+from drkm.fitted import FittedModel
+from drkm.gram import Gram
+from drkm.kernels import FeatureMap, Kernel, Precomputed
 from drkm.kernels.bandwidth import MEDIAN_ROWS
-from drkm.rows import Rows
+from drkm.rows import Rows, in_memory
 from drkm.solvers import Penalty, Result, Status, solve
-from drkm.solvers.base import GiveUp
+from drkm.solvers.base import Dimensions, GiveUp
 from drkm.threads import one_thread
+from drkm.training.describe import describe
 from drkm.training.plan import Plan
 from drkm.training.race import Race
-from drkm.training.trained import Trained, describe
 
 #: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -33,9 +36,14 @@ LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 SMALL_GRADIENT = 2e8
 
 
-def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
-    """Train a model on the rows of X."""
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
+    """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
+    if isinstance(plan.kernels[0], Precomputed):
+        X = in_memory(X)
+    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
+    resolved = resolve_kernels(X, plan)
+    energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if reduction.current() and learning.trainable_layers(energy):
@@ -76,10 +84,17 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy.set_kernels(best_kernels)
     bounded = learning.layers_at_bound(kernels, best_kernels)
     with _threads(energy):
-        trained = replace(describe(energy, race.best, plan.axes, race.objectives), at_bound=bounded)
+        fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
-    return trained
+    return fitted, energy.first_uncentered
+
+
+def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
+    """Return what the states of the solver are measured by in a fit to the rows of X."""
+    widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
+    learns = plan.learn_bandwidth or any(isinstance(k, FeatureMap) and k.trainable for k in plan.kernels)
+    return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
 def _threads(energy: Energy) -> AbstractContextManager[None]:

@@ -140,9 +140,9 @@ def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        Lists with one entry per layer, means over pairs of resamples: `shared`, the mean squared cosine of the principal
-        angles between the spans of the centred codes (1: the same subspace), `shared_chance`, what random subspaces of
-        that size share, `angle`, the largest principal angle in degrees; and `agreement` of single codes.
+        Lists with one entry per layer, means over pairs of resamples: `shared`, the mean squared cosine of the
+        principal angles between the spans of the centred codes (1: the same subspace), `shared_chance`, what random
+        subspaces of that size share, `angle`, the largest principal angle in degrees; and `agreement` of single codes.
     """
     problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
     fits = []
