@@ -16,21 +16,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """A chapter of the report, and the runs that it is made of.
+    """A chapter of the report, and the runs that it is made of."""
 
-    Attributes
-    ----------
-    name, title : str
-        By which it is asked for, and over its chapter.
-    place : int
-        Its place in the report; those with the same follow by name.
-    tasks : mapping of str to Task
-        Tasks of its runs, by the name that the runs have for them.
-    """
-
+    #: by which it is asked for, and over its chapter
     name: str
     title: str
+    #: its place in the report; those with the same follow by name
     place: int = 100
+    #: tasks of its runs, by the name that the runs have for them
     tasks: Mapping[str, Task]
 
     @property
@@ -49,30 +42,20 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleExperiment(Experiment):
-    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each.
+    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each."""
 
-    Attributes
-    ----------
-    text : str
-        What is asked and how it is measured.
-    sizes : mapping
-        What the functions below are given for each scale.
-    runs : callable
-        sizes → list of Configuration.
-    tables, figures : callable
-        rows → what is shown where there are rows.
-    claims : callable
-        (rows, sizes) → list of Claim.
-    settings : callable
-        (rows, sizes) → what is shown as settings.
-    """
-
+    #: what is asked and how it is measured
     text: str
+    #: what the functions below are given for each scale
     sizes: Mapping[str, Any]
+    #: sizes → list of Configuration
     runs: Callable[[Any], list[Configuration]]
+    #: rows → what is shown where there are rows
     tables: Callable[[list[Row]], Sequence[ResultTable]]
     figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
+    #: (rows, sizes) → list of Claim
     claims: Callable[[list[Row], Any], Sequence[Claim]] = lambda rows, sizes: ()
+    #: (rows, sizes) → what is shown as settings
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
     def configurations(self, scale: str) -> list[Configuration]:

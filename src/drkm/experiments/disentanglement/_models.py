@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from drkm.axes import ica, varimax
 from drkm.baselines import BetaVAE
 from drkm.estimator import ConstrDRKM
 from drkm.gram import RememberedDistances
@@ -111,6 +110,8 @@ def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float) -> 
 
 def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rotation from Ritz axes to others, by the codes of the training images."""
+    from drkm.axes import ica, varimax
+
     if axes == "ritz":
         return np.eye(codes.shape[1])
     return {"varimax": varimax, "ica": ica}[axes](torch.from_numpy(codes)).numpy()

@@ -80,7 +80,7 @@ EXPERIMENT = Study(
         charts.Lines(
             name="sample-efficiency",
             caption="Mean score by number of training images, band of one standard error, chance dotted.",
-            columns={"": [charts.family(name, charts.points) for name in FAMILIES]},
+            kinds=[charts.family(name, charts.points) for name in FAMILIES],
             xlabel="training images N",
         )
     ],

@@ -79,25 +79,15 @@ def _cell(metric: str, kinds: Sequence[Kind], rows: list[Row], sizes: StudySizes
 
 @dataclass(frozen=True, kw_only=True)
 class Boxes:
-    """Box plots with a panel for each dataset: a figure for each metric, or one for all of them together.
+    """Box plots with a panel for each dataset: a figure for each metric, or one for all of them together."""
 
-    Attributes
-    ----------
-    name, caption : str
-        May hold {metric}.
-    kinds : sequence of Kind
-    where : mapping
-        Which rows are shown.
-    datasets : str
-        Attribute of a scale.
-    xlabel : str
-    tilt, together : bool
-    """
-
+    #: may hold {metric}
     name: str
     caption: str
     kinds: Sequence[Kind]
+    #: which rows are shown
     where: Mapping[str, Any] = field(default_factory=dict)
+    #: attribute of a scale
     datasets: str = "datasets"
     xlabel: str = ""
     tilt: bool = False
@@ -132,25 +122,20 @@ class Boxes:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """Line charts with a row for each metric: a figure for each dataset, or a column for each in one.
+    """Line charts with a row for each metric: a figure for each dataset, or a column for each in one."""
 
-    Attributes
-    ----------
-    name, caption : str
-        May hold {dataset}.
-    columns : mapping of str to sequence of Kind
-        Of the figure of each dataset; with one entry "", datasets are the columns.
-    xlabel : str
-    """
-
+    #: may hold {dataset}
     name: str
     caption: str
-    columns: Mapping[str, Sequence[Kind]]
     xlabel: str
+    #: of the figure of each dataset
+    columns: Mapping[str, Sequence[Kind]] = field(default_factory=dict)
+    #: what is drawn in one figure whose columns are the datasets
+    kinds: Sequence[Kind] = ()
 
     def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Figure]:
         """Return the figures."""
-        if "" in self.columns:
+        if self.kinds:
             return [Figure(self.name, self.caption, partial(self._draw_datasets, rows, sizes))]
         found = by_value(rows, "dataset")
         return [
@@ -173,7 +158,7 @@ class Lines:
 
     def _draw_datasets(self, rows: list[Row], sizes: StudySizes) -> Any:
         cells = {
-            (title, DATASET_NAMES[dataset]): _cell(metric, self.columns[""], chosen(rows, dataset=dataset), sizes)
+            (title, DATASET_NAMES[dataset]): _cell(metric, self.kinds, chosen(rows, dataset=dataset), sizes)
             for metric, title in METRIC_NAMES.items()
             for dataset in sizes.datasets
         }

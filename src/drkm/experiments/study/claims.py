@@ -29,31 +29,21 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A sentence that rows can bear out.
+    """A sentence that rows can bear out."""
 
-    Attributes
-    ----------
-    text : str
-        May hold {family}, {score}, {metric} (the score without "above chance") and {added}.
-    published : str
-        The paper's number or wording; "" for a question of our own.
-    rule : callable
-        (rows, statement, sizes) → Finding, or None where there is nothing to judge.
-    dataset : str
-        The one that it is about; "" for all.
-    family, score, added : str
-        What it is about and what is added to its text, see `for_families` and `with_and_without_chance`.
-    among : callable
-        (rows, family) → the rows that are judged.
-    """
-
+    #: may hold {family}, {score}, {metric} (the score without "above chance") and {added}
     text: str
+    #: (rows, statement, sizes) → Finding, or None where there is nothing to judge
     rule: Callable[[list[Row], Statement, StudySizes], Finding | None]
+    #: the paper's number or wording; "" for a question of our own
     published: str = ""
+    #: the one that it is about; "" for all
     dataset: str = ""
+    #: what it is about and what is added to its text, see `for_families` and `with_and_without_chance`
     family: str = ""
     score: str = "irs"
     added: str = ""
+    #: (rows, family) → the rows that are judged
     among: Callable[[list[Row], str], list[Row]] = lambda rows, family: rows
 
     def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Claim]:
@@ -146,33 +136,22 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cases:
-    """A rule about many cases, each judged on its own, of which enough must agree.
+    """A rule about many cases, each judged on its own, of which enough must agree."""
 
-    Attributes
-    ----------
-    cases : callable
-        (rows, statement) → cases.
-    enough : callable
-        (held, failed, all) → Verdict, see `drkm.experiments.study.verdicts`.
-    why : str
-    measured : str
-        May hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}.
-    opening, separator, nothing : str
-        Before notes, between them, and in place of them where there are none.
-    or_none : bool
-        Whether a claim without any case counts as not run.
-    needs, to_hold : callable
-        Whether the rows are enough to decide at all, and enough to hold.
-    """
-
+    #: (rows, statement) → cases
     cases: Callable[[list[Row], Statement], Iterable[Case]]
+    #: (held, failed, all) → Verdict, see `drkm.experiments.study.verdicts`
     enough: Callable[[int, int, int], Verdict]
     why: str
+    #: may hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}
     measured: str = "{notes}"
+    #: before notes, between them, and in place of them where there are none
     opening: str = ""
     separator: str = "; "
     nothing: str = "no runs"
+    #: whether a claim without any case counts as not run
     or_none: bool = False
+    #: whether the rows are enough to decide at all, and enough to hold
     needs: Callable[[list[Row]], bool] = lambda rows: True
     to_hold: Callable[[list[Row]], bool] = lambda rows: True
 

@@ -30,52 +30,34 @@ def one_row(row: Row) -> Iterator[Row]:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Runs of one model on every dataset of a scale. Groups that ask for the same run share it.
+    """Runs of one model on every dataset of a scale. Groups that ask for the same run share it."""
 
-    Attributes
-    ----------
-    family : str
-        Of models, see `drkm.experiments.disentanglement._models.train_and_encode`; "" where the task trains several.
-    stacks : tuple of tuples of int
-        Components by layer, for the families that have layers.
-    at : str
-        Attribute of a scale that has the number of training images, or several.
-    hyperparameter : {"one", "grid", "all"}
-        Which γ or β are run: the one of `HYPERPARAMETER`; those that the scale asks for at each N; all at each N.
-    seeds : str or int
-        How many, or the attribute of a scale that says it.
-    draw : int, optional
-        The training draw of all seeds; by default each seed has its own.
-    datasets : str
-        Attribute of a scale.
-    options : tuple of mappings
-        Further parameters; each of them is run.
-    settings : mapping
-        Further parameters that are attributes of a scale.
-    task : str
-    evaluation : int, optional
-        Unseen images, by default those of the scale.
-    long : bool
-        Whether the group is left out at a scale that limits the steps of a β-VAE.
-    tags : mapping
-        What its rows are marked with.
-    rows : callable
-        Yields the rows that a finished run becomes.
-    """
-
+    #: of models, see `drkm.experiments.disentanglement._models.train_and_encode`; "" where the task trains several
     family: str
+    #: components by layer, for the families that have layers
     stacks: tuple[Layers, ...] = (TWO_LAYERS,)
+    #: attribute of a scale that has the number of training images, or several
     at: str = "points"
+    #: which γ or β are run: "one", that of `HYPERPARAMETER`; "grid", those that the scale asks for at each N; "all"
     hyperparameter: str = "one"
+    #: how many, or the attribute of a scale that says it
     seeds: str | int = "seeds"
+    #: the training draw of all seeds; by default each seed has its own
     draw: int | None = None
+    #: attribute of a scale
     datasets: str = "datasets"
+    #: further parameters; each of them is run
     options: tuple[Mapping[str, Any], ...] = ({},)
+    #: further parameters that are attributes of a scale
     settings: Mapping[str, str] = field(default_factory=dict)
     task: str = "disentangle"
+    #: unseen images, by default those of the scale
     evaluation: int | None = None
+    #: whether the group is left out at a scale that limits the steps of a β-VAE
     long: bool = False
+    #: what its rows are marked with
     tags: Mapping[str, Any] = field(default_factory=dict)
+    #: yields the rows that a finished run becomes
     rows: Callable[[Row], Iterable[Row]] = one_row
 
     def configurations(self, sizes: StudySizes) -> list[Configuration]:

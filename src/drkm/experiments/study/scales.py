@@ -33,52 +33,34 @@ SCORES = ("irs_above", "mig", "sap")
 
 @dataclass(frozen=True)
 class StudySizes:
-    """One scale.
-
-    Attributes
-    ----------
-    datasets : tuple of str
-    points : tuple of int
-        Training images N.
-    gammas, betas : tuple of float
-        Hyperparameters of the paper's recipe and of the β-VAE.
-    seeds : int
-    evaluation : int
-        Unseen images that are scored.
-    start_points : int
-        N of Table 2, and of our own experiments at one N.
-    start_dataset : str
-        Dataset of Table 2.
-    selection_datasets : tuple of str
-        Datasets on which bandwidths and axes are chosen: never those of Table 2.
-    widths : tuple of float
-        σ² of layer 1 that are tried there, as multiples of the median rule.
-    resamples : int
-        Of one draw, for the stability of components.
-    spread_seeds : int
-        Seeds and draws of our own study of variance: standard deviations need more than means.
-    components_points : int
-        N of the experiment on the number of components.
-    every_gamma : bool
-        Whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies.
-    max_steps : int, optional
-        Most steps of a β-VAE; by default its own.
-    """
+    """One scale."""
 
     datasets: tuple[str, ...]
+    #: training images N
     points: tuple[int, ...]
+    #: hyperparameters of the paper's recipe and of the β-VAE
     gammas: tuple[float, ...]
     betas: tuple[float, ...]
     seeds: int
+    #: unseen images that are scored
     evaluation: int
+    #: N of Table 2, and of our own experiments at one N
     start_points: int
+    #: dataset of Table 2
     start_dataset: str
+    #: of one draw, for the stability of components
     resamples: int
+    #: seeds and draws of our own study of variance: standard deviations need more than means
     spread_seeds: int
+    #: datasets on which bandwidths and axes are chosen: never those of Table 2
     selection_datasets: tuple[str, ...] = ("sprites", "smallnorb")
+    #: σ² of layer 1 that are tried there, as multiples of the median rule
     widths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    #: N of the experiment on the number of components
     components_points: int = 100
+    #: whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies
     every_gamma: bool = True
+    #: most steps of a β-VAE; by default its own
     max_steps: int | None = None
 
     @property

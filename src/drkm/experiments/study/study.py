@@ -26,29 +26,19 @@ TASKS = {"disentangle": task("disentangle")}
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Experiment):
-    """Groups of runs, and what is shown of their rows.
-
-    Attributes
-    ----------
-    text : callable
-        sizes → what is asked and how it is measured.
-    groups : sequence of Group
-    tables : sequence of callables
-        (rows, sizes) → ResultTable.
-    charts : sequence of callables
-        (rows, sizes) → list of Figure.
-    claims : sequence of callables
-        (rows, sizes) → list of Claim.
-    settings : mapping
-        What is shown as settings: a name → an attribute of the scale, or a value that is not a string.
-    """
+    """Groups of runs, and what is shown of their rows."""
 
     tasks: Mapping[str, Task] = field(default_factory=lambda: TASKS)
+    #: sizes → what is asked and how it is measured
     text: Callable[[StudySizes], str]
     groups: Sequence[Group]
+    #: (rows, sizes) → ResultTable
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
+    #: (rows, sizes) → list of Figure
     charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
+    #: (rows, sizes) → list of Claim
     claims: Sequence[Callable[[list[Row], StudySizes], Sequence[Claim]]] = ()
+    #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
