@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo reproduce test test-all test-gpu bench lint clean
+.PHONY: demo reproduce test test-all test-paths test-gpu bench lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,6 +27,11 @@ test: $(STAMP)
 test-all: $(STAMP) lint
 	$(BIN)/python -m pytest -m "not gpu"
 	$(BIN)/python tests/check_wheel.py
+
+# Under the code paths of other machines: make test-paths HOW=--quick, or HOW=--whole
+HOW ?=
+test-paths: $(STAMP)
+	$(BIN)/python tests/code_paths.py $(HOW)
 
 # On a machine with a GPU and a Python of its own: torch, scikit-learn, safetensors, pytest and pytest-timeout will do.
 test-gpu:

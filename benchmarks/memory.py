@@ -199,7 +199,7 @@ def _run(case: Case, n: int, folder: Path, source: Any) -> str:
         settings["checkpoint"] = folder / f"checkpoint{n}"
     gram = Tiled(memory=None if small else case.budget)
     try:
-        model = ConstrDRKM(**settings, random_state=0, gram=gram).fit(source)
+        model = ConstrDRKM(**settings, random_state=0, gram=gram, device="cpu").fit(source)
     except NotEnoughMemory as error:
         return f"refused: {error}"
     if case.use is not None:

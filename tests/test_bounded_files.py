@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from drkm.files import Refused, read_table, reading
-from drkm.rows import open_rows
+from drkm.files.rows import open_rows
 from refusals import refused
 
 #: more than a trifle, less than what the files below declare
@@ -158,7 +158,7 @@ class TestHDF5:
         refused(lambda: open_rows(path), ValueError, "x.h5 declares float64 of shape (1000000000000, 4), 32 TB")
 
     def test_of_which_not_one_row_fits_is_refused(self, declaring, monkeypatch):
-        monkeypatch.setattr("drkm.rows.MOST_COMPRESSION", 10**9)
+        monkeypatch.setattr("drkm.files.rows.MOST_COMPRESSION", 10**9)
         monkeypatch.setattr("drkm.files._reading.available_memory", lambda: SMALL)
         for path in (declaring((3, 6_000_000), chunks=(1, 100)), declaring((3 * 10**6, 4), chunks=(1_500_000, 4))):
             refused(lambda path=path: open_rows(path), ValueError, "x.h5 declares", "48 MB", "40 MB are available")

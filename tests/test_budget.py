@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from drkm import ConstrDRKM
-from drkm.eigen import leading_eigenpairs
+from drkm.files.rows import Rows
 from drkm.gram import Gram, NotEnoughMemory, Tiled, TiledGram, Workload
 from drkm.gram.cost import batch_rows, preimage_bytes, start_blocks
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import MEDIAN_ROWS, resolve_bandwidth
-from drkm.rows import Rows
+from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers import LBFGS
 from drkm.training import Plan
 
@@ -81,8 +81,8 @@ def test_pre_images_take_the_memory_of_kept_tiles_if_they_need_it_and_are_the_sa
     without_search = preimage_bytes(work, "fixed-point") + Tiled._tile_bytes(work)
     monkeypatch.setattr("drkm.gram.cost.SEARCH_NUMBERS", (budget - without_search) // 8)
     np.testing.assert_array_equal(tight.denoise(X[:9]), ample.denoise(X[:9]))
-    assert tight._codec._gram.uncentered.kept_bytes == 0
-    assert ample._codec._gram.uncentered.kept_bytes > 0
+    assert tight._inference._gram.uncentered.kept_bytes == 0
+    assert ample._inference._gram.uncentered.kept_bytes > 0
 
 
 def test_pre_images_beyond_the_budget_are_refused(X, monkeypatch):

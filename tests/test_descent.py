@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from drkm.preimage.descent import Evaluation, Minima, _newton, minimise
+from drkm.inference.preimage.descent import Evaluation, Minima, _newton, minimise
 
 
 def evaluation(function: Callable[[torch.Tensor], torch.Tensor], *, hessian: bool) -> Callable[..., Evaluation]:
@@ -101,3 +101,21 @@ def test_one_lucky_step_does_not_count_as_convergence(landing, far):
 
     found = run(evaluation(lopsided, hessian=True), torch.ones(1, 1).double(), tol=1e-8)
     assert found.points.abs().max() <= 1e-8
+
+
+def test_a_decrease_within_rounding_is_no_step_past_the_minimum():
+    """Rounding may make any step look like a descent; this one leads from next to the minimum to the far side of it."""
+    values = iter(torch.tensor([[1.0], [1.0 - 1e-7]]).double())
+    start = torch.tensor([[1e-3]]).double()
+    found = run(lambda points, _: Evaluation(next(values), points), start, unit=1e9, tol=1e-15, max_iter=1)
+    assert torch.equal(found.points, start)
+
+
+def test_a_plateau_is_left_though_decreases_there_are_within_rounding():
+    def well(x: torch.Tensor) -> torch.Tensor:
+        return 1 - torch.exp(-0.5 * x.square().sum())
+
+    function = evaluation(well, hessian=False)
+    found = run(lambda *at: function(*at)._replace(curvature=None), torch.tensor([[5.2, 0.0]]), tol=1e-7)
+    assert found.converged.all()
+    assert found.points.norm() < 1e-3

@@ -9,11 +9,12 @@ import torch
 
 from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
-from drkm.energy import Energy, workload
-from drkm.first_gram import problem_of
-from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
+from drkm.files.rows import AbsentRows, Rows, largest_values, open_rows
+from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram
+from drkm.inference.first_gram import problem_of
 from drkm.kernels import RBF, Cosine, Polynomial
-from drkm.rows import AbsentRows, Rows, largest_values, open_rows
+from drkm.machine import memory
+from drkm.problem.energy import Energy, workload
 from drkm.solvers import LBFGS
 from drkm.training import Plan, resolve_kernels
 
@@ -57,7 +58,7 @@ class TestRows:
         np.testing.assert_array_equal(rows[index], X[index])
 
     def test_know_their_mean(self, X, npy, monkeypatch):
-        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 6 * 7)
+        monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 6 * 7)
         np.testing.assert_allclose(open_rows(npy).mean(), X.mean(axis=0), rtol=1e-13, atol=1e-15)
 
     def test_come_in_the_precision_asked_for(self, npy):
@@ -184,7 +185,7 @@ class TestFit:
 
     def test_of_bytes_never_makes_a_copy_of_all_samples_in_floating_point(self, tmp_path, monkeypatch):
         np.save(tmp_path / "X.npy", np.random.RandomState(0).randint(0, 2, (300, 50), dtype=np.uint8))
-        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 50 * 100)
+        monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 50 * 100)
         monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 100)
         monkeypatch.setattr("drkm.training.run.MEDIAN_ROWS", 100)
         largest = []
@@ -301,7 +302,7 @@ class TestOut:
 def test_largest_values_are_those_of_all_samples_wherever_they_are(tmp_path, monkeypatch):
     X = np.random.RandomState(0).randn(50, 3)
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 3 * 7)
+    monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 3 * 7)
     for samples in (torch.from_numpy(X), open_rows(tmp_path / "X.npy")):
         np.testing.assert_array_equal(largest_values(samples), X.max(axis=0, keepdims=True))
     absent = AbsentRows((50, 3), torch.from_numpy(X.max(axis=0, keepdims=True)))

@@ -14,8 +14,9 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from drkm import ConstrDRKM, threads
-from drkm.threads import one_thread, one_thread_everywhere
+from drkm import ConstrDRKM
+from drkm.machine import threads
+from drkm.machine.threads import one_thread, one_thread_everywhere
 
 X = np.random.RandomState(0).randn(80, 3)
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -88,7 +89,7 @@ def test_one_thread_is_that_of_the_calling_thread_alone():
 def test_torch_computes_in_one_thread():
     # Threads are made when they are first needed, so that a process of its own can count them.
     words = (
-        "import os, torch; from drkm.threads import one_thread; torch.set_num_threads(3)\n"
+        "import os, torch; from drkm.machine.threads import one_thread; torch.set_num_threads(3)\n"
         "def made():\n"
         "    before = len(os.listdir('/proc/self/task'))\n"
         "    A = torch.ones(600, 600, dtype=torch.float64); (A @ A).exp().sum(); torch.linalg.eigh(A)\n"

@@ -26,8 +26,8 @@ import originals
 from mutations import damaged_copies
 
 from drkm import datasets
-from drkm.commands._data import check_finite, prepare
-from drkm.commands._outcome import MENDABLE, run
+from drkm.cli._data import check_finite, prepare
+from drkm.cli._outcome import MENDABLE, run
 from drkm.datasets import cars3d, dsprites, smallnorb
 from drkm.files import Columns
 

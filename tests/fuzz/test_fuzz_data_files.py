@@ -45,7 +45,7 @@ def test_a_few_hundred_damaged_copies_of_each_kind_are_read_or_refused(tmp_path)
     pytest.importorskip("PIL")
     for found in fuzz(tmp_path, 200, *COMMON):
         assert found["problems"] == []
-        assert found["refused"] > 100
+        assert found["refused"] > 50
 
 
 @pytest.mark.slow

@@ -7,10 +7,11 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
-from drkm import machine as this_machine
-from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto, memory
+from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto
 from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
+from drkm.machine import memory
+from drkm.machine import system as this_machine
 from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())
@@ -137,7 +138,7 @@ class TestChoice:
 class TestForesight:
     def test_what_does_not_fit_is_told_with_both_sizes_and_what_would_fit(self, machine):
         machine(4e9)
-        sentence = "gram: dense for 100000 samples needs 81 GB of memory, available on cpu are 4 GB; "
+        sentence = "gram: dense for 100000 samples needs 81.1 GB of memory, available on cpu are 4 GB; "
         with pytest.raises(NotEnoughMemory, match=f'^{sentence}gram="tiled" would need 2 GB$'):
             grams.settle(Dense(), work(100_000))
 

@@ -8,6 +8,7 @@ from dense_oracle import LargestTensor, draw, network, waves
 from drkm import gram as grams
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
 from drkm.gram import sweep as sweep_module
+from drkm.gram.base import center
 from drkm.gram.features import coded_features, feature_sums
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 
@@ -121,6 +122,11 @@ def test_centred_products_have_no_mean():
     for kernel in PAIRWISE:
         product = Centered(SweptGram(kernel, draw(N, 3))).matmul(draw(N, 2, seed=1))
         assert product.mean(dim=0).abs().max() <= 1e-12 * product.abs().max()
+
+
+@pytest.mark.parametrize("value", [1.0, 7.3, 1e-9 / 3])
+def test_numbers_that_are_all_alike_have_no_spread_around_their_mean(value):
+    assert not center(torch.full((37, 3), value).double()).any()
 
 
 class TestDenseStrategy:

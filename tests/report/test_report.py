@@ -7,14 +7,14 @@ import pytest
 
 from drkm.experiments import registry
 from drkm.experiments.experiment import SimpleExperiment
+from drkm.experiments.report import write_report
+from drkm.experiments.report.blocks import first_sentence, prose, readable
+from drkm.experiments.report.chapters import verdicts
+from drkm.experiments.report.listing import listing
+from drkm.experiments.report.markup import Markup, element
+from drkm.experiments.report.page import page
+from drkm.experiments.report.writing import gather
 from drkm.experiments.section import Figure, ResultTable, Verdict
-from drkm.report import write_report
-from drkm.report.blocks import first_sentence, prose, readable
-from drkm.report.chapters import verdicts
-from drkm.report.listing import listing
-from drkm.report.markup import Markup, element
-from drkm.report.page import page
-from drkm.report.writing import gather
 from drkm.runs import store as stores
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
@@ -184,8 +184,8 @@ def test_a_store_becomes_a_report(study, tmp_path):
 
 
 def command(*words: object) -> int:
-    from drkm.commands import app
-    from drkm.commands._outcome import run
+    from drkm.cli._outcome import run
+    from drkm.cli.app import app
 
     return run(app, [str(word) for word in words])
 

@@ -7,9 +7,9 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm import checks
 from drkm.datasets._factors import FactorDataset, Factors, Images
 from drkm.datasets.dsprites import load_dsprites
+from drkm.validation import checks
 
 DEFINITIONS = ("gaussian", "uniform")
 _BLOCK = 256

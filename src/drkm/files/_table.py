@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 #: columns beside codes that say how far to trust them
-QUALITY = ("residual", "ambiguous")
+QUALITY = ("residual", "ambiguous", "strange")
 
 
 class Refused(Exception):

@@ -10,12 +10,12 @@ from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
 from drkm.gram.fourier import Fourier
 from drkm.gram.fused import Fused
-from drkm.gram.memory import NotEnoughMemory
 from drkm.gram.nystroem import Nystroem
 from drkm.gram.sharded import Sharded
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import Tiled, TiledGram
 from drkm.gram.waves import FourierGram
+from drkm.machine.memory import NotEnoughMemory
 
 __all__ = [
     "Auto",

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from drkm.gram import memory
+from drkm.files.rows import Rows
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.fused import Fused
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel
-from drkm.rows import Rows
+from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 

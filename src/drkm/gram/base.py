@@ -11,10 +11,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
-from drkm.rows import Rows
+
+#: a mean may be wrong by this many rounding errors
+ROUNDING = 16
+#: rows looked at together for what is left of them: memory does not notice so many
+SPREAD_ROWS = 1 << 14
 
 
 class Sums(NamedTuple):
@@ -143,19 +148,18 @@ class Centered(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
-        product = self.gram.matmul(center(A))
         # In place: the blocks of a start are what memory goes into.
-        return product.sub_(reduction.mean(product))
+        return remove_mean_(self.gram.matmul(center(A)))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
         mean = self._row_means()
-        return self.gram.diagonal() - 2 * mean + reduction.mean(mean)
+        return self.gram.diagonal() - 2 * mean + collectives.mean(mean)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + reduction.mean(mean)
+        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -177,10 +181,23 @@ class Centered(MovingGram):
         return self.gram
 
     def _row_means(self) -> Tensor:
-        ones = torch.full_like(self.gram.diagonal(), 1.0 / reduction.samples(self.n))
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / collectives.samples(self.n))
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
 def center(A: Tensor) -> Tensor:
     """Return CA, the block with the mean of every column removed."""
-    return A - reduction.mean(A)
+    return remove_mean_(A.clone())
+
+
+def remove_mean_(A: Tensor) -> Tensor:
+    """Remove the mean of every column in place.
+
+    What is left within rounding of the mean is zero: numbers that are all alike would otherwise leave a spread that a
+    fit goes after.
+    """
+    mean = collectives.mean(A)
+    within = ROUNDING * torch.finfo(A.dtype).eps * mean.abs()
+    for part in A.sub_(mean).split(SPREAD_ROWS):
+        part.masked_fill_(part.abs() <= within, 0.0)
+    return A

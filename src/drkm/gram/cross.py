@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows, mean_row, tiles
 from drkm.kernels import Explicit, Kernel, Pairwise
-from drkm.rows import Rows, mean_row, tiles
 
 #: samples that a batch is held against at once
 ROWS = {"cpu": 1024, "cuda": 1 << 20}

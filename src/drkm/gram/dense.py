@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
 from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, Pairwise
-from drkm.rows import Rows, in_memory
 
 
 class StoredGram(Gram):

@@ -16,14 +16,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm.gram import memory
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, Sums
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
-from drkm.rows import Rows
+from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
@@ -236,7 +236,7 @@ class Fused(Dense):
             return self.first.fixed(kernel, points)
         if not isinstance(kernel, Pairwise):
             return super().fixed(kernel, points)
-        K = form(kernel, memory.in_memory(points))
+        K = form(kernel, in_memory(points))
         return StoredGram(K) if why_not(points.device) else FusedStoredGram(K)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:

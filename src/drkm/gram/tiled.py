@@ -15,13 +15,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from drkm.gram import memory as memory_of
+from drkm.files.rows import Rows, mean_row
 from drkm.gram.base import Gram
 from drkm.gram.cost import Cost, Workload, common, encoder_bytes, first_of_features, pair_flops, rule_bytes
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import parameter_sum
 from drkm.kernels import Explicit, Kernel, Pairwise
-from drkm.rows import Rows, mean_row
+from drkm.machine import memory as memory_of
 
 #: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}

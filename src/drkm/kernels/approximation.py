@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.kernels.base import Explicit, Kernel
-from drkm.rows import Rows
 
 #: rows whose features are computed at once
 TABLE_ROWS = 4096

@@ -22,8 +22,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
-from drkm.rows import Rows
 
 #: memory for the results of a jet
 Room = Sequence[Tensor] | None

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic
-from drkm.rows import Rows
+from drkm.machine.layout import copied
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
@@ -90,7 +91,7 @@ class FourierFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
-        rows = reduction.spread_rows(points, ERROR_ROWS)
+        rows = collectives.spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()
         return float((self(rows, rows).double() - exact).norm() / exact.norm())
 
@@ -121,7 +122,7 @@ def draw_frequencies(
     degrees = kernel.spectral_degrees
     if math.isfinite(degrees):
         normal *= np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]
-    return torch.from_numpy(normal.T.copy()).to(like)
+    return copied(normal.T).to(like)
 
 
 def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:

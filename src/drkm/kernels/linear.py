@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm.kernels.bandwidth import mean_square
 from drkm.kernels.base import Explicit
 
 
@@ -16,6 +17,11 @@ class Linear(Explicit):
 
     Above the first layer H_lᵀH_{l-1} = 0 makes its energy exactly zero: use it in layer 1.
     """
+
+    def resolve(self, points: Tensor, *, layer: int) -> Linear:
+        """Return the kernel itself, after a look at whether its values can be held."""
+        mean_square(points)
+        return self
 
     def features(self, x: Tensor) -> Tensor:
         """Return x itself."""

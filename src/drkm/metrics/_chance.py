@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._beta_vae import beta_vae
 from drkm.metrics._dci import dci
 from drkm.metrics._explicitness import explicitness
@@ -21,6 +20,7 @@ from drkm.metrics._result import Result
 from drkm.metrics._sap import sap
 from drkm.metrics._unsupervised import unsupervised
 from drkm.metrics._validation import check_codes, check_random_state
+from drkm.validation import checks
 
 METRICS: dict[str, Callable[..., Result]] = {
     "irs": irs,

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._chance import METRICS, shuffled_results, summarize
 from drkm.metrics._factor_vae import FactorVAE
 from drkm.metrics._information import discretize
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
+from drkm.validation import checks
 
 # Attribute of the result, how the table calls it, and whether more or less of it is better.
 _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {

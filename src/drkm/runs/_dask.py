@@ -143,7 +143,7 @@ def _attempt_there(reference: str, text: str, key: str) -> Attempt:
     tasks, configuration = table_at(reference), Configuration.from_json(text)
     if tasks.identify(configuration).key != key:
         raise RuntimeError("this worker has another version of drkm, or other data, than the runner")
-    from drkm.threads import one_thread_everywhere
+    from drkm.machine.threads import one_thread_everywhere
 
     with one_thread_everywhere():
         return attempt(tasks, configuration)

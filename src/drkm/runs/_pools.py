@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tqdm import tqdm
 
-from drkm import interrupts
+from drkm.machine import interrupts
 from drkm.runs.attempt import ONE_THREAD, Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import KeyedRun, TaskTable, table_at
@@ -49,7 +49,7 @@ class HerePool:
 
     def __init__(self, tasks: TaskTable) -> None:
         # Only here: this module is also what a worker process begins with, and torch takes seconds.
-        from drkm.threads import one_thread_everywhere
+        from drkm.machine.threads import one_thread_everywhere
 
         self._tasks = tasks
         self._run: KeyedRun | None = None

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from drkm._version import __version__
-from drkm.plain import plain
+from drkm.files.json_values import plain
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import TaskTable
 

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.machine.layout import copied
+
 #: samples used to fit, to test, and as places of the mixture
 MAX_POINTS = 1500
 MAX_PLACES = 750
@@ -32,7 +34,7 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     that fails, so what the spectrum of the covariance says is taken where it is less, or where the mixture does not
     reach the points held out. Columns that do not vary have no part in it.
     """
-    points = torch.as_tensor(np.asarray(X, dtype=np.float64))
+    points = copied(np.asarray(X), np.float64)
     points = points[:, (points != points[0]).any(dim=0)]
     if not points.numel():
         return 0.0

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.energy import Energy
+from drkm.machine.layout import copied
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 
 MAX_SWEEPS = 100
 SWEEP_TOL = 1e-4
@@ -38,7 +39,7 @@ def coarse_step(energy: Energy, H: Tensor, G: Tensor) -> Tensor | None:
     for block, T_l in zip(energy.slices, T, strict=True):
         b[:, block] += T_l @ C[:, block]
     C = _minimise(T, b, C, energy.slices)
-    return stiefel.polar(V @ torch.from_numpy(C).to(V))
+    return stiefel.polar(V @ copied(C).to(V))
 
 
 def _minimise(T: list[np.ndarray], b: np.ndarray, C: np.ndarray, slices: tuple[slice, ...]) -> np.ndarray:

@@ -44,8 +44,3 @@ class Plan:
         """n×S blocks alive at once: the Krylov basis of a start or what the solver holds, and the starts before it."""
         own = max(start_blocks(sum(self.sizes)), self.solver.blocks)
         return own + (CENTRED_BLOCKS if self.center else 0) + 2 * (self.n_init > 1) + self.n_init - 1
-
-    @property
-    def consistent(self) -> bool:
-        """Whether the codes of new points follow from the stationarity of the fit, which must then be exact."""
-        return self.encoder == "stationary"

@@ -110,7 +110,7 @@ def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float) -> 
 
 def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rotation from Ritz axes to others, by the codes of the training images."""
-    from drkm.axes import ica, varimax
+    from drkm.problem.axes import ica, varimax
 
     if axes == "ritz":
         return np.eye(codes.shape[1])

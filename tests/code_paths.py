@@ -1,0 +1,89 @@
+"""Run tests under the code paths that the linear algebra takes on other machines, one row per setting.
+
+    python tests/code_paths.py            tests that touch linear algebra
+    python tests/code_paths.py --quick    the part of them that fits into five minutes on two cores
+    python tests/code_paths.py --whole    all tests
+
+Settings are in the environment of each run alone. Inputs at other places in memory and in other orders are in
+`test_same_bits.py`, which is among the tests. The exit status is the number of settings that fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = [
+    {},
+    {"ATEN_CPU_CAPABILITY": "default"},
+    {"ATEN_CPU_CAPABILITY": "avx2"},
+    {"MKL_CBWR": "COMPATIBLE"},
+    {"MKL_CBWR": "AVX2"},
+    {"MKL_CBWR": "AVX2,STRICT"},
+    {"OPENBLAS_CORETYPE": "Haswell"},
+    {"OPENBLAS_CORETYPE": "Prescott"},
+    {"OMP_NUM_THREADS": "1"},
+    {"OMP_NUM_THREADS": "2"},
+]
+QUICK = ["test_descent.py", "test_eigen.py", "test_preimage.py", "test_stiefel.py"]
+LINEAR_ALGEBRA = [
+    *QUICK,
+    "gram",
+    "kernels",
+    "solvers",
+    "test_approximate_models.py",
+    "test_axes.py",
+    "test_bad_input.py",
+    "test_checkpoint.py",
+    "test_coupling.py",
+    "test_encoder.py",
+    "test_energy.py",
+    "test_estimator.py",
+    "test_estimator_data.py",
+    "test_learning.py",
+    "test_race.py",
+    "test_rows.py",
+    "test_same_bits.py",
+    "test_selection.py",
+    "test_starts.py",
+]
+
+
+def run(setting: dict[str, str], tests: list[str]) -> bool:
+    """Run tests under a setting, print its row and what failed, and return whether all passed."""
+    clock = time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-rfE", *tests]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **setting}, capture_output=True, text=True)
+    counts = dict.fromkeys(("passed", "failed", "error", "skipped"), 0)
+    closing = done.stdout.strip().rpartition("\n")[2]
+    counts |= {word.rstrip("s"): int(number) for number, word in re.findall(r"(\d+) (\w+)", closing) if word != "in"}
+    name = ", ".join(f"{key}={value}" for key, value in setting.items()) or "as it is"
+    wrong = counts["failed"] + counts["error"]
+    seconds = time.perf_counter() - clock
+    print(f"| {name} | {counts['passed']} | {wrong} | {counts['skipped']} | {seconds:.0f} |", flush=True)
+    passed = done.returncode == 0 and counts["passed"] > 0
+    if not passed:
+        print(done.stdout[-20000:], done.stderr[-2000:], file=sys.stderr, flush=True)
+    return passed
+
+
+def main() -> int:
+    """Print a table of all settings."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    how_much = parser.add_mutually_exclusive_group()
+    how_much.add_argument("--quick", action="store_const", dest="tests", const=QUICK)
+    how_much.add_argument("--whole", action="store_const", dest="tests", const=["."])
+    parser.set_defaults(tests=LINEAR_ALGEBRA)
+    tests = [str(Path("tests", name)) for name in parser.parse_args().tests]
+    print("| setting | passed | failed | skipped | seconds |\n|---|---|---|---|---|", flush=True)
+    return sum(not run(setting, tests) for setting in SETTINGS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
