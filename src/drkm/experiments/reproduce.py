@@ -62,7 +62,7 @@ def reproduce(
     path = store_path(out, store)
     chosen = computable(chosen, path)
     if dask is not None and not path.exists():
-        from drkm.runs._dask import check_address
+        from drkm.runs.cluster import check_address
 
         # Before a store is made that nothing would come into.
         check_address(dask)

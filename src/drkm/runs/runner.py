@@ -187,7 +187,7 @@ class _Sweep:
 def _pool(tasks: TaskTable, jobs: int, dask: str | None) -> Iterator[Pool]:
     pool: Pool
     if dask is not None:
-        from drkm.runs._dask import DaskPool
+        from drkm.runs.cluster import DaskPool
 
         pool = DaskPool(tasks, dask, jobs)
     elif jobs == 1:
