@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from drkm.datasets import (
     FactorDataset,
@@ -20,7 +21,6 @@ from drkm.datasets import (
     smallnorb,
 )
 from drkm.datasets.downloads import CARS3D, DSPRITES, SMALLNORB_TESTING, file_checksum, missing
-from drkm.datasets.toy2d import CURVES
 
 #: raised by whoever changes what is drawn, so that results of other pictures are not taken for those of these
 DRAWING = 1
@@ -73,12 +73,7 @@ def load(name: str) -> FactorDataset:
 
 
 def checksum(name: str) -> str:
-    """Return what tells these data from others of the same name, or say how to get them.
-
-    Points on plane curves are drawn by the task itself, from its seed: they have none.
-    """
-    if name in CURVES:
-        return ""
+    """Return what tells these data from others of the same name, or say how to get them."""
     source = _source(name)
     if not source.files:
         return source.made
@@ -86,9 +81,14 @@ def checksum(name: str) -> str:
     return hashlib.sha256("\n".join([*digests, source.made]).encode()).hexdigest()
 
 
+def dataset_checksum(parameters: Mapping[str, Any]) -> str:
+    """Return the checksum of the dataset that the parameters of a run name."""
+    return checksum(parameters["dataset"])
+
+
 def _source(name: str) -> Source:
     if name not in SOURCES:
-        raise ValueError(f"dataset: unknown name {name!r}, allowed are {', '.join([*SOURCES, *CURVES])}")
+        raise ValueError(f"dataset: unknown name {name!r}, allowed are {', '.join(SOURCES)}")
     return SOURCES[name]
 
 
