@@ -1,0 +1,38 @@
+"""Families whose members make themselves known by name: kernels, strategies, solvers, metrics and datasets."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+Member = TypeVar("Member")
+
+
+class Registry(dict[str, Member]):
+    """Members of a family by name, in the order in which they were made known.
+
+    Parameters
+    ----------
+    family : str
+        What an error calls a member.
+    """
+
+    def __init__(self, family: str):
+        super().__init__()
+        self.family = family
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def add(self, name: Any, member: Member, home: Any) -> None:
+        """Make a member known under its name.
+
+        `home` is the class or function behind it. One that is defined anew, as when a cell of a notebook is run again,
+        takes the place of the one before; any other must choose another name.
+        """
+        place = home.__module__, home.__qualname__
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"name: {place[1]} needs a text by which it is known, got {name!r}")
+        if self._places.get(name, place) != place:
+            raise ValueError(
+                f"name: {name!r} is the {self.family} {'.'.join(self._places[name])}, choose another for {place[1]}"
+            )
+        self[name] = member
+        self._places[name] = place
