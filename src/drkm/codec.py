@@ -13,7 +13,6 @@ from torch import Tensor
 from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.gram import Cross
-from drkm.kernels import Isotropic, NystroemFeatures
 from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
 from drkm.sampling import CodeDensity
@@ -145,7 +144,4 @@ class Codec:
     @property
     def _method(self) -> str:
         """How pre-images are found unless asked otherwise."""
-        first = self.energy.kernels[0]
-        # Nyström features have the pre-images of the kernel that they approximate.
-        first = first.kernel if isinstance(first, NystroemFeatures) else first
-        return "fixed-point" if isinstance(first, Isotropic) else "gradient"
+        return "fixed-point" if self.energy.kernels[0].with_preimages.is_isotropic else "gradient"

@@ -17,10 +17,9 @@ from torch import Tensor
 from drkm import gram as grams
 from drkm import reduction
 from drkm.eigen import Eigenpairs, leading_eigenpairs
-from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
-from drkm.gram.base import center as centered
+from drkm.gram import Centered, Gram, MovingGram, Strategy, Workload
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
+from drkm.kernels import Kernel
 from drkm.rows import AbsentRows, Rows
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
@@ -104,8 +103,7 @@ class Energy:
 
     def _can_stream(self) -> bool:
         """Whether the first kernel can do with a few samples at a time: not one that is trained on all of them."""
-        first = self.kernels[0]
-        return not isinstance(first, Precomputed) and not (isinstance(first, FeatureMap) and first.trainable)
+        return not self.kernels[0].needs_all_samples
 
     def _streams(self) -> bool:
         return self.strategy.reads_tiles and self._can_stream()
@@ -232,16 +230,7 @@ class Energy:
     def bandwidth_gradient(self, H: Tensor, layer: int) -> float:
         """Return ∂J/∂log σ² of a layer (counted from 0)."""
         A, weight = H[:, self.slices[layer]], -0.5 / self.eta[layer]
-        if layer:
-            return weight * self.moving(layer, H).parameter_sum(A)
-        first = self.first_uncentered
-        if not isinstance(first, ExponentGram | TiledGram | MovingGram):
-            kernel = self.kernels[0]
-            assert isinstance(kernel, Pairwise)
-            # Distances do not depend on the origin, but the digits of a sweep do.
-            X = in_memory(self.X)
-            first = SweptGram(kernel, X - reduction.mean(X) if kernel.is_isotropic else X)
-        return weight * first.parameter_sum(centered(A) if self.center else A)
+        return weight * self.gram(layer, H).parameter_sum(A)
 
 
 def _own_inner(A: Tensor, B: Tensor) -> Tensor:

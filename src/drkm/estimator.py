@@ -22,7 +22,7 @@ from drkm.checkpoint.fingerprint import fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
 from drkm.gram.memory import in_memory
-from drkm.kernels import Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.preimage import PreImage
 from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
@@ -283,7 +283,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def _train(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
         """Train on the samples at hand, which X holds as the caller gave them."""
         plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
-        if isinstance(plan.kernels[0], Precomputed):
+        if plan.kernels[0].is_given:
             samples = in_memory(samples)
         # A seed is drawn only where it matters, so that an unused random state stays as it was.
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
@@ -500,7 +500,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         first: Any = self.kernel
         if checks.is_list(first):
             first = next(iter(first), None)
-        tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
+        tags.input_tags.pairwise = first == "precomputed" or getattr(first, "is_given", False) is True
         return tags
 
     def _set_fitted(self, trained: Trained, lam: Sequence[float], axes: str | None, like: Any) -> None:

@@ -20,10 +20,10 @@ from torch import Tensor
 from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
 from drkm.energy import Energy
-from drkm.gram import FeatureGram, Sharded, Strategy
-from drkm.gram.features import CodedFeatures, coded_features
+from drkm.gram import Strategy
+from drkm.gram.features import CodedFeatures
 from drkm.gram.memory import in_memory
-from drkm.kernels import Approximation, FeatureMap, FourierFeatures, Kernel, NystroemFeatures
+from drkm.kernels import FeatureMap, Kernel
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Eigensolver, Result
@@ -50,7 +50,8 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
-APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
+#: what makes a kernel known to files
+REGISTER = "@drkm.kernels.register"
 NAMED = ("init", "solver", "gram", "dtype")
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
@@ -75,10 +76,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
     for layer, kernel in enumerate(energy.kernels):
-        if isinstance(kernel, Approximation):
-            tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
-        if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
-            tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
+        tensors |= {f"{kernel.prefix}{layer}.{name}": value for name, value in kernel.arrays.items()}
     header: dict[str, Any] = {
         "kind": KIND,
         "version": 1 if without_samples is None else 2,
@@ -223,12 +221,7 @@ def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
 
 def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
     """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    gram = energy.first_uncentered
-    if not isinstance(energy.kernels[0], NystroemFeatures):
-        return None
-    if isinstance(gram, FeatureGram):
-        return coded_features(gram, H)
-    return gram if isinstance(gram, CodedFeatures) else None
+    return energy.first_uncentered.coded(H) if energy.kernels[0].preimages_without_samples else None
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -247,9 +240,10 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
-    if isinstance(kernel, Approximation):
-        return {"type": type(kernel).__name__, "kernel": _describe(kernel.kernel)}
-    return {"type": type(kernel).__name__, "parameters": kernel.parameters}
+    name = type(kernel).__name__
+    if kernels.KINDS.get(name) is not type(kernel):
+        raise ValueError(f"kernel: no file could be read with {name}, put {REGISTER} above its class before saving")
+    return kernel.entry
 
 
 def _asked(kernel: Any) -> Any:
@@ -265,23 +259,26 @@ def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
         return entry
     if isinstance(entry, list):
         return [_asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
-    return layers[0] if entry["type"] == "FeatureMap" else _known_kernel(entry)
+    kind = _kind(entry)
+    return layers[0] if kind is FeatureMap else kind(**entry["parameters"])
 
 
-def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
-    known = {kind.__name__: kind for kind in kernels.NAMES.values()}
-    return known[entry["type"]](**entry["parameters"]) if entry["type"] in known else None
+def _kind(entry: dict[str, Any]) -> type[Kernel]:
+    if entry["type"] not in kernels.KINDS:
+        raise ValueError(
+            f"path: the model has a kernel {entry['type']!r} that is not known here, import the module that defines "
+            f"it, with {REGISTER} above the class, before you load the model"
+        )
+    return kernels.KINDS[entry["type"]]
 
 
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
-    if isinstance(strategy, Sharded):
-        # The file holds all samples: whoever reads it need not share them.
-        return _describe_strategy(strategy.inner)
+    # The file holds all samples: whoever reads it need not share them.
+    own = strategy.alone
     settings = {
-        name: _describe_strategy(value) if isinstance(value, Strategy) else value
-        for name, value in vars(strategy).items()
+        name: _describe_strategy(value) if isinstance(value, Strategy) else value for name, value in vars(own).items()
     }
-    return {"name": strategy.name, "settings": settings}
+    return {"name": own.name, "settings": settings}
 
 
 def _strategy(entry: dict[str, Any]) -> Strategy:
@@ -296,16 +293,13 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
 def _kernel(
     entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
 ) -> Kernel:
-    known = _known_kernel(entry)
-    if known is not None:
-        return known
-    if entry["type"] in APPROXIMATIONS:
-        inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
-        prefix = f"kernel{layer}."
-        arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        return APPROXIMATIONS[entry["type"]](inner, **arrays)
-    if entry["type"] != "FeatureMap":
-        raise ValueError(f"path: the model has a kernel {entry['type']!r} that this drkm does not know")
+    kind = _kind(entry)
+    prefix = f"{kind.prefix}{layer}."
+    arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    if "kernel" in entry:
+        return kind(_kernel(entry["kernel"], layer, tensors, feature_maps, like), **arrays)  # type: ignore[call-arg]
+    if kind is not FeatureMap:
+        return kind(**entry["parameters"])
     if layer + 1 not in feature_maps:
         raise ValueError(
             f"feature_maps: the model has a feature map in layer {layer + 1}, "
@@ -316,12 +310,10 @@ def _kernel(
     if not callable(chosen):
         raise ValueError(f"feature_maps: expected a callable or a torch.nn.Module, got {chosen!r}")
     if isinstance(chosen, torch.nn.Module):
-        prefix = f"map{layer}."
-        numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
         # A copy, because the caller's module is not ours to change; evaluated as it was while fitting.
         chosen = copy.deepcopy(chosen).to(like).eval()
         try:
-            chosen.load_state_dict(numbers)
+            chosen.load_state_dict(arrays)
         except RuntimeError as error:
             raise ValueError(
                 f"feature_maps: the module for layer {layer + 1} does not have the parameters that were saved"

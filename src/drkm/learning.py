@@ -28,7 +28,7 @@ def learnable_layers(energy: Energy) -> list[int]:
 
 def trainable_layers(energy: Energy) -> list[int]:
     """Return the layers whose feature maps are to be trained."""
-    return [layer for layer, k in enumerate(energy.kernels) if isinstance(k, FeatureMap) and k.trainable]
+    return [layer for layer, k in enumerate(energy.kernels) if k.trainable]
 
 
 def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import singledispatch
 from typing import NamedTuple
 
 import torch
@@ -223,13 +224,16 @@ class FourierCoupling(ExplicitCoupling):
 def couplings(energy: Energy, H: Tensor) -> list[Coupling]:
     """Return the coupling of every deep layer with the one below it."""
     blocks = energy.split(H)
-    out: list[Coupling] = []
-    for layer, kernel in enumerate(energy.kernels[1:], start=1):
-        if isinstance(kernel, Pairwise):
-            out.append(PairwiseCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
-        elif isinstance(kernel, FourierFeatures):
-            out.append(FourierCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
-        else:
-            assert isinstance(kernel, Explicit)
-            out.append(ExplicitCoupling(kernel, blocks[layer - 1], blocks[layer], energy.center))
-    return out
+    layers = zip(energy.kernels[1:], blocks, blocks[1:], strict=False)
+    return [coupling(kernel, below, own, energy.center) for kernel, below, own in layers]
+
+
+@singledispatch
+def coupling(kernel: Kernel, below: Tensor, own: Tensor, center: bool) -> Coupling:
+    """Return the coupling of a layer with the one below it, by the family of its kernel."""
+    raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
+
+
+coupling.register(Pairwise, PairwiseCoupling)
+coupling.register(Explicit, ExplicitCoupling)
+coupling.register(FourierFeatures, FourierCoupling)

@@ -13,7 +13,6 @@ from torch import Tensor
 from drkm import reduction
 from drkm.components import component_sums
 from drkm.energy import Energy
-from drkm.kernels import Explicit
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
@@ -96,7 +95,7 @@ def starting_points(rows: Tensor) -> Tensor:
 
 def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
     """Return how new points are seen by the first layer: by their features where these are explicit."""
-    return (FeatureRows if isinstance(energy.kernels[0], Explicit) else KernelRows)(energy, H)
+    return (FeatureRows if energy.kernels[0].is_explicit else KernelRows)(energy, H)
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,7 +14,11 @@ from torch import Tensor
 from drkm import reduction
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
+from drkm.registry import Registry
 from drkm.rows import Rows
+
+if TYPE_CHECKING:
+    from drkm.gram.features import CodedFeatures
 
 
 class Sums(NamedTuple):
@@ -51,6 +55,18 @@ class Gram(ABC):
     def rows(self, index: Tensor) -> Tensor:
         """Return the chosen rows of K."""
 
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², of a kernel that has one."""
+        raise TypeError(f"gram: {type(self).__name__} does not know the bandwidth of its kernel")
+
+    def feature_sums(self, A: Tensor) -> Tensor | None:
+        """Return ΦᵀA over all samples, if features Φ are kept."""
+        return None
+
+    def coded(self, H: Tensor) -> CodedFeatures | None:
+        """Return what is left of kept features when nothing but the codes H is held against them."""
+        return None
+
 
 class MovingGram(Gram):
     """A Gram matrix whose points U move during training: the layers above the first."""
@@ -62,10 +78,6 @@ class MovingGram(Gram):
     @abstractmethod
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
         """Return the directional derivatives of `product` and `pull` when (U, A) moves along (dU, dA)."""
-
-    @abstractmethod
-    def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ²."""
 
 
 class Strategy(ABC):
@@ -101,6 +113,15 @@ class Strategy(ABC):
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
+    def deep_flops(self, work: Workload) -> float:
+        """Return the operations of the deep layers for one gradient; by default those of sweeping them."""
+        return common(work).flops
+
+    @property
+    def alone(self) -> Strategy:
+        """The strategy that one process has when it holds all samples."""
+        return self
+
     def describe(self) -> str:
         """Return a few words for people."""
         return self.name or type(self).__name__
@@ -128,6 +149,20 @@ class Strategy(ABC):
         `settings` says, as text, what must be the same in all processes that take part.
         """
         return nullcontext()
+
+
+Kind = TypeVar("Kind", bound=type[Strategy])
+
+#: strategies by the word for them
+NAMES: Registry[type[Strategy]] = Registry("gram")
+
+
+def register(kind: Kind) -> Kind:
+    """Make a strategy known by its `name`, to `gram="…"` and to the files of models; its parameters have defaults."""
+    if not (isinstance(kind, type) and issubclass(kind, Strategy)):
+        raise TypeError(f"gram: expected a subclass of drkm.gram.Strategy to register, got {kind!r}")
+    NAMES.add(kind.name, kind, kind)
+    return kind
 
 
 class Centered(MovingGram):
@@ -163,7 +198,7 @@ class Centered(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²."""
-        return self._moving.parameter_sum(center(A))
+        return self.gram.parameter_sum(center(A))
 
     @property
     def _moving(self) -> MovingGram:

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from drkm.gram import memory as memory_of
-from drkm.gram.base import Gram
+from drkm.gram.base import Gram, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.dense import Dense
-from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.kernels import Explicit, Pairwise
 from drkm.rows import Rows, mean_row
 
 #: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
@@ -171,6 +171,7 @@ class StreamedFeatures(Gram):
             return self.kernel.features(points)
 
 
+@register
 class Tiled(Dense):
     """Keep as many tiles of K_1 as a budget allows and recompute the others: any n, samples in memory or in a file.
 
@@ -233,12 +234,12 @@ class Tiled(Dense):
             setup=values,
         )
 
-    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the tiled operator of the samples; explicit features and a given matrix are kept as they are."""
-        if isinstance(kernel, Explicit) and isinstance(points, Rows):
-            return StreamedFeatures(kernel, points)
-        if not isinstance(kernel, Pairwise):
-            return super().fixed(kernel, points)
+    def fixed_features(self, kernel: Explicit, points: Tensor | Rows) -> Gram:
+        """Return the operator of explicit features, read in tiles where the samples are in a file."""
+        return StreamedFeatures(kernel, points) if isinstance(points, Rows) else super().fixed_features(kernel, points)
+
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
+        """Return the tiled operator of the samples."""
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 

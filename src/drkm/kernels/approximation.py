@@ -55,6 +55,11 @@ class Approximation(Explicit):
     def arrays(self) -> dict[str, Tensor]:
         """The numbers that define the features, by the names of the constructor."""
 
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the header of a file says of it: the kernel that is approximated."""
+        return {"type": type(self).__name__, "kernel": self.kernel.entry}
+
     @abstractmethod
     def error(self, points: Tensor | Rows) -> float:
         """Return an estimate of the relative error at these points."""

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import Isotropic
+from drkm.kernels.base import Isotropic, register
 from drkm.rows import Rows
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
 
 
+@register
 @dataclass(frozen=True, eq=False)
 class FourierFeatures(Approximation):
     """φ(x) = [cos(Ωᵀx/σ), sin(Ωᵀx/σ)]/√F, whose products are k(x, y) in the mean over the frequencies Ω.

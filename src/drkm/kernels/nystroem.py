@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import Pairwise
+from drkm.kernels.base import Kernel, Pairwise, register
 from drkm.rows import Rows
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
@@ -21,6 +21,7 @@ CUT = 10
 ERROR_ROWS = 5000
 
 
+@register
 @dataclass(frozen=True, eq=False)
 class NystroemFeatures(Approximation):
     """φ(x) = k(x, Z) F with FFᵀ = K_ZZ⁺: the projection of k's own feature map on the span of m landmarks Z.
@@ -37,6 +38,7 @@ class NystroemFeatures(Approximation):
         F; by default from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned.
     """
 
+    preimages_without_samples = True
     kernel: Pairwise
     landmarks: Tensor = field(repr=False)
     factor: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
@@ -54,6 +56,11 @@ class NystroemFeatures(Approximation):
     def arrays(self) -> dict[str, Tensor]:
         """Landmarks and factor."""
         return {"landmarks": self.landmarks, "factor": self.factor}
+
+    @property
+    def with_preimages(self) -> Kernel:
+        """The kernel itself: the landmarks span a part of its own feature space."""
+        return self.kernel
 
     def with_parameters(self, **parameters: float | str) -> Self:
         """Return the features of another kernel at the same landmarks."""

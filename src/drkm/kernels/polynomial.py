@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.kernels.base import DotProduct, Room, places
+from drkm.kernels.base import DotProduct, Room, places, register
 
 
+@register
 @dataclass(frozen=True)
 class Polynomial(DotProduct):
     """k(x, y) = (γ x·y + c)^p.
@@ -28,6 +29,7 @@ class Polynomial(DotProduct):
         c ≥ 0.
     """
 
+    name = "polynomial"
     degree: int = 3
     gamma: float | str = "scale"
     offset: float = 1.0

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drkm.components import Components
 from drkm.gram.sweep import jets
-from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
+from drkm.kernels import Explicit, Pairwise
 from drkm.preimage.descent import Evaluation
 
 #: with at most so many columns more, sums with every component are formed instead of β
@@ -46,7 +46,7 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
     products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
     """
     kernel = components.kernel
-    if isinstance(kernel, Isotropic | DotProduct):
+    if isinstance(kernel, Pairwise):
         # Only differences matter to kernels of distances.
         origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
         X, basis = components.X - origin, None

@@ -14,7 +14,7 @@ from torch import Tensor
 from drkm import learning, reduction, starts
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Status, solve
@@ -98,7 +98,7 @@ def _overflow(energy: Energy) -> str:
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Return the kernels with copies of the maps that training changes in place: one set a start."""
-    return [copy.deepcopy(k) if isinstance(k, FeatureMap) and k.trainable else k for k in kernels]
+    return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:

@@ -11,7 +11,6 @@ from torch import Tensor
 from drkm import axes as axes_of
 from drkm import reduction, stiefel
 from drkm.energy import Energy
-from drkm.kernels import Approximation
 from drkm.solvers import Result, Status
 
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
@@ -70,7 +69,7 @@ def describe(energy: Energy, result: Result, axes: str | None, objectives: Seque
     rotation = axes_of.rotations(energy, H, axes)
     eigenvalues = axes_of.eigenvalue_estimates(energy, H, rotation)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
-    errors = [kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points]
+    errors = [kernel.error(below) for kernel, below in points]
     multipliers, traces, supports = stiefel.multipliers(H, G), layer_traces(energy, H), layer_supports(energy, H)
     return Trained(energy, result, multipliers, rotation, eigenvalues, list(objectives), errors, traces, supports)
 
