@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,77 +26,29 @@ from drkm.solvers import LBFGS, Penalty
 
 X = load_digits().data[:80] / 16
 
-DRIVER = textwrap.dedent(
-    """
-    import json, os, random, signal, sys, time
-    import numpy as np, torch
-    from sklearn.datasets import load_digits
-    from drkm import ConstrDRKM
-    from drkm.checkpoint import Checkpoint
-    from drkm.kernels import RBF
-
-    torch.set_num_threads(1)
-    X, new = load_digits().data[:80] / 16, load_digits().data[80:90] / 16
-    folder = sys.argv[1]
-    path = os.path.join(folder, "checkpoint")
-    chance = random.Random(0)
-
-    def fit(options, **more):
-        kernel = [RBF(2.0), RBF(0.02)]
-        return ConstrDRKM((6, 3), kernel=kernel, random_state=7, **options, **more).fit(X)
-
-    def attempt(options):
-        model = fit(options, checkpoint=Checkpoint(path, every=0), callbacks=lambda entry: time.sleep(0.004))
-        np.save(os.path.join(folder, "codes.npy"), np.vstack([model.codes_, model.transform(new)]))
-
-    def stamp():
-        return os.stat(path).st_ino if os.path.exists(path) else None
-
-    def start(options):
-        child = os.fork()
-        if child:
-            return child
-        try:
-            attempt(options)
-            os._exit(0)
-        except BaseException as error:
-            print(repr(error), flush=True)
-            os._exit(1)
-
-    def report(options):
-        whole = fit(options)
-        kills = resumed = 0
-        status = None
-        while status is None or os.WIFSIGNALED(status):
-            before, ended = stamp(), 0
-            child = start(options)
-            if kills < 4:
-                # The first kill may come before anything is written, later ones come some time after a write.
-                while kills and not ended and stamp() == before:
-                    ended, status = os.waitpid(child, os.WNOHANG)
-                    time.sleep(0.002)
-                time.sleep(chance.uniform(0, 0.1))
-                if not ended:
-                    os.kill(child, signal.SIGKILL)
-            if not ended:
-                status = os.waitpid(child, 0)[1]
-            kills += os.WIFSIGNALED(status)
-            resumed += before is not None
-        assert os.WEXITSTATUS(status) == 0
-        expected = np.vstack([whole.codes_, whole.transform(new)])
-        equal = np.array_equal(np.load(os.path.join(folder, "codes.npy")), expected)
-        return {"kills": kills, "resumed": resumed, "equal": bool(equal), "left": os.path.exists(path)}
-
-    print(json.dumps([report(options) for options in json.loads(sys.argv[2])]))
-    """
-)
+SCRIPT = Path(__file__).with_name("kill_fits.py")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def kill_fits(kills: int, several: list[dict], timeout: float) -> list[dict]:
+    """Return reports of fits that were killed at random moments."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(SCRIPT), str(kills), json.dumps(several)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@needs_fork
 @pytest.mark.parametrize(
     "several",
     [
-        [{}, {"n_init": 3}, {"learn_bandwidth": True, "max_iter": 30}],
+        [{}, {"n_init": 3}, {"learn_bandwidth": True, "max_iter": 30}, {"dtype": "float32"}],
         pytest.param(
             [
                 {"n_init": 3, "learn_bandwidth": True, "init": "orthogonal", "max_iter": 40},
@@ -109,21 +61,22 @@ DRIVER = textwrap.dedent(
     ids=["usual", "unusual"],
 )
 def test_fits_killed_at_random_moments_end_with_equal_bits(several, tmp_path):
-    paths = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", DRIVER, str(tmp_path), json.dumps(several)],
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    for options, report in zip(several, json.loads(done.stdout.strip().splitlines()[-1]), strict=True):
-        assert report["kills"] >= 2, options
+    for options, report in zip(several, kill_fits(4, several, 280), strict=True):
+        assert report["kills"] >= 4, options
         assert report["resumed"] >= 1, options
         assert report["equal"], options
-        assert not report["left"], options
+        assert report["left"] == 0, options
+
+
+@pytest.mark.slow
+@needs_fork
+@pytest.mark.timeout(3600)
+def test_two_hundred_kills_of_every_solver_in_both_precisions_change_no_bit():
+    from kill_fits import EVERY_SOLVER
+
+    reports = kill_fits(200 // len(EVERY_SOLVER) + 1, EVERY_SOLVER, 3500)
+    assert sum(report["kills"] for report in reports) >= 200
+    assert all(report["equal"] and report["left"] == 0 for report in reports), reports
 
 
 class Killed(BaseException):

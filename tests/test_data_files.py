@@ -225,9 +225,9 @@ def test_a_preparation_is_undone_and_written_down():
     np.testing.assert_allclose(prepared.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(prepared.std(axis=0), [1, 0], atol=1e-12)
     np.testing.assert_allclose(made.undo(prepared), values)
-    again = Preparation.from_parts(*made.parts())
+    again = Preparation.from_parts(*made.parts(), 2)
     np.testing.assert_array_equal(again.apply(values), prepared)
     assert again.columns == ("a", "b")
     plain = Preparation(scale=255.0, shape=(2, 1), white=255.0)
-    assert Preparation.from_parts(*plain.parts()) == plain
+    assert Preparation.from_parts(*plain.parts(), 2) == plain
     assert plain.describe() == "values divided by 255, images of 2x1"

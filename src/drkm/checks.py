@@ -18,9 +18,16 @@ def number(name: str, value: Any, *, positive: bool = True) -> float:
     kind = "a positive number" if positive else "a number of at least 0"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}: expected {kind}, got {value!r}")
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+    if not _is_finite(value) or value < 0 or (positive and value == 0):
         raise ValueError(f"{name}: expected {kind}, got {value}")
     return float(value)
+
+
+def _is_finite(value: numbers.Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return False
 
 
 def integer(name: str, value: Any, least: int) -> int:

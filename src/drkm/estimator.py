@@ -28,7 +28,7 @@ from drkm.progress import ProgressBar, log_shown
 from drkm.rows import Rows
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
-from drkm.training import Trained, train
+from drkm.training import Trained, dimensions, train
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
@@ -289,7 +289,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
         seed = int(reduction.agreed(parameters.seed(self.random_state))) if random or plan.n_init > 1 else 0
         if checkpoint:
-            checkpoint.bind(fingerprint(samples, named), samples.device)
+            checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
         bar = ProgressBar(plan.tol) if self.verbose else None
         plan = replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
         try:

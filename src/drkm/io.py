@@ -7,9 +7,8 @@ and `load` needs the module itself.
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, kernels, parameters, reduction, solvers, storage
 from drkm import gram as grams
+from drkm import model_parts, parameters, reduction, solvers, storage
 from drkm.energy import Energy
 from drkm.gram import Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.gram.memory import in_memory
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import files
 from drkm.preparation import Preparation
 from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Eigensolver, Result
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
-PREPARATION = "preparation."
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -50,8 +48,6 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
-#: what makes a kernel known to files
-REGISTER = "@drkm.kernels.register"
 NAMED = ("init", "solver", "gram", "dtype")
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
@@ -60,6 +56,7 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     """Write a fitted model, with what was done to its data before it saw them."""
     trained = model._trained
     energy, result = trained.energy, trained.result
+    layers, asked = [files.entry_of(kernel) for kernel in energy.kernels], files.asked_entry(model._chosen["kernel"])
     without_samples = _first_without_samples(energy, result.H)
     samples = {"H": reduction.gather(result.H)}
     if without_samples is None:
@@ -75,14 +72,13 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
-    for layer, kernel in enumerate(energy.kernels):
-        tensors |= {f"{kernel.prefix}{layer}.{name}": value for name, value in kernel.arrays.items()}
+    tensors |= files.arrays_of(energy.kernels)
     header: dict[str, Any] = {
         "kind": KIND,
         "version": 1 if without_samples is None else 2,
         "parameters": _describe_parameters(model._chosen, result.H.dtype),
-        "kernels": [_describe(kernel) for kernel in energy.kernels],
-        "asked": _asked(model._chosen["kernel"]),
+        "kernels": layers,
+        "asked": asked,
         "sizes": energy.sizes,
         "eta": energy.eta,
         "lam": model._lam,
@@ -97,17 +93,16 @@ def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparati
     }
     if preparation is not None:
         more, header["preparation"] = preparation.parts()
-        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
+        tensors |= {model_parts.PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
 
 
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
-    tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
+    tensors, header = storage.read(path, KIND, VERSION, prefix=model_parts.PREPARATION)
     try:
-        parts = {name.removeprefix(PREPARATION): tensor for name, tensor in tensors.items()}
-        return Preparation.from_parts(parts, header.get("preparation") or {})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return model_parts.preparation(tensors, header)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
@@ -131,8 +126,9 @@ def load(
 
     tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
+        model_parts.check(tensors, header)
         return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if str(error).startswith(("path: ", "feature_maps: ")):
             raise
         why = (str(error).splitlines() or [""])[0]
@@ -152,9 +148,11 @@ def _rebuild(
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
-    _check(tensors, header)
-    layers = [_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])]
-    model = kind(**chosen, kernel=_asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
+    layers = [
+        files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
+    ]
+    model = kind(**chosen, kernel=files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
+    _check_plan(model, header, len(H))
     X: Tensor | Rows
     if header["version"] == 1:
         X, first = tensors["X"], None
@@ -191,32 +189,18 @@ def _kind_of_array(model: ConstrDRKM) -> str:
     return "torch" if isinstance(model.codes_, Tensor) else "numpy"
 
 
-def _check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Make sure that the parts of a file fit together."""
-    n = len(tensors["H"])
-    sizes = parameters.layer_sizes(header["sizes"], n)
-    parameters.one_of("axes", header["axes"], axes.NAMES)
-    checks.integer("n_features", header["n_features"], 1)
-    for name in ("eta", "lam"):
-        if not isinstance(header[name], list):
-            raise TypeError(f"{name}: expected a list")
-        checks.per_layer(name, header[name], len(sizes))
-    if len(header["kernels"]) != len(sizes):
-        raise ValueError(f"kernels: expected one for each of the {len(sizes)} layers")
-    total = sum(sizes)
-    shapes: dict[str, tuple[int, ...]] = {"H": (n, total), "multipliers": (total, total)}
-    if header["version"] == 1:
-        shapes["X"] = (n, header["n_features"])
-    else:
-        count, width = tensors["first.basis"].shape
-        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
-        shapes["kernel0.factor"] = (len(tensors["kernel0.landmarks"]), count)
-        shapes["largest"] = (len(tensors["largest"]), header["n_features"])
-    shapes |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
-    shapes |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
-    for name, shape in shapes.items():
-        if tuple(tensors[name].shape) != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got {tuple(tensors[name].shape)}")
+def _check_plan(model: ConstrDRKM, header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are those of the fit."""
+    plan = parameters.plan_of(model.get_params(deep=False), n)
+    parameters.dtype(model.dtype, torch.device("cpu"))
+    chosen = {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}
+    for name, values in chosen.items():
+        if list(values) != header[name]:
+            raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if not 1 <= len(header["objectives"]) <= plan.n_init:
+        raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
+    if plan.axes != header["axes"]:
+        raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
 
 
 def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
@@ -239,39 +223,6 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
     return simple
 
 
-def _describe(kernel: Kernel) -> dict[str, Any]:
-    name = type(kernel).__name__
-    if kernels.KINDS.get(name) is not type(kernel):
-        raise ValueError(f"kernel: no file could be read with {name}, put {REGISTER} above its class before saving")
-    return kernel.entry
-
-
-def _asked(kernel: Any) -> Any:
-    """Return the parameter `kernel`, whose rules another fit would follow anew, as JSON."""
-    if isinstance(kernel, str):
-        return kernel
-    return _describe(kernel) if isinstance(kernel, Kernel) else [_asked(entry) for entry in kernel]
-
-
-def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
-    """Return the parameter `kernel` that `_asked` wrote; a feature map is that of the trained layer."""
-    if isinstance(entry, str):
-        return entry
-    if isinstance(entry, list):
-        return [_asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
-    kind = _kind(entry)
-    return layers[0] if kind is FeatureMap else kind(**entry["parameters"])
-
-
-def _kind(entry: dict[str, Any]) -> type[Kernel]:
-    if entry["type"] not in kernels.KINDS:
-        raise ValueError(
-            f"path: the model has a kernel {entry['type']!r} that is not known here, import the module that defines "
-            f"it, with {REGISTER} above the class, before you load the model"
-        )
-    return kernels.KINDS[entry["type"]]
-
-
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
     # The file holds all samples: whoever reads it need not share them.
     own = strategy.alone
@@ -288,34 +239,3 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
         name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
     }
     return grams.NAMES[entry["name"]](**settings)
-
-
-def _kernel(
-    entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
-) -> Kernel:
-    kind = _kind(entry)
-    prefix = f"{kind.prefix}{layer}."
-    arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    if "kernel" in entry:
-        return kind(_kernel(entry["kernel"], layer, tensors, feature_maps, like), **arrays)  # type: ignore[call-arg]
-    if kind is not FeatureMap:
-        return kind(**entry["parameters"])
-    if layer + 1 not in feature_maps:
-        raise ValueError(
-            f"feature_maps: the model has a feature map in layer {layer + 1}, "
-            f"pass it as feature_maps={{{layer + 1}: map}}"
-        )
-    settings = entry["parameters"]
-    chosen = feature_maps[layer + 1]
-    if not callable(chosen):
-        raise ValueError(f"feature_maps: expected a callable or a torch.nn.Module, got {chosen!r}")
-    if isinstance(chosen, torch.nn.Module):
-        # A copy, because the caller's module is not ours to change; evaluated as it was while fitting.
-        chosen = copy.deepcopy(chosen).to(like).eval()
-        try:
-            chosen.load_state_dict(arrays)
-        except RuntimeError as error:
-            raise ValueError(
-                f"feature_maps: the module for layer {layer + 1} does not have the parameters that were saved"
-            ) from error
-    return FeatureMap(chosen, normalize=settings["normalize"], trainable=settings["trainable"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm import parts
 from drkm.inputs import is_frame
+from drkm.parts import Part
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,28 @@ class Preparation:
         return tensors, plain
 
     @classmethod
-    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any]) -> Preparation:
-        """Return the preparation that `parts` took apart; without parts nothing is done to values."""
+    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int) -> Preparation:
+        """Return the preparation of so many features that `parts` took apart; without parts nothing is done to values.
+
+        Parts that are not those of a preparation are refused with one sentence.
+        """
         if not plain:
             return cls()
+        parts.check(plain, _plain_parts(features))
+        parts.check(tensors, dict.fromkeys(("offset", "scale"), _row_or_number(features)), others=True)
+        if (tensors["scale"] == 0).any():
+            raise ValueError("scale: expected numbers other than 0")
         columns, shape = plain["columns"], plain["shape"]
+        if shape is not None and math.prod(shape) != features:
+            raise ValueError(f"shape: expected one of {features} values, got {shape}")
         return cls(
             _number_or_row(tensors["offset"]),
             _number_or_row(tensors["scale"]),
-            None if columns is None else tuple(map(str, columns)),
-            None if shape is None else tuple(map(int, shape)),
-            None if plain["white"] is None else float(plain["white"]),
-            bool(plain["resize"]),
-            bool(plain["grey"]),
+            None if columns is None else tuple(columns),
+            None if shape is None else tuple(shape),
+            plain["white"],
+            plain["resize"],
+            plain["grey"],
             plain.get("id"),
         )
 
@@ -97,6 +109,25 @@ def _by_name(frame: Any, columns: Sequence[str]) -> Any:
     if missing:
         raise ValueError(f"values: lacks {', '.join(missing)} of the columns that the model was trained on")
     return frame.iloc[:, [places[name] for name in columns]]
+
+
+def _plain_parts(features: int) -> dict[str, Part]:
+    return {
+        "columns": parts.nullable(parts.several(parts.text, features, features)),
+        "shape": parts.nullable(parts.several(parts.count(1), 3)),
+        "white": parts.nullable(parts.number()),
+        "resize": parts.truth,
+        "grey": parts.truth,
+        "id": parts.optional(parts.text),
+    }
+
+
+def _row_or_number(features: int) -> Part:
+    def part(name: str, value: Any) -> None:
+        single = isinstance(value, Tensor) and value.shape == (1,)
+        parts.tensor(1 if single else features, dtype=torch.float64)(name, value)
+
+    return part
 
 
 def _number_or_row(tensor: Tensor) -> float | np.ndarray:

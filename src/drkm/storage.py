@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 
 from drkm.files import write_whole
+from drkm.tensor_file import TensorFile, parsed
 
 HEADER, CHECKSUMS = "drkm", "checksums"
+#: what the header says of itself where there are checksums beside it
+PROMISE = "has_checksums"
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -27,7 +30,7 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
     plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
-    text = json.dumps(header, default=_numbers)
+    text = json.dumps({**header, PROMISE: True}, default=_numbers)
     data = save(plain, {HEADER: text, CHECKSUMS: json.dumps(_checksums(plain, text))})
     write_whole(path, lambda file: file.write(data))
 
@@ -44,12 +47,6 @@ def _checksums(tensors: dict[str, Tensor], header: str) -> dict[str, int]:
     return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
 
 
-def _chosen(checksums: Any, prefix: str) -> Any:
-    if not isinstance(checksums, dict):
-        return checksums
-    return {name: value for name, value in checksums.items() if not name or name.startswith(prefix)}
-
-
 def _checksum(tensor: Tensor) -> int:
     kind = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
     return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, zlib.crc32(kind))
@@ -60,10 +57,8 @@ def read(
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and the header of a file of this kind, or raise one sentence that says what is wrong.
 
-    Only tensors whose names begin with `prefix` are read.
+    Only tensors whose names begin with `prefix` are read. The file may change afterwards: nothing of it is in use.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
     target = Path(path)
@@ -72,24 +67,50 @@ def read(
     if not target.is_file():
         raise FileNotFoundError(f"path: there is no file {target}")
     try:
-        with safe_open(str(target), framework="pt") as file:
-            metadata = file.metadata() or {}
-            text, written_sums = metadata.get(HEADER, "null"), json.loads(metadata.get(CHECKSUMS, "null"))
-            header = json.loads(text)
-            ours = isinstance(header, dict) and header.get("kind") == kind
-            written = header.get("version") if ours else None
-            if isinstance(written, int):
-                if written > version:
-                    raise ValueError(
-                        f"path: {target} was written by a newer drkm (format {written}, this one reads up to "
-                        f"{version}): upgrade drkm"
-                    )
-                names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 - not a dict
-                tensors = {name: file.get_tensor(name) for name in names}
-                # Files of the first versions have none.
-                if written_sums is not None and _checksums(tensors, text) != _chosen(written_sums, prefix):
-                    raise ValueError(f"path: {target} is damaged, it is not what was written")
-                return {name: tensor.to(device) for name, tensor in tensors.items()}, header
-    except (SafetensorError, json.JSONDecodeError, OSError, UnicodeDecodeError) as error:
+        with target.open("rb") as opened:
+            file = TensorFile(opened)
+            header = parsed(file.metadata.get(HEADER, "null"))
+            _check_kind(header, target, kind, version)
+            tensors = file.read(lambda name: name.startswith(prefix), f"path: reading {target}")
+            _check_sums(file.metadata, header, tensors, prefix, target)
+    except Refused:
+        raise
+    except (ValueError, OSError) as error:
         raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
-    raise ValueError(f"path: {target} is not a drkm {kind}")
+    header.pop(PROMISE, None)
+    return {name: tensor.to(device) for name, tensor in tensors.items()}, header
+
+
+class Refused(ValueError):
+    """A whole sentence about a file, to which there is nothing to add."""
+
+
+def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
+    """Make sure that the header is one of this kind and of a version that can be read."""
+    written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
+    if type(written) is not int or written < 1:
+        raise Refused(f"path: {target} is not a drkm {kind}")
+    if written > version:
+        raise Refused(
+            f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "
+            "upgrade drkm"
+        )
+
+
+def _check_sums(
+    metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], prefix: str, target: Path
+) -> None:
+    """Make sure that the file holds what was written.
+
+    The first versions wrote no checksums. Their files have no other metadata either, and no header that promises them:
+    a file in which one of the two names is damaged does not pass for one of them.
+    """
+    if set(metadata) == {HEADER} and not header.get(PROMISE):
+        return
+    if set(metadata) == {HEADER, CHECKSUMS}:
+        written = parsed(metadata[CHECKSUMS])
+        if isinstance(written, dict):
+            expected = {name: value for name, value in written.items() if not name or name.startswith(prefix)}
+            if _checksums(tensors, metadata[HEADER]) == expected:
+                return
+    raise Refused(f"path: {target} is damaged, it is not what was written")

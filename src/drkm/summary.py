@@ -39,7 +39,7 @@ def summary(trained: Trained, n_features: int, axes: str | None, undetermined: i
     foot += [
         f"layer {layer}: {kernel.describe_error(error)}"
         for layer, (kernel, error) in enumerate(zip(energy.kernels, trained.errors, strict=True), start=1)
-        if error is not None
+        if kernel.count is not None and error is not None
     ]
     if len(trained.objectives) > 1:
         ended = [f"{value:.6g}" for value in trained.objectives if value is not None]

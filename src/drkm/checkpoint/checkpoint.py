@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm import parts, reduction
 from drkm.checkpoint import slots
 from drkm.checkpoint.slots import KIND, VERSION
 from drkm.files import called
 from drkm.kernels import Kernel
-from drkm.solvers import Result, State
+from drkm.parts import Part
+from drkm.solvers import Result, Solver, State
+from drkm.solvers.base import FACTS, Dimensions, check_state
+
+#: more tensors than any list of a state has
+LONGEST_LIST = 100_000
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,15 @@ class Checkpoint:
         self._finished: dict[int, FinishedStart] = {}
         self._runs: dict[int, Run] = {}
 
-    def bind(self, fingerprint: str, device: torch.device) -> None:
-        """Read the file, if there is one, and make sure that it belongs to this fit."""
+    def bind(self, fingerprint: str, solver: Solver, dimensions: Dimensions) -> None:
+        """Read the file, if there is one, and make sure that it belongs to this fit and that its solver can go on."""
         self.fingerprint = fingerprint
         self._finished, self._runs = {}, {}
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
         self._place = slots.place(self.path)
         with called("checkpoint"):
-            content = self._place.read(device)
+            content = self._place.read(dimensions.device)
         if content is None:
             return
         tensors, header = content
@@ -93,16 +97,23 @@ class Checkpoint:
         if header["version"] != VERSION:
             raise ValueError(f"checkpoint: {self.path} is from an older drkm, remove it or choose another path")
         try:
-            self._restore(tensors, header)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"checkpoint: {self.path} is damaged, remove it or choose another path") from error
+            self._restore(tensors, header, solver, dimensions)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"checkpoint: {self.path} is damaged ({error}), remove it or choose another path"
+            ) from error
 
-    def _restore(self, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    def _restore(
+        self, tensors: dict[str, Tensor], header: dict[str, Any], solver: Solver, dimensions: Dimensions
+    ) -> None:
+        parts.check(header, _parts(dimensions), others=True)
+        parts.check(tensors, {f"finished{number}": dimensions.codes for number in header["finished"]}, others=True)
         for number, entry in header["finished"].items():
             result = Result.from_facts(tensors[f"finished{number}"], entry["result"])
             self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
         for number, entry in header["runs"].items():
             state = _unpack(tensors, f"run{number}.", entry["scalars"], entry["lists"])
+            check_state(solver, dimensions, state)
             self._runs[int(number)] = Run(entry["stage"], entry["sigma2"], state)
 
     def finished_starts(self) -> dict[int, FinishedStart]:
@@ -175,6 +186,19 @@ class _StageJournal:
         self.checkpoint.store(self.stage, self.sigma2, state, now=now)
 
 
+def _parts(dimensions: Dimensions) -> dict[str, Part]:
+    """Return what the header of a checkpoint must have; the states are the solver's."""
+    sigma2 = parts.each([parts.positive if has else parts.nothing for has in dimensions.widths])
+    run = {
+        "stage": parts.count(most=dimensions.stages),
+        "sigma2": sigma2,
+        "scalars": parts.group({}, others=True),
+        "lists": parts.named(parts.count(most=LONGEST_LIST)),
+    }
+    finished = {"result": parts.group(FACTS), "sigma2": sigma2}
+    return {"runs": parts.numbered(parts.group(run)), "finished": parts.numbered(parts.group(finished))}
+
+
 def _pack(state: State, prefix: str) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
     """Return the tensors of a state by name, its plain values, and the lengths of its lists of tensors."""
     tensors: dict[str, Tensor] = {}
@@ -198,7 +222,9 @@ def _unpack(tensors: dict[str, Tensor], prefix: str, scalars: dict[str, Any], li
         for name, tensor in tensors.items()
         if name.startswith(prefix) and name.count(".") == 1
     }
-    several = {key: [tensors[f"{prefix}{key}.{number}"] for number in range(length)] for key, length in lists.items()}
+    several = {
+        key: [tensors.get(f"{prefix}{key}.{number}") for number in range(length)] for key, length in lists.items()
+    }
     return {**scalars, **single, **several}
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from drkm import reduction, storage
+from drkm import parts, reduction, storage
 
 KIND, VERSION = "checkpoint", 2
 
@@ -70,8 +70,8 @@ class TwoFiles:
     def read(self, device: torch.device) -> Content | None:
         """Return the rows of this process from the latest write that all processes have."""
         self._refuse_others()
-        contents = [storage.read(file, KIND, VERSION, device) for file in self._files if file.exists()]
-        by_turn = {int(header["turn"]): (tensors, header) for tensors, header in contents}
+        contents = [_turn_and_content(file, device) for file in self._files if file.exists()]
+        by_turn = dict(contents)
         common = -int(reduction.agreed(-max(by_turn, default=-1)))
         self._turn = common + 1
         if common < 0:
@@ -105,3 +105,13 @@ class TwoFiles:
                 f"checkpoint: {self.path} belongs to a fit with another number of processes than {self._size}: "
                 "remove it or choose another path"
             )
+
+
+def _turn_and_content(file: Path, device: torch.device) -> tuple[int, Content]:
+    """Return the number of a write and what it wrote."""
+    tensors, header = storage.read(file, KIND, VERSION, device)
+    try:
+        parts.check(header, {"turn": parts.count()}, others=True)
+    except ValueError as error:
+        raise ValueError(f"checkpoint: {file} is damaged ({error}), remove it or choose another path") from error
+    return header["turn"], (tensors, header)

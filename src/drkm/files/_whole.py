@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows, where a temporary file that a killed process leaves stays
+    fcntl = None
+
+#: hexadecimal digits in the name of a temporary file
+TOKEN = 16
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> Path:
     """Let `write` fill a temporary file beside `path`, and rename it into place when it is whole."""
     target = Path(path)
-    temporary = _neighbour(target)
     try:
         # Not tempfile, whose files nobody but their owner may read.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
+        with _neighbour(target, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
+            with temporary.open("r+b") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
     except OSError as error:
         raise _refused(target, error) from error
     return target
@@ -37,10 +42,9 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise the error of `write_whole`, before the work is done, where no file can be made; permissions lie."""
     target = Path(path)
-    temporary = _neighbour(target)
     try:
-        temporary.touch()
-        temporary.unlink()
+        with _neighbour(target, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
+            temporary.unlink()
     except OSError as error:
         raise _refused(target, error) from error
 
@@ -48,21 +52,87 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def write_whole_folder(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
     """Let `fill` put files into a temporary folder beside `path`, which then takes the place of no or an empty one."""
     target = Path(path)
-    temporary = _neighbour(target)
     try:
-        temporary.mkdir()
-        try:
+        with _neighbour(target, Path.mkdir) as temporary:
             fill(temporary)
             # Windows does not rename onto a folder that is there, even an empty one.
             if target.is_dir():
                 target.rmdir()
             os.replace(temporary, target)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
     except OSError as error:
         raise _refused(target, error) from error
     return target
+
+
+@contextmanager
+def _neighbour(target: Path, make: Callable[[Path], object]) -> Iterator[Path]:
+    """Make a temporary file or folder beside the target, to be moved or removed in the block; none outlives an error.
+
+    It is locked as long as its process lives, so that the next writer can tell what a killed one has left behind.
+    """
+    for left in _neighbours(target):
+        _remove_abandoned(left)
+    lock = None
+    while lock is None:
+        temporary = target.parent / f".{target.name}.{secrets.token_hex(TOKEN // 2)}.tmp"
+        make(temporary)
+        lock = _locked(temporary)
+    with lock:
+        try:
+            yield temporary
+        except BaseException:
+            _remove(temporary)
+            raise
+
+
+def _neighbours(target: Path) -> Iterator[Path]:
+    """Return the temporary files and folders of a target, of whichever process."""
+    return target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * TOKEN}.tmp")
+
+
+def _locked(temporary: Path) -> AbstractContextManager[object] | None:
+    """Lock what this process has just made; None if another one took it for abandoned in between."""
+    if fcntl is None:
+        return nullcontext()
+    try:
+        lock = _Lock(temporary)
+        with contextlib.suppress(OSError):  # a file system without locks, on which nothing is ever removed
+            fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
+        if temporary.exists():
+            return lock
+        lock.close()
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def _remove_abandoned(temporary: Path) -> None:
+    """Remove what no living process has locked; whatever stands in the way of that is no concern of the caller's."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError), _Lock(temporary) as lock:
+        fcntl.flock(lock.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(temporary)
+
+
+class _Lock(AbstractContextManager["_Lock"]):
+    """An open file or folder, to hold a lock until it is closed, or its process ends however it does."""
+
+    def __init__(self, path: Path):
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _remove(temporary: Path) -> None:
+    if temporary.is_dir():
+        shutil.rmtree(temporary, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -75,10 +145,6 @@ def called(name: str, parameter: str = "path") -> Iterator[None]:
         if not said.startswith(f"{parameter}: "):
             raise
         raise type(error)(name + said.removeprefix(parameter)) from error
-
-
-def _neighbour(target: Path) -> Path:
-    return target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
 
 
 def _refused(target: Path, error: OSError) -> OSError:

@@ -54,6 +54,8 @@ class Kernel(ABC):
     is_isotropic: bool = False
     is_explicit: bool = False
     is_given: bool = False
+    #: parameters for which a rule may be given, in place of which `resolve` puts a number
+    rules: tuple[str, ...] = ()
     #: whether training changes numbers inside it other than a bandwidth
     trainable: bool = False
     #: whether its arrays are all that pre-images need, so that a file can do without the samples
@@ -252,6 +254,7 @@ class Isotropic(Pairwise):
 
     is_isotropic = True
     has_bandwidth = True
+    rules = ("sigma2",)
     sigma2: float | str
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ class FourierFeatures(Approximation):
         Ω, for σ = 1.
     """
 
+    serves = Isotropic
     kernel: Isotropic
     frequencies: Tensor = field(repr=False)
 

@@ -19,6 +19,8 @@ from drkm.rows import Rows
 CUT = 10
 #: rows on which the trace is compared
 ERROR_ROWS = 5000
+#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+FEW, LONGER = 100, 1.1
 
 
 @register
@@ -38,6 +40,7 @@ class NystroemFeatures(Approximation):
         F; by default from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned.
     """
 
+    serves = Pairwise
     preimages_without_samples = True
     kernel: Pairwise
     landmarks: Tensor = field(repr=False)
@@ -94,6 +97,12 @@ class NystroemFeatures(Approximation):
         """Return k' = ∂k(x, Z)/∂log σ², by ∂e/∂log σ² = -e."""
         exponent = self.kernel.exponents(x, self.landmarks).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
+
+    def check(self) -> None:
+        """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+        few = self.landmarks[:FEW]
+        if not (self.diagonal(few) <= LONGER * self.kernel.diagonal(few)).all():
+            raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""

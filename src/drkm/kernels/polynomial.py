@@ -13,6 +13,8 @@ from torch import Tensor
 from drkm import reduction
 from drkm.kernels.base import DotProduct, Room, places, register
 
+LARGEST_DEGREE = 100
+
 
 @register
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Polynomial(DotProduct):
     Parameters
     ----------
     degree : int
-        p ≥ 1.
+        p from 1 to 100: a power takes p products of each kernel value, and none that is larger tells points apart.
     gamma : float or "scale"
         γ > 0; "scale" is 1 over the mean of ‖x‖², so that γ x·y is of order one (n/s above the first layer).
     offset : float
@@ -30,14 +32,17 @@ class Polynomial(DotProduct):
     """
 
     name = "polynomial"
+    rules = ("gamma",)
     degree: int = 3
     gamma: float | str = "scale"
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, Integral) or self.degree < 1:
-            raise ValueError(f"degree: expected an integer of at least 1, got {self.degree!r}")
-        if self.gamma != "scale" and not (_is_finite(self.gamma) and self.gamma > 0):
+        is_integer = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
+        if not is_integer or not 1 <= self.degree <= LARGEST_DEGREE:
+            allowed = f"an integer of at least 1 and at most {LARGEST_DEGREE}"
+            raise ValueError(f"degree: expected {allowed}, got {self.degree!r}")
+        if self.gamma != "scale" and (isinstance(self.gamma, str) or not _is_finite(self.gamma) or self.gamma <= 0):
             raise ValueError(f'gamma: expected a positive number or "scale", got {self.gamma!r}')
         if not (_is_finite(self.offset) and self.offset >= 0):
             raise ValueError(f"offset: expected a number of at least 0, got {self.offset!r}")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import checks, stiefel
+from drkm import checks, parts, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status
 from drkm.solvers.lbfgs import two_loop, with_pair
 from drkm.solvers.line_search import rounding
 
@@ -114,3 +115,23 @@ class AugmentedLagrangian(Solver):
             "feasibility": float(defect.norm()),
             "stationarity": stiefel.stationarity(H, G),
         }
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point off the manifold with its gradients, pairs, multipliers, and where it is in which round."""
+        return {
+            "G": dimensions.codes,
+            "L": dimensions.codes,
+            "Y": dimensions.square,
+            "pairs_s": dimensions.pairs(self.memory),
+            "pairs_y": dimensions.pairs(self.memory),
+            "lagrangian": parts.number(),
+            "feasibility": parts.number(0),
+            "mu": parts.number(0),
+            "last": parts.number(0),
+            "inner_steps": parts.count(),
+            "rounds": parts.count(),
+        }
+
+    def belong_together(self, state: State) -> bool:
+        """Whether pairs are pairs."""
+        return len(state["pairs_s"]) == len(state["pairs_y"])

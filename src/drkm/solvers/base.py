@@ -13,14 +13,49 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from drkm import reduction, stiefel
+from drkm import parts, reduction, stiefel
 from drkm.energy import Energy, Evaluation
+from drkm.parts import Part
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
 #: numbers, strings and None.
 #: Keys that every state has: H, objective, stationarity, status ("" while running).
 State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """By what the parts of a state are measured."""
+
+    #: samples at hand
+    rows: int
+    sizes: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    #: of each layer, whether its kernel has a bandwidth
+    widths: tuple[bool, ...]
+    #: number of the last stage of a start
+    stages: int = 0
+
+    @property
+    def total(self) -> int:
+        """S, the components of all layers."""
+        return sum(self.sizes)
+
+    @property
+    def codes(self) -> Part:
+        """What H, and whatever is of its shape, must be."""
+        return parts.tensor(self.rows, self.total, dtype=self.dtype)
+
+    @property
+    def square(self) -> Part:
+        """What multipliers of HᵀH must be."""
+        return parts.tensor(self.total, self.total, dtype=torch.float64)
+
+    def pairs(self, most: int) -> Part:
+        """What a list of steps or of changes of the gradient must be."""
+        return parts.several(parts.tensor(self.rows * self.total, dtype=self.dtype), most)
 
 
 class Status(StrEnum):
@@ -88,7 +123,8 @@ class Result:
 
     @classmethod
     def from_facts(cls, H: Tensor, facts: dict[str, Any]) -> Result:
-        """Return the result that `facts` took apart."""
+        """Return the result that `facts` took apart, if it is one."""
+        parts.check(facts, FACTS)
         return cls(H=H, **{**facts, "status": Status(facts["status"])})
 
     @property
@@ -116,6 +152,34 @@ class Result:
     def message(self) -> str:
         """One sentence of both."""
         return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
+
+
+_ENTRY = {
+    "iteration": parts.count(),
+    "objective": parts.number(),
+    "stationarity": parts.number(0),
+    "feasibility": parts.number(0),
+    "seconds": parts.number(0),
+}
+_HISTORY = parts.several(parts.group(_ENTRY))
+#: what a result has beside its codes
+FACTS: dict[str, Part] = {
+    "objective": parts.number(),
+    "feasibility": parts.number(0),
+    "stationarity": parts.number(0),
+    "n_iter": parts.count(),
+    "n_evaluations": parts.count(),
+    "seconds": parts.number(0),
+    "status": parts.choice(*Status),
+    "history": _HISTORY,
+}
+#: what a state has beside that of its solver
+RUN: dict[str, Part] = {
+    "iteration": parts.count(),
+    "seconds": parts.number(0),
+    "evaluations": parts.count(),
+    "history": _HISTORY,
+}
 
 
 class Solver(ABC):
@@ -147,6 +211,17 @@ class Solver(ABC):
     def step(self, energy: Energy, state: State, tol: float) -> State:
         """Return the next state; one that sets `status` ends the run."""
 
+    def parts(self, dimensions: Dimensions) -> dict[str, Part] | None:
+        """Return what a stored state must have to be gone on with; None, for a solver that does not say, is anything.
+
+        Without H, objective and stationarity, which every state has.
+        """
+        return None
+
+    def belong_together(self, state: State) -> bool:
+        """Whether the parts of a stored state, each of which is what it must be, can be those of one state."""
+        return True
+
     def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
 
@@ -168,6 +243,24 @@ def point(H: Tensor, evaluation: Evaluation) -> State:
     for layer, weight in enumerate(evaluation.curvature):
         state[f"curvature{layer}"] = weight
     return state
+
+
+def point_parts(dimensions: Dimensions) -> dict[str, Part]:
+    """Return what the parts of a point must be."""
+    row = parts.nullable(parts.tensor(dimensions.rows, dtype=dimensions.dtype))
+    curvature = {f"curvature{layer}": row for layer in range(len(dimensions.sizes) - 1)}
+    return {"G": dimensions.codes, "R": dimensions.codes, "multipliers": dimensions.square, **curvature}
+
+
+def check_state(solver: Solver, dimensions: Dimensions, state: State) -> None:
+    """Raise one sentence unless a solver can go on with a state that was stored."""
+    own = solver.parts(dimensions)
+    always = {"H": dimensions.codes, "objective": parts.number(), "stationarity": parts.number(0), **RUN}
+    parts.check(state, always | (own or {}), others=own is None)
+    last = state["history"][-1] if state["history"] else {}
+    recorded = all(last.get(name) == state[name] for name in ("iteration", "objective", "stationarity"))
+    if not (recorded and solver.belong_together(state)):
+        raise ValueError("the parts of a state do not belong together")
 
 
 class Journal(Protocol):

@@ -9,7 +9,8 @@ from torch import Tensor
 from drkm import stiefel
 from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
-from drkm.solvers.base import Solver, State, Status, point
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
 
 #: a start as stationary as this may be one of eigenvectors, but not the leading ones
 SETTLED = 0.1
@@ -42,3 +43,7 @@ class Eigensolver(Solver):
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
         H = stiefel.polar(vectors)
         return {**point(H, energy.evaluate(H)), "status": Status.STALLED.value}
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point."""
+        return point_parts(dimensions)

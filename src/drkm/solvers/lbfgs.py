@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import checks, reduction, stiefel
+from drkm import checks, parts, reduction, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status, point
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
 from drkm.solvers.line_search import backtrack
 from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
 from drkm.solvers.warmup import warm_up
@@ -86,6 +87,22 @@ class LBFGS(Solver):
         new = point(*found)
         S, Y = with_pair(S, Y, new["H"] - H, new["R"] - R, 1e-10, self.memory)
         return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point, pairs, and the preconditioner with its age."""
+        size = dimensions.total
+        return point_parts(dimensions) | {
+            "S": dimensions.pairs(self.memory),
+            "Y": dimensions.pairs(self.memory),
+            "age": parts.count(),
+            "basis": parts.optional(parts.tensor(size, size, dtype=dimensions.dtype)),
+            "scale": parts.optional(dimensions.codes),
+        }
+
+    def belong_together(self, state: State) -> bool:
+        """Whether pairs are pairs, and the preconditioner is there if the next step does not make a new one."""
+        is_there = {"basis", "scale"} <= state.keys()
+        return len(state["S"]) == len(state["Y"]) and (is_there or state["age"] % REFRESH == 0)
 
 
 def fresh_preconditioner(energy: Energy, state: State) -> State:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from drkm import checks, stiefel
+from drkm import checks, parts, stiefel
 from drkm.energy import Energy
 from drkm.learning import RANGE, learnable_layers, set_bandwidths
-from drkm.solvers.base import Solver, State, Status
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -156,3 +157,18 @@ class Penalty(Solver):
         """Give the energy the bandwidths of a stored state."""
         if "log_sigma2" in state:
             self._set_bandwidths(energy, state["log_sigma2"])
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point off the manifold with its gradient, the moments of Adam, and where it is in which round."""
+        codes, logs = dimensions.codes, parts.tensor(sum(dimensions.widths), dtype=torch.float64)
+        widths = ("log_sigma2", "log_sigma2_start", "m_log", "v_log") if self.learn_bandwidth else ()
+        return {
+            **dict.fromkeys(("Q", "m", "v"), codes),
+            **dict.fromkeys(widths, logs),
+            "gradient_norm": parts.number(0),
+            "feasibility": parts.number(0),
+            "mu": parts.positive,
+            "tau": parts.positive,
+            "round": parts.count(),
+            "adam_steps": parts.count(),
+        }

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import checks, stiefel
+from drkm import checks, parts, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status, point
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
@@ -48,3 +49,7 @@ class ProjectedGradient(Solver):
                 return {**point(trial, energy.evaluate(trial)), "length": length}
             length *= 0.5
         return {"status": Status.STALLED.value}
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point and the last length."""
+        return {**point_parts(dimensions), "length": parts.positive}

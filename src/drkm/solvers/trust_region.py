@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import checks, stiefel
+from drkm import checks, parts, stiefel
 from drkm.energy import Energy
-from drkm.solvers.base import Solver, State, Status, point
+from drkm.parts import Part
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
 from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
@@ -72,6 +73,10 @@ class TrustRegion(Solver):
         if radius < 1e-12:
             return {"status": Status.STALLED.value}
         return {"radius": radius}
+
+    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
+        """A point and the radius."""
+        return {**point_parts(dimensions), "radius": parts.positive}
 
 
 def truncated_cg(

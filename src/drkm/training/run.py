@@ -18,7 +18,7 @@ from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Status, solve
-from drkm.solvers.base import GiveUp
+from drkm.solvers.base import Dimensions, GiveUp
 from drkm.threads import one_thread
 from drkm.training.plan import Plan
 from drkm.training.race import Race
@@ -80,6 +80,13 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return trained
+
+
+def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
+    """Return what the states of the solver are measured by in a fit to the rows of X."""
+    widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
+    learns = plan.learn_bandwidth or any(k.trainable for k in plan.kernels)
+    return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
 def _threads(energy: Energy) -> AbstractContextManager[None]:

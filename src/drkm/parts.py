@@ -1,0 +1,195 @@
+"""What the parts of a file must be: looked at once, when it is read, so that nothing fails later for want of them.
+
+A part is a function of a name and a value that raises one sentence unless the value is what it must be.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Part = Callable[[str, Any], None]
+#: stands for a value that is not there
+MISSING = object()
+
+
+def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> None:
+    """Raise one sentence unless the values are these parts, and no others but where they are allowed."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"expected {', '.join(parts)}, got {_short(values)}")
+    for name, part in parts.items():
+        part(name, values.get(name, MISSING))
+    strange = sorted(set(values) - set(parts))
+    if strange and not others:
+        raise ValueError(f"{_short(strange[0])}: expected no such part")
+
+
+def tensor(*shape: int, dtype: torch.dtype) -> Part:
+    """Return the part of finite numbers in this shape and precision."""
+
+    def part(name: str, value: Any) -> None:
+        wanted = f"{str(dtype).removeprefix('torch.')} numbers of shape {shape}"
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name}: expected {wanted}, got {_short(value)}")
+        if tuple(value.shape) != shape or value.dtype != dtype:
+            kind = str(value.dtype).removeprefix("torch.")
+            raise ValueError(f"{name}: expected {wanted}, got {kind} of shape {tuple(value.shape)}")
+        if not torch.isfinite(value).all():
+            raise ValueError(f"{name}: expected finite numbers, got NaN or inf")
+
+    return part
+
+
+def number(least: float = -math.inf) -> Part:
+    """Return the part of one finite number."""
+
+    def part(name: str, value: Any) -> None:
+        # Compared, not converted: an integer may be too large for a float.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+            raise TypeError(f"{name}: expected a finite number, got {_short(value)}")
+        if value < least:
+            raise ValueError(f"{name}: expected a number of at least {least:g}, got {_short(value)}")
+
+    return part
+
+
+def positive(name: str, value: Any) -> None:
+    """Raise one sentence unless it is a positive finite number."""
+    number(math.ulp(0.0))(name, value)
+
+
+def count(least: int = 0, most: int = 2**53) -> Part:
+    """Return the part of one integer."""
+
+    def part(name: str, value: Any) -> None:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"{name}: expected an integer from {least} to {most}, got {_short(value)}")
+
+    return part
+
+
+def text(name: str, value: Any) -> None:
+    """Raise one sentence unless it is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected text, got {_short(value)}")
+
+
+def truth(name: str, value: Any) -> None:
+    """Raise one sentence unless it is a truth value."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected true or false, got {_short(value)}")
+
+
+def nothing(name: str, value: Any) -> None:
+    """Raise one sentence if there is a value."""
+    if value is not None:
+        raise ValueError(f"{name}: expected none, got {_short(value)}")
+
+
+def choice(*allowed: str) -> Part:
+    """Return the part of one of these texts."""
+
+    def part(name: str, value: Any) -> None:
+        if value not in allowed:
+            raise ValueError(f"{name}: expected one of {', '.join(allowed)}, got {_short(value)}")
+
+    return part
+
+
+def nullable(inner: Part) -> Part:
+    """Return the part that may be None."""
+
+    def part(name: str, value: Any) -> None:
+        if value is not None:
+            inner(name, value)
+
+    return part
+
+
+def optional(inner: Part) -> Part:
+    """Return the part that may be None, and need not be there."""
+
+    def part(name: str, value: Any) -> None:
+        if value is not None and value is not MISSING:
+            inner(name, value)
+
+    return part
+
+
+def several(inner: Part, most: float = math.inf, least: int = 0) -> Part:
+    """Return the part of a list."""
+
+    def part(name: str, value: Any) -> None:
+        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+            size = f"{least}" if least == most else f"{least} to {most:g}" if most < math.inf else f"at least {least}"
+            raise TypeError(f"{name}: expected a list of {size}, got {_short(value)}")
+        for entry in value:
+            inner(name, entry)
+
+    return part
+
+
+def each(inner: list[Part]) -> Part:
+    """Return the part of a list whose entries are these, in their order."""
+
+    def part(name: str, value: Any) -> None:
+        if not isinstance(value, list | tuple) or len(value) != len(inner):
+            raise TypeError(f"{name}: expected a list of {len(inner)}, got {_short(value)}")
+        for own, entry in zip(inner, value, strict=True):
+            own(name, entry)
+
+    return part
+
+
+def group(parts: Mapping[str, Part], *, others: bool = False) -> Part:
+    """Return the part that has these parts itself."""
+
+    def part(name: str, value: Any) -> None:
+        try:
+            check(value, parts, others=others)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
+
+    return part
+
+
+def named(inner: Part) -> Part:
+    """Return the part that has such parts, whatever their names."""
+
+    def part(name: str, value: Any) -> None:
+        group(dict.fromkeys(value, inner) if isinstance(value, dict) else {})(name, value)
+
+    return part
+
+
+def numbered(inner: Part) -> Part:
+    """Return the part that has one entry for each of some numbers from 0."""
+
+    def part(name: str, value: Any) -> None:
+        if not isinstance(value, dict) or not all(_is_number(key) for key in value):
+            raise TypeError(f"{name}: expected entries by their numbers, got {_short(value)}")
+        for key, entry in value.items():
+            inner(f"{name} {key}", entry)
+
+    return part
+
+
+def _is_number(key: Any) -> bool:
+    return isinstance(key, str) and len(key) < 10 and key.isdecimal() and key == str(int(key))
+
+
+def _short(value: Any) -> str:
+    """Return a value as it can stand in a sentence."""
+    if value is MISSING:
+        return "nothing"
+    if isinstance(value, Tensor):
+        return f"numbers of shape {tuple(value.shape)}"
+    if isinstance(value, int) and abs(value) > 10**20:
+        return "a huge integer"
+    said = " ".join(repr(value).split()) if isinstance(value, int | float | str | None) else type(value).__name__
+    return said if len(said) <= 60 else said[:57] + "..."
