@@ -86,7 +86,7 @@ def accuracy(device: str) -> None:
         model, seconds = fit(X, gram, device, "float64")
         own, true = (
             model.objective_ / exact.objective_ - 1,
-            energy.value(model._trained.result.H) / exact.objective_ - 1,
+            energy.value(model.fitted_.result.H) / exact.objective_ - 1,
         )
         errors = ", ".join("–" if error is None else f"{error:.1%}" for error in model.approximation_errors_)
         print(f"| {name} | {own:+.2%} | {true:+.2%} | {errors} | {model.n_iter_} | {seconds:.1f} |", flush=True)

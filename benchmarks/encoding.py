@@ -45,9 +45,9 @@ def main() -> None:
 
 def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> None:
     """Time both in turns and print the ratio."""
-    energy = model._trained.energy
-    H1 = model._trained.result.H[:, energy.slices[0]]
-    cross = Cross(energy.kernels[0], energy.X)
+    fitted = model.fitted_
+    H1 = fitted.layer_codes()[0]
+    cross = Cross(fitted.kernels[0], fitted.X)
     rows = open_rows(path).to(dtype=H1.dtype, device=H1.device)
     codes = np.empty((points, 15))
     images = np.load(path, mmap_mode="r")

@@ -138,11 +138,11 @@ def training(n: int) -> None:
     seconds = time.perf_counter() - clock
     # The fit goes on until the codes of the encoder are as exact as the gradient.
     reached = next(entry["seconds"] for entry in model.history_ if entry["stationarity"] <= TOL)
-    result = model._trained.result
+    result = model.fitted_.result
     print(
         f"| {n} | {seconds - result.seconds + reached:.1f} | {seconds:.1f} | {model.n_iter_} | {result.n_evaluations} "
         f"| {model.stationarity_:.1e} | {model.feasibility_:.1e} | {model.objective_:.2f} "
-        f"| {torch.cuda.max_memory_allocated() / 1e9:.1f} | {model._trained.energy.cost.bytes / 1e9:.1f} |",
+        f"| {torch.cuda.max_memory_allocated() / 1e9:.1f} | {model.fitted_.cost.bytes / 1e9:.1f} |",
         flush=True,
     )
 

@@ -27,6 +27,7 @@ from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES, structured
 from drkm import ConstrDRKM
 from drkm import gram as grams
+from drkm.first_gram import problem_of
 from drkm.gram import NotEnoughMemory
 
 TOL = 1e-4
@@ -121,7 +122,7 @@ def _fit(text: str, X: np.ndarray, device: str, limit: float, say: Any, **option
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ConstrDRKM(SIZES, gram=operator(text), **settings).fit(X)
-    result, energy = model._trained.result, model._trained.energy
+    result, energy = model.fitted_.result, problem_of(model.fitted_)
     say(
         status="converged" if model.converged_ else "time limit",
         stationarity=model.stationarity_,

@@ -91,7 +91,7 @@ def _worker(options: argparse.Namespace) -> None:
             "seconds": round(float(spent[0]), 2),
             "processor": round(float(spent[1]), 2),
             "iterations": model.n_iter_,
-            "evaluations": model._trained.result.n_evaluations,
+            "evaluations": model.fitted_.result.n_evaluations,
             "exchanges": round((counts[-1][0] - counts[0][0]) / iterations, 1),
             "bytes": round((counts[-1][1] - counts[0][1]) / iterations),
             "objective": model.objective_,

@@ -40,7 +40,7 @@ def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])
-    supports = model._trained.supports
+    supports = model.fitted_.supports
     other = make.fit(X[TRAIN : 2 * TRAIN]).transform(X[test])
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(codes, labels[:TRAIN])
     return [

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint.fingerprint import fingerprint
+from drkm.first_gram import problem_of
 from drkm.gram import Dense, Fourier, Nystroem, Workload
 from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
 
@@ -86,14 +87,14 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
         )
         assert again.summary() == model.summary()
         with pytest.raises(ValueError, match="X: the model was saved without its samples"):
-            again._trained.energy.X[:2]
+            again.fitted_.X[:2]
         # A model that was read is written again without anything being lost.
         model = again
 
 
 def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     model = ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-3).fit(X)
-    monkeypatch.setattr("drkm.io._first_without_samples", lambda energy, H: None)
+    monkeypatch.setattr("drkm.io._first_without_samples", lambda fitted: None)
     model.save(tmp_path / "old")
     tensors, header = storage.read(tmp_path / "old", "model", 1)
     assert header["version"] == 1
@@ -140,13 +141,13 @@ def test_the_energy_is_near_the_exact_one(kernel):
     model = ConstrDRKM(SIZES, kernel=kernels, gram=Nystroem(150, deep=Fourier(1000)), tol=1e-5).fit(samples)
     J = dense_energy(samples, exact.kernels_, SIZES, (1.0, 1.0))
     assert model.objective_ == pytest.approx(exact.objective_, rel=0.02)
-    assert J(model._trained.result.H).item() == pytest.approx(exact.objective_, rel=0.02)
+    assert J(model.fitted_.result.H).item() == pytest.approx(exact.objective_, rel=0.02)
 
 
 @pytest.mark.parametrize("gram", [Nystroem(30, deep=Fourier(100)), Fourier(100)], ids=["nystroem", "fourier"])
 @pytest.mark.parametrize("center", [False, True])
 def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center):
-    energy = ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X)._trained.energy
+    energy = problem_of(ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X).fitted_)
     H = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).standard_normal((len(X), sum(SIZES)))))[0]
     kernels, h = energy.kernels, 1e-5
     for layer, kernel in enumerate(kernels):

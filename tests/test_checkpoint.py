@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm import ConstrDRKM, load, storage
 from drkm.checkpoint import Checkpoint
 from drkm.checkpoint.slots import VERSION
+from drkm.first_gram import problem_of
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
@@ -250,7 +251,7 @@ def test_a_kept_checkpoint_of_a_trainable_map_gives_its_trained_weights_back(tmp
         first, again = (model.fit(X) for model in models)
     assert again.objective_ == pytest.approx(first.objective_, rel=1e-6)
     for model in (first, again):
-        np.testing.assert_allclose(model._trained.energy.value(model._trained.result.H), model.objective_, rtol=1e-9)
+        np.testing.assert_allclose(problem_of(model.fitted_).value(model.fitted_.H), model.objective_, rtol=1e-9)
 
 
 def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):
@@ -386,7 +387,7 @@ def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):
         again = fit(path, lambda entry: time.sleep(0.006), max_seconds=seconds, **options)
         assert path.exists() == (seconds < 1)
     np.testing.assert_array_equal(again.codes_, whole.codes_)
-    assert again._trained.objectives == whole._trained.objectives
+    assert again.fitted_.objectives == whole.fitted_.objectives
 
 
 def test_a_checkpoint_that_is_kept_holds_the_finished_fit_until_it_is_removed(tmp_path):

@@ -355,7 +355,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(here):
 
 
 def test_a_bug_is_called_one_and_ends_with_exit_code_1(here, monkeypatch):
-    monkeypatch.setattr("drkm.io.load", lambda path, device: {}["oops"])
+    monkeypatch.setattr("drkm.estimator.load", lambda path, device: {}["oops"])
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert done.code == 1
     assert done.err == "drkm: a bug, please report it with what --debug shows: KeyError: 'oops'\n"
@@ -365,7 +365,7 @@ def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):
     def interrupted(*words, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("drkm.io.load", interrupted)
+    monkeypatch.setattr("drkm.estimator.load", interrupted)
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
 

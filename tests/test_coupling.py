@@ -20,10 +20,8 @@ IDS = [kernel.describe() for kernel in KERNELS]
 @pytest.mark.parametrize("kernel", KERNELS, ids=IDS)
 class TestCoupling:
     def make(self, kernel, center):
-        energy = Energy(X, [RBF(2.0), kernel], (S, T), (1.0, 1.0), Dense(), center)
-        H = orthonormal(N, S + T, seed=1)
-        (coupling,) = couplings(energy, H)
-        U, A = energy.split(H)
+        U, A = orthonormal(N, S + T, seed=1).split([S, T], dim=1)
+        (coupling,) = couplings([RBF(2.0), kernel], [U, A], center)
         return coupling, U, A
 
     def batch(self):
@@ -105,8 +103,8 @@ class TestCoupling:
 
 
 def test_three_layers_have_two_couplings():
-    energy = Energy(X, [RBF(2.0), RBF(0.2), Cosine()], (3, 2, 2), (1.0, 1.0, 1.0), Dense())
-    first, second = couplings(energy, orthonormal(N, 7))
+    blocks = orthonormal(N, 7).split([3, 2, 2], dim=1)
+    first, second = couplings([RBF(2.0), RBF(0.2), Cosine()], blocks, center=False)
     assert isinstance(first, PairwiseCoupling)
     assert isinstance(second, ExplicitCoupling)
     assert first.U.shape == (N, 3)

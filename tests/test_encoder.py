@@ -122,11 +122,11 @@ def psi(model: ConstrDRKM, train: np.ndarray, x: np.ndarray):
     """ψ of one point as a function of its codes, written out from its definition."""
     H = torch.tensor(model.codes_)
     blocks = [H[:, block] for block in model.layer_slices_]
-    eta = model._trained.energy.eta
+    eta = model.fitted_.eta
     multipliers = torch.tensor(model.multipliers_)
     n = len(H)
     centring = torch.eye(n, dtype=H.dtype) - 1 / n if model.center else torch.eye(n, dtype=H.dtype)
-    rotation = [R.double() for R in model._trained.rotation]
+    rotation = [R.double() for R in model.fitted_.rotation]
 
     def kernel_vector(layer: int, point: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         k = model.kernels_[layer](point[None], points)[0]

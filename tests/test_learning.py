@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dense_oracle import draw, network, orthonormal, structured
 from drkm import ConstrDRKM, learning, load, starts
 from drkm.energy import Energy
+from drkm.first_gram import problem_of
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
 from drkm.solvers import LBFGS, Penalty, Status, solve
@@ -148,12 +149,12 @@ class TestSeveralStarts:
             solver=LBFGS(),
             init="orthogonal",
             n_init=n_init,
-            consistent=False,
+            encoder="projection",
             tol=1e-5,
             max_iter=100,
             seed=seed,
         )
-        return train(draw(N, 3), plan)
+        return train(draw(N, 3), plan)[0]
 
     def test_a_later_start_ends_where_it_would_have_ended_alone(self):
         both = self.train(2).objectives
@@ -161,8 +162,8 @@ class TestSeveralStarts:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_the_map_that_is_kept_is_that_of_the_best_start(self, seed):
-        trained = self.train(2, seed)
-        assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
+        fitted = self.train(2, seed)
+        assert problem_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
 
 
 class TestRounds:
@@ -187,10 +188,10 @@ class TestRounds:
         assert all(later <= earlier + 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(found))
 
     def test_they_end_where_no_bandwidth_lowers_the_energy(self):
-        trained = train(X, self.plan(center=True, eta=3.0))
-        assert trained.result.converged
-        slopes = [trained.energy.bandwidth_gradient(trained.result.H, layer) for layer in (0, 1)]
-        assert max(map(abs, slopes)) < 5e-5 * abs(trained.result.objective)
+        fitted, _ = train(X, self.plan(center=True, eta=3.0))
+        assert fitted.result.converged
+        slopes = [problem_of(fitted).bandwidth_gradient(fitted.H, layer) for layer in (0, 1)]
+        assert max(map(abs, slopes)) < 5e-5 * abs(fitted.result.objective)
 
 
 class TestStopping:
@@ -198,7 +199,7 @@ class TestStopping:
 
     def train(self, kernels=GAUSSIANS, **more):
         plan = {"eta": (1.0, 1.0), "lam": (1.0, 1.0), "strategy": Dense(), "solver": LBFGS(), **more}
-        return train(X, Plan(sizes=(4, 2), kernels=kernels, learn_bandwidth=True, **plan))
+        return train(X, Plan(sizes=(4, 2), kernels=kernels, learn_bandwidth=True, **plan))[0]
 
     def test_a_callback_stops_them_all(self):
         told = []
@@ -227,10 +228,10 @@ class TestStopping:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(learning, "improve_bandwidths", interrupt)
-        trained = self.train(kernels)
-        assert trained.result.status is Status.INTERRUPTED
-        assert trained.result.stationarity < 0.1
-        assert trained.energy.value(trained.result.H) == pytest.approx(trained.result.objective, rel=1e-10)
+        fitted = self.train(kernels)
+        assert fitted.result.status is Status.INTERRUPTED
+        assert fitted.result.stationarity < 0.1
+        assert problem_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
 
 
 class TestPenalty:

@@ -51,8 +51,6 @@ def parts() -> dict[str, set[str]]:
         own = file.relative_to(root).with_suffix("").parts[0]
         names = [name.split(".") for name in imported(ast.parse(file.read_text(encoding="utf-8")))]
         graph[own] |= {name[1] for name in names if name[0] == "drkm" and name[1] in graph} - {own}
-    # `load` makes an estimator, which saves itself.
-    graph["io"].remove("estimator")
     return graph
 
 

@@ -98,15 +98,15 @@ class TestFits:
         energies = [self.fit(count).objective_ for count in (1, 4, 12)]
         assert energies == sorted(energies, reverse=True)
         assert energies[-1] < energies[0]
-        objectives = self.fit(12)._trained.objectives
+        objectives = self.fit(12).fitted_.objectives
         assert len(objectives) == 12
         assert objectives.count(None) >= 6
         assert min(value for value in objectives if value is not None) == energies[-1]
 
     def test_starts_that_are_not_given_up_end_as_they_would_have_alone(self, monkeypatch):
-        raced = self.fit(BY_TURNS + 1)._trained.objectives
+        raced = self.fit(BY_TURNS + 1).fitted_.objectives
         monkeypatch.setattr(Race, "is_behind", lambda self, history: False)
-        alone = self.fit(BY_TURNS + 1)._trained.objectives
+        alone = self.fit(BY_TURNS + 1).fitted_.objectives
         assert None in raced
         assert None not in alone
         assert all(own in (None, value) for own, value in zip(raced, alone, strict=True))
@@ -126,10 +126,10 @@ class TestFits:
         assert path.exists()
         again = self.fit(9, checkpoint=Checkpoint(path, every=0))
         np.testing.assert_array_equal(again.codes_, whole.codes_)
-        assert again._trained.objectives == whole._trained.objectives
+        assert again.fitted_.objectives == whole.fitted_.objectives
 
     def test_starts_off_the_manifold_are_not_compared_halfway(self, monkeypatch):
         monkeypatch.setattr(Race, "is_behind", lambda self, history: True)
         with pytest.warns(ConvergenceWarning, match="max_iter after 5 iterations"):
             model = self.fit(3, solver="augmented-lagrangian", max_iter=5)
-        assert None not in model._trained.objectives
+        assert None not in model.fitted_.objectives

@@ -10,6 +10,7 @@ import torch
 from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
 from drkm.energy import Energy
+from drkm.first_gram import problem_of
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram, memory
 from drkm.kernels import RBF, Cosine, Polynomial
 from drkm.rows import AbsentRows, Rows, largest_values, open_rows
@@ -163,7 +164,7 @@ class TestFit:
         held = ConstrDRKM(gram="tiled", **SETTINGS).fit(X)
         for source in (npy, str(npy), np.load(npy, mmap_mode="r"), open_rows(npy)):
             model = ConstrDRKM(gram="tiled", **SETTINGS).fit(source)
-            assert isinstance(model._trained.energy.X, Rows)
+            assert isinstance(model.fitted_.X, Rows)
             np.testing.assert_array_equal(model.codes_, held.codes_)
             np.testing.assert_allclose(model.transform(source), held.transform(X), atol=1e-12)
             assert isinstance(model.transform(source), np.ndarray)
@@ -178,7 +179,7 @@ class TestFit:
 
     def test_with_a_stored_matrix_reads_the_file(self, X, npy):
         model = ConstrDRKM(gram="dense", **SETTINGS).fit(np.load(npy, mmap_mode="r"))
-        assert isinstance(model._trained.energy.X, torch.Tensor)
+        assert isinstance(model.fitted_.X, torch.Tensor)
         np.testing.assert_array_equal(model.codes_, ConstrDRKM(gram="dense", **SETTINGS).fit(X).codes_)
 
     def test_of_bytes_never_makes_a_copy_of_all_samples_in_floating_point(self, tmp_path, monkeypatch):
@@ -240,14 +241,14 @@ class TestFit:
         monkeypatch.setattr(memory, "TRIFLE", 0)
         monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 10)
         model = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
-        work = model._trained.energy._workload(open_rows(npy))
+        work = problem_of(model.fitted_)._workload(open_rows(npy))
         enough = 2 * Tiled(keep=0).cost(work).bytes
         monkeypatch.setattr(memory, "available", lambda device: enough)
         monkeypatch.setattr("drkm.gram.dense.Dense._stored", lambda self, work: enough)
         with pytest.raises(NotEnoughMemory, match='gram="tiled" would need'):
             ConstrDRKM(gram="dense", **SETTINGS).fit(npy)
         again = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
-        assert isinstance(again._trained.energy.first, TiledGram)
+        assert isinstance(problem_of(again.fitted_).first, TiledGram)
 
 
 def test_bandwidths_of_a_file_are_those_of_the_array_to_the_last_digit():

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from drkm._version import __version__
 
 if TYPE_CHECKING:
-    from drkm.estimator import ConstrDRKM
-    from drkm.io import load
+    from drkm.estimator import ConstrDRKM, load
     from drkm.selection import select
 
 __all__ = ["ConstrDRKM", "__version__", "load", "select"]
 
 #: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
-_HOMES = {"ConstrDRKM": "drkm.estimator", "load": "drkm.io", "select": "drkm.selection"}
+_HOMES = {"ConstrDRKM": "drkm.estimator", "load": "drkm.estimator", "select": "drkm.selection"}
 _PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "solvers")
 
 

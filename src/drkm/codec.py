@@ -1,4 +1,4 @@
-"""From points to codes and back with a trained model, a batch at a time."""
+"""From points to codes and back with a fitted model, a batch at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from torch import Tensor
 
 from drkm.components import Components, component_sums, components_of
 from drkm.encoder import Encoding, ProjectionEncoder, StationaryEncoder
-from drkm.gram import Cross
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
+from drkm.gram import Cross, Gram
 from drkm.preimage import PreImage, preimage
 from drkm.rows import Rows
 from drkm.sampling import CodeDensity
 from drkm.threads import one_thread
-from drkm.training import Trained
 
 #: rows encoded or reconstructed at once; on a GPU more, as long as they are so many numbers at most
 BATCH_ROWS = 1024
@@ -30,43 +31,56 @@ SMALL_BATCH = 1 << 19
 class Codec:
     """The codes of the training samples on the reported axes, and what gives other points theirs.
 
+    Parts that need K_1 or the features of all samples are made when they are first needed.
+
     Parameters
     ----------
-    trained : Trained
-    lam : sequence of float
-        λ of every layer, which the paper's formulas need.
-    encoder : {"stationary", "projection"}
+    fitted : FittedModel
+    formed : Gram, optional
+        The operator of the first layer, uncentred, where a fit has left it formed. Sums over explicit features are
+        made from it at once, together with other processes if these share the samples; a matrix K_1 is let go.
 
     Attributes
     ----------
     codes : Tensor of shape (n, S)
     rotation : Tensor of shape (S, S)
         What takes the solver's basis to the reported axes, layer by layer.
-    undetermined : int
-        Directions of the codes that stationarity does not determine.
     """
 
-    def __init__(self, trained: Trained, lam: Sequence[float], encoder: str):
-        self.energy, H = trained.energy, trained.result.H
-        self.rotation = torch.block_diag(*trained.rotation).to(H)
+    def __init__(self, fitted: FittedModel, formed: Gram | None = None):
+        self.fitted, H = fitted, fitted.H
+        self.rotation = torch.block_diag(*fitted.rotation).to(H)
         self.codes = H @ self.rotation
-        self.encoder: StationaryEncoder | ProjectionEncoder
-        with self._threads(len(H)):
-            if encoder == "stationary":
-                self.encoder = StationaryEncoder(self.energy, H, trained.multipliers)
-                self.undetermined = self.encoder.undetermined.shape[1]
-            else:
-                self.encoder = ProjectionEncoder(self.energy, H, lam)
-                self.undetermined = 0
-            self._cross = Cross(self.energy.kernels[0], self.energy.X)
-            self._sums = component_sums(self.energy, self.codes)
+        self._gram = FirstGram(fitted, formed)
+        self._cross = Cross(fitted.kernels[0], fitted.X)
+        if formed is not None and fitted.kernels[0].is_explicit:
+            _ = self.encoder, self._sums
+        if not fitted.is_shared:
+            self._gram.release()
+
+    @cached_property
+    def encoder(self) -> StationaryEncoder | ProjectionEncoder:
+        """What gives new points their codes, in the solver's basis."""
+        kind = StationaryEncoder if self.fitted.encoder == "stationary" else ProjectionEncoder
+        with self._threads(len(self.codes)):
+            return kind(self.fitted, self._gram)
+
+    @property
+    def undetermined(self) -> int:
+        """Directions of the codes that stationarity does not determine."""
+        return self.encoder.undetermined.shape[1] if isinstance(self.encoder, StationaryEncoder) else 0
+
+    @cached_property
+    def _sums(self) -> Tensor | None:
+        with self._threads(len(self.codes)):
+            return component_sums(self.fitted, self._gram, self.codes)
 
     def encoded_samples(self) -> Tensor:
         """Return the codes of the training samples as the encoder gives them; the paper's formulas give them others."""
         if not isinstance(self.encoder, ProjectionEncoder):
             return self.codes
-        first = self.energy.slices[0]
-        scores = self.energy.first.matmul((self.codes @ self.rotation.T)[:, first].contiguous())
+        first = self.fitted.slices[0]
+        scores = self._gram.centered.matmul((self.codes @ self.rotation.T)[:, first].contiguous())
         return self.encoder.codes_of(scores) @ self.rotation
 
     def encode(self, points: Tensor | Rows, *, ambiguity: bool = False, out: Tensor | None = None) -> Encoding:
@@ -102,7 +116,7 @@ class Codec:
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
-        first = self.energy.slices[0]
+        first = self.fitted.slices[0]
         with self._threads(len(codes)):
             scores = self.encoder.scores_of(codes @ self.rotation.T)
             basis = self._components(range(first.stop))
@@ -120,13 +134,13 @@ class Codec:
         size = BATCH_ROWS
         if self.codes.is_cuda:
             # A row of samples, of kernel values, or of a Hessian.
-            longest = max(self.energy.n, self.energy.X.shape[1], self.codes.shape[1] ** 2)
+            longest = max(self.fitted.n, self.fitted.X.shape[1], self.codes.shape[1] ** 2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return what keeps work on some rows at once to one thread if it is little."""
-        return one_thread(rows * self.energy.n < SMALL_BATCH)
+        return one_thread(rows * self.fitted.n < SMALL_BATCH)
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""
@@ -139,9 +153,9 @@ class Codec:
     def _components(self, columns: Sequence[int], normalized: bool = True) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self.energy, self.codes[:, columns], sums, normalized=normalized)
+        return components_of(self.fitted, self._gram, self.codes[:, columns], sums, normalized=normalized)
 
     @property
     def _method(self) -> str:
         """How pre-images are found unless asked otherwise."""
-        return "fixed-point" if self.energy.kernels[0].with_preimages.is_isotropic else "gradient"
+        return "fixed-point" if self.fitted.kernels[0].with_preimages.is_isotropic else "gradient"

@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm.energy import Energy
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
 from drkm.gram import Dense, Gram
 from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
@@ -160,32 +161,35 @@ class Components:
         return index, (best + self.norm2(coordinates)).clamp(min=0)
 
 
-def component_sums(energy: Energy, H: Tensor) -> Tensor | None:
+def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | None:
     """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
 
     It is all that pre-images need of the samples; None for kernels without explicit features.
     """
-    kernel = energy.kernels[0]
+    kernel = fitted.kernels[0]
     if not kernel.is_explicit:
         return None
-    block = torch.cat([_centered(energy, H), torch.full_like(H[:, :1], 1.0 / energy.n)], dim=1)
-    return feature_sums(energy.first_uncentered, kernel, energy.X, block)
+    block = torch.cat([_centered(fitted, H), torch.full_like(H[:, :1], 1.0 / fitted.n)], dim=1)
+    return feature_sums(gram.uncentered, kernel, fitted.X, block)
 
 
-def _centered(energy: Energy, H: Tensor) -> Tensor:
-    return centered(H) if energy.center else H
+def _centered(fitted: FittedModel, H: Tensor) -> Tensor:
+    return centered(H) if fitted.center else H
 
 
-def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized: bool = True) -> Components:
-    """Return components of a trained model, which take new points as `drkm.gram.Cross` gives them.
+def components_of(
+    fitted: FittedModel, gram: FirstGram, H: Tensor, sums: Tensor | None, *, normalized: bool = True
+) -> Components:
+    """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
 
     `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
     by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
     with the kernel itself, without the samples.
     """
-    kernel, gram, center = energy.kernels[0], energy.first_uncentered, energy.center
+    kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
-        return Components(kernel, in_memory(energy.X), H, center=center, normalized=normalized, gram=gram)
+        X = in_memory(fitted.X)
+        return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
     reader = sums[:, :-1].contiguous()
     if isinstance(kernel, NystroemFeatures):
         on_landmarks = kernel.factor @ sums
@@ -198,19 +202,19 @@ def components_of(energy: Energy, H: Tensor, sums: Tensor | None, *, normalized:
             mean_weights=on_landmarks[:, -1].contiguous(),
             reader=reader,
         )
-    if energy.rows < energy.n:
+    if fitted.is_shared:
         raise ValueError(
             "gram: pre-images of samples that processes share need Nyström features in the first layer, "
             f"got {kernel.describe()}"
         )
     return Components(
         kernel,
-        in_memory(energy.X),
-        _centered(energy, H),
+        in_memory(fitted.X),
+        _centered(fitted, H),
         center=center,
         normalized=normalized,
-        gram=gram,
-        mean_weights=torch.full_like(H[:, 0], 1.0 / energy.n),
+        gram=gram.uncentered,
+        mean_weights=torch.full_like(H[:, 0], 1.0 / fitted.n),
         reader=reader,
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,26 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from drkm import checks, inputs, io, nested, parameters, reduction
-from drkm.checkpoint import Checkpoint
 from drkm.checkpoint.fingerprint import fingerprint, settings
 from drkm.codec import Codec
 from drkm.encoder import Encoding
+from drkm.fitted import FittedModel
+from drkm.gram import Gram
 from drkm.gram.memory import in_memory
 from drkm.kernels import Kernel
 from drkm.preimage import PreImage
-from drkm.progress import ProgressBar, log_shown
+from drkm.preparation import Preparation
+from drkm.progress import progress_shown
 from drkm.rows import Rows
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
-from drkm.training import Trained, dimensions, train
+from drkm.training import dimensions, train
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
+#: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
+#: they then agree on
+OWN = ("init", "random_state")
 
 
 class ConstrDRKM(TransformerMixin, BaseEstimator):
@@ -255,50 +261,30 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
         """
         with inputs.features_restored_on_failure(self):
-            self._fit(X)
+            samples, given = self._samples(X), self.get_params(deep=False)
+            strategy, checkpoint = parameters.strategy(self.gram), parameters.checkpoint(self.checkpoint)
+            if strategy.shares:
+                samples = in_memory(samples)
+            named = {name: value for name, value in given.items() if name not in INCIDENTAL}
+            common = partial(settings, {name: value for name, value in named.items() if name not in OWN})
+            with strategy.sharing(samples, common, checkpoint.path if checkpoint else None):
+                plan = parameters.plan_of(given, reduction.samples(len(samples)), strategy)
+                if checkpoint:
+                    checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
+                with progress_shown(plan.tol if self.verbose else None) as shown:
+                    fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
+                self._set_fitted(fitted, first, X)
         if not self.converged_:
-            warnings.warn(f"ConstrDRKM {self._trained.message}", ConvergenceWarning, stacklevel=2)
-        elif self._trained.faint:
-            warnings.warn(f"ConstrDRKM: {faintness(self._trained)}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"ConstrDRKM {self.fitted_.message}", ConvergenceWarning, stacklevel=2)
+        elif self.fitted_.faint:
+            warnings.warn(f"ConstrDRKM: {faintness(self.fitted_)}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit(self, X: Any) -> None:
-        """Read the samples and train on them, together with other processes if the strategy says so."""
+    def _samples(self, X: Any) -> Tensor | Rows:
+        """Return the samples of a fit, checked, in its precision and on its device."""
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        samples = inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
-        strategy = parameters.strategy(self.gram)
-        if strategy.shares:
-            samples = in_memory(samples)
-        checkpoint = parameters.checkpoint(self.checkpoint)
-        named = {k: v for k, v in self.get_params(deep=False).items() if k not in INCIDENTAL}
-
-        def alike() -> str:
-            # A process may have rows of a start of its own, and a random state, of which one is agreed on.
-            return settings({k: v for k, v in named.items() if k not in ("init", "random_state")})
-
-        with strategy.sharing(samples, alike, checkpoint.path if checkpoint else None):
-            self._train(samples, X, named, checkpoint)
-
-    def _train(self, samples: Tensor | Rows, X: Any, named: dict[str, Any], checkpoint: Checkpoint | None) -> None:
-        """Train on the samples at hand, which X holds as the caller gave them."""
-        plan = parameters.plan_of(self.get_params(deep=False), reduction.samples(len(samples)))
-        if plan.kernels[0].is_given:
-            samples = in_memory(samples)
-        # A seed is drawn only where it matters, so that an unused random state stays as it was.
-        random = plan.init in ("random", "orthogonal") if isinstance(plan.init, str) else False
-        seed = int(reduction.agreed(parameters.seed(self.random_state))) if random or plan.n_init > 1 else 0
-        if checkpoint:
-            checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
-        bar = ProgressBar(plan.tol) if self.verbose else None
-        plan = replace(plan, seed=seed, callbacks=(*plan.callbacks, *([bar] if bar else [])))
-        try:
-            with log_shown() if bar else nullcontext():
-                trained = train(samples, plan, checkpoint)
-        finally:
-            if bar:
-                bar.close()
-        self._set_fitted(trained, plan.lam, plan.axes, X)
+        return inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
@@ -471,9 +457,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
         """
         check_is_fitted(self)
-        return summarise(self._trained, self.n_features_in_, self._axes, self._codec.undetermined)
+        return summarise(self.fitted_, self._codec.undetermined)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
 
         The file holds the samples, from which pre-images begin; a model trained with `gram=drkm.gram.Nystroem(...)`
@@ -481,17 +467,20 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
         Where processes share the samples all of them must call this: the first one gathers what the file holds and
         writes it, as if it had held all samples.
+
+        `preparation` is what was done to the data before the model saw them, which the command line keeps in the file.
         """
         check_is_fitted(self)
-        energy = self._trained.energy
-        shared = energy.rows < energy.n
-        with energy.strategy.sharing(energy.X, lambda: "save", None) if shared else nullcontext():
-            io.save(self, path)
+        fitted, kind = self.fitted_, "torch" if isinstance(self.codes_, Tensor) else "numpy"
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        saved = io.SavedModel(fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation)
+        with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_shared else nullcontext():
+            io.write(path, saved)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the codes: layer1_0, layer1_1, …"""
         check_is_fitted(self)
-        names = [f"layer{layer}_{i}" for layer, size in enumerate(self._trained.energy.sizes, 1) for i in range(size)]
+        names = [f"layer{layer}_{i}" for layer, size in enumerate(self.fitted_.sizes, 1) for i in range(size)]
         return np.asarray(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
@@ -503,21 +492,19 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         tags.input_tags.pairwise = first == "precomputed" or getattr(first, "is_given", False) is True
         return tags
 
-    def _set_fitted(self, trained: Trained, lam: Sequence[float], axes: str | None, like: Any) -> None:
+    def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:
         """Set what a fit learns; `like` is the kind of array that the attributes are given as."""
-        energy, result = trained.energy, trained.result
-        rotation = torch.block_diag(*trained.rotation)
-        self._trained = trained
+        result = fitted.result
+        rotation = torch.block_diag(*fitted.rotation)
+        self.fitted_ = fitted
         # For files: what is set after a fit is for the next one.
         self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
-        self._axes = axes
-        self._lam = tuple(lam)
-        self._codec = Codec(trained, lam, self.encoder)
+        self._codec = Codec(fitted, first)
         # Attributes of a model are no samples: where these are a frame, they are arrays.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
         self.codes_ = inputs.write(self._codec.codes.clone(), kind)
-        self.layer_slices_ = energy.slices
+        self.layer_slices_ = fitted.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
         self.stationarity_ = result.stationarity
@@ -525,10 +512,20 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # A start that needs no step was checked all the same; scikit-learn expects one iteration at least.
         self.n_iter_ = max(1, result.n_iter)
         self.history_ = result.history
-        self.kernels_ = energy.kernels
-        self.multipliers_ = inputs.write(rotation.T @ trained.multipliers @ rotation, kind)
-        self.eigenvalues_ = [inputs.write(values.clone(), kind) for values in trained.eigenvalues]
-        self.approximation_errors_ = list(trained.errors)
+        self.kernels_ = fitted.kernels
+        self.multipliers_ = inputs.write(rotation.T @ fitted.multipliers @ rotation, kind)
+        self.eigenvalues_ = [inputs.write(values.clone(), kind) for values in fitted.eigenvalues]
+        self.approximation_errors_ = list(fitted.errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What follows from the record is made again: a pickle is about as large as a file.
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_codec", "codes_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "fitted_" in state:
+            self._codec = Codec(self.fitted_)
+            self.codes_ = inputs.write(self._codec.codes.clone(), self.multipliers_)
 
     @property
     def _features(self) -> Sequence[Any]:
@@ -555,3 +552,29 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         if not torch.isfinite(codes).all():
             raise ValueError("Z: contains NaN or infinity")
         return codes.to(self._codec.codes)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    feature_maps: Mapping[int, Any] | None = None,
+) -> ConstrDRKM:
+    """Read a model that `ConstrDRKM.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+    device : str or torch.device, default="cpu"
+        Where the model is to live; it need not be where it was trained.
+    feature_maps : mapping from layer (counted from 1) to callable, optional
+        The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
+    """
+    saved = io.read(path, device, feature_maps)
+    model = ConstrDRKM(**saved.parameters)
+    model.n_features_in_ = saved.fitted.X.shape[1]
+    if saved.feature_names:
+        model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
+    model._set_fitted(saved.fitted, None, saved.fitted.H if saved.kind_of_array == "torch" else None)
+    model._fitted_to_frame = saved.kind_of_array == "pandas"
+    return model

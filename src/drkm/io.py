@@ -8,28 +8,28 @@ and `load` needs the module itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from drkm import gram as grams
 from drkm import model_parts, parameters, reduction, solvers, storage
 from drkm.energy import Energy
-from drkm.gram import Strategy
+from drkm.fitted import FittedModel
+from drkm.gram import Cost, Dense, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.gram.memory import in_memory
-from drkm.kernels import files
+from drkm.kernels import Kernel, files
+from drkm.model_parts import PREPARATION
 from drkm.preparation import Preparation
+from drkm.registry import Unknown
 from drkm.rows import AbsentRows, Rows, largest_values
 from drkm.solvers import Eigensolver, Result
-from drkm.training import Trained, layer_supports, layer_traces
-
-if TYPE_CHECKING:
-    from drkm.estimator import ConstrDRKM
+from drkm.training import layer_supports, layer_traces, row_means
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
@@ -49,97 +49,120 @@ PLAIN = (
     "verbose",
 )
 NAMED = ("init", "solver", "gram", "dtype")
+#: what stands for parameters that a file may lack; a seed, because none is to be drawn
+DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
 SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
-def save(model: ConstrDRKM, path: str | os.PathLike[str], preparation: Preparation | None = None) -> None:
-    """Write a fitted model, with what was done to its data before it saw them."""
-    trained = model._trained
-    energy, result = trained.energy, trained.result
-    layers, asked = [files.entry_of(kernel) for kernel in energy.kernels], files.asked_entry(model._chosen["kernel"])
-    without_samples = _first_without_samples(energy, result.H)
-    samples = {"H": reduction.gather(result.H)}
-    if without_samples is None:
-        samples["X"] = reduction.gather(in_memory(energy.X))
-    else:
-        samples["first.phi"] = reduction.gather(without_samples.phi)
-        samples["first.lengths"] = reduction.gather(without_samples.lengths)
-        samples["first.basis"] = without_samples.basis
-        samples["largest"] = reduction.gather(largest_values(energy.X), 1)
+@dataclass(frozen=True)
+class SavedModel:
+    """What a file holds: the record of a fit, and what the estimator around it needs to be there again.
+
+    Attributes
+    ----------
+    fitted : FittedModel
+    parameters : dict
+        Parameters of the estimator, as far as a file can hold them.
+    feature_names : sequence of str
+        Names of the features seen by `fit`; empty where they have none.
+    kind_of_array : {"numpy", "torch", "pandas"}
+        What `fit` got.
+    preparation : Preparation, optional
+        What was done to the data before the model saw them.
+    """
+
+    fitted: FittedModel
+    parameters: Mapping[str, Any]
+    feature_names: Sequence[str]
+    kind_of_array: str
+    preparation: Preparation | None = None
+
+
+def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
+    """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
+    fitted = saved.fitted
+    # Before samples are gathered: it may be refused.
+    layers, asked = [files.entry_of(kernel) for kernel in fitted.kernels], files.asked_entry(saved.parameters["kernel"])
+    tensors = _sample_tensors(fitted)
     if not reduction.is_first():
         return
-    tensors: dict[str, Tensor] = {**samples, "multipliers": trained.multipliers}
-    for layer, (R, values) in enumerate(zip(trained.rotation, trained.eigenvalues, strict=True)):
+    tensors |= {"multipliers": fitted.multipliers}
+    for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
-    tensors |= files.arrays_of(energy.kernels)
+    tensors |= files.arrays_of(fitted.kernels)
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": 1 if without_samples is None else 2,
-        "parameters": _describe_parameters(model._chosen, result.H.dtype),
+        "version": 1 if "X" in tensors else 2,
+        "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
         "kernels": layers,
         "asked": asked,
-        "sizes": energy.sizes,
-        "eta": energy.eta,
-        "lam": model._lam,
-        "axes": model._axes,
-        "n_features": model.n_features_in_,
-        "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "kind_of_array": _kind_of_array(model),
-        "objectives": trained.objectives,
-        "errors": trained.errors,
-        "at_bound": trained.at_bound,
-        "result": result.facts(),
+        "sizes": fitted.sizes,
+        "eta": fitted.eta,
+        "lam": fitted.lam,
+        "axes": fitted.axes,
+        "n_features": fitted.X.shape[1],
+        "feature_names": list(saved.feature_names),
+        "kind_of_array": saved.kind_of_array,
+        "objectives": fitted.objectives,
+        "errors": fitted.errors,
+        "traces": fitted.traces,
+        "operator": fitted.operator,
+        "cost": vars(fitted.cost),
+        "at_bound": fitted.at_bound,
+        "result": fitted.result.facts(),
     }
-    if preparation is not None:
-        more, header["preparation"] = preparation.parts()
-        tensors |= {model_parts.PREPARATION + name: tensor for name, tensor in more.items()}
+    if saved.preparation is not None:
+        more, header["preparation"] = saved.preparation.parts()
+        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     storage.write(path, tensors, header)
+
+
+def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
+    """Return what a file holds for each sample of all processes."""
+    tensors = {"H": reduction.gather(fitted.H)}
+    if fitted.row_means is not None:
+        tensors["row_means"] = fitted.row_means
+    features = _first_without_samples(fitted)
+    if features is None:
+        return tensors | {"X": reduction.gather(in_memory(fitted.X))}
+    return tensors | {
+        "first.phi": reduction.gather(features.phi),
+        "first.lengths": reduction.gather(features.lengths),
+        "first.basis": features.basis,
+        "largest": reduction.gather(largest_values(fitted.X), 1),
+    }
 
 
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
-    tensors, header = storage.read(path, KIND, VERSION, prefix=model_parts.PREPARATION)
+    tensors, header = storage.read(path, KIND, VERSION, prefix=PREPARATION)
     try:
         return model_parts.preparation(tensors, header)
     except (TypeError, ValueError) as error:
         raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
 
 
-def load(
-    path: str | os.PathLike[str],
-    *,
-    device: str | torch.device = "cpu",
-    feature_maps: Mapping[int, Any] | None = None,
-) -> ConstrDRKM:
-    """Read a model that `ConstrDRKM.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-    device : str or torch.device, default="cpu"
-        Where the model is to live; it need not be where it was trained.
-    feature_maps : mapping from layer (counted from 1) to callable, optional
-        The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
-    """
-    from drkm.estimator import ConstrDRKM
-
+def read(
+    path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
+) -> SavedModel:
+    """Return the model in a file, as `drkm.load` describes."""
     tensors, header = storage.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
         model_parts.check(tensors, header)
-        return _rebuild(ConstrDRKM, tensors, header, feature_maps or {})
+        return _rebuild(tensors, header, feature_maps or {})
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if str(error).startswith(("path: ", "feature_maps: ")):
+        if str(error).startswith("feature_maps: "):
             raise
+        if isinstance(error, Unknown):
+            raise ValueError(f"path: {path} has {error}") from error
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(
             f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
         ) from error
 
 
-def _rebuild(
-    kind: type[ConstrDRKM], tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]
-) -> ConstrDRKM:
+def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:
     chosen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
@@ -148,64 +171,93 @@ def _rebuild(
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
     H = tensors["H"]
-    layers = [
+    layers = tuple(
         files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
-    ]
-    model = kind(**chosen, kernel=files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers))
-    _check_plan(model, header, len(H))
+    )
+    chosen["kernel"] = files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    _check_plan(chosen, header, len(H))
+    return SavedModel(
+        _fitted(tensors, header, layers, chosen), chosen, header["feature_names"], header["kind_of_array"]
+    )
+
+
+def _fitted(
+    tensors: dict[str, Tensor], header: dict[str, Any], layers: tuple[Kernel, ...], chosen: dict[str, Any]
+) -> FittedModel:
+    """Return the record of the fit. Files of the first versions leave to be computed what later ones hold."""
     X: Tensor | Rows
     if header["version"] == 1:
-        X, first = tensors["X"], None
+        X, features = tensors["X"], None
     else:
-        X = AbsentRows((len(H), header["n_features"]), tensors["largest"])
-        first = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
-    strategy = parameters.strategy(model.gram)
-    energy = Energy(X, layers, header["sizes"], header["eta"], strategy, bool(model.center), first)
-    result = Result.from_facts(H, header["result"])
-    count = len(layers)
-    trained = Trained(
-        energy,
-        result,
-        tensors["multipliers"],
-        [tensors[f"rotation{layer}"] for layer in range(count)],
-        [tensors[f"eigenvalues{layer}"] for layer in range(count)],
-        header["objectives"],
-        header.get("errors", [None] * count),
-        layer_traces(energy, H),
-        layer_supports(energy, H),
-        header.get("at_bound", []),
+        X = AbsentRows((len(tensors["H"]), header["n_features"]), tensors["largest"])
+        features = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+    strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
+    result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
+    known: dict[str, Any]
+    if "traces" in header:
+        if (center and not layers[0].is_explicit) != ("row_means" in tensors):
+            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
+        known = {
+            "operator": header["operator"],
+            "cost": Cost(**header["cost"]),
+            "traces": tuple(header["traces"]),
+            "row_means": tensors.get("row_means"),
+        }
+    else:
+        energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
+        known = {
+            "operator": energy.strategy.describe(),
+            "cost": energy.cost,
+            "traces": layer_traces(energy, result.H),
+            "row_means": row_means(energy),
+        }
+    return FittedModel(
+        kernels=layers,
+        X=X,
+        sizes=tuple(header["sizes"]),
+        eta=tuple(header["eta"]),
+        lam=tuple(header["lam"]),
+        center=center,
+        axes=header["axes"],
+        encoder=chosen["encoder"],
+        strategy=strategy,
+        n=len(X),
+        result=result,
+        multipliers=tensors["multipliers"],
+        rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
+        eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),
+        supports=layer_supports(result.H, header["sizes"]),
+        errors=tuple(header.get("errors", [None] * len(layers))),
+        objectives=tuple(header["objectives"]),
+        at_bound=tuple(header.get("at_bound", [])),
+        features=features,
+        **known,
     )
-    model.n_features_in_ = header["n_features"]
-    if header["feature_names"]:
-        model.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
-    model._set_fitted(trained, header["lam"], header["axes"], H if header["kind_of_array"] == "torch" else None)
-    model._fitted_to_frame = header["kind_of_array"] == "pandas"
-    return model
 
 
-def _kind_of_array(model: ConstrDRKM) -> str:
-    if model._fitted_to_frame:
-        return "pandas"
-    return "torch" if isinstance(model.codes_, Tensor) else "numpy"
-
-
-def _check_plan(model: ConstrDRKM, header: dict[str, Any], n: int) -> None:
-    """Make sure that the parameters are those of the fit."""
-    plan = parameters.plan_of(model.get_params(deep=False), n)
-    parameters.dtype(model.dtype, torch.device("cpu"))
-    chosen = {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}
-    for name, values in chosen.items():
+def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are known ones, and those of the fit."""
+    full = {**DEFAULTS, **chosen}
+    plan = parameters.plan_of(full, n, parameters.strategy(full["gram"]))
+    parameters.dtype(chosen.get("dtype", "auto"), torch.device("cpu"))
+    if strange := chosen.keys() - {*PLAIN, *DEFAULTS, "kernel"}:
+        raise ValueError(f"parameters: expected no {min(strange)!r}")
+    for name, values in {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}.items():
         if list(values) != header[name]:
             raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if header.get("at_bound") and not plan.learn_bandwidth:
+        raise ValueError(f"at_bound: expected none where no bandwidth was learned, got {header['at_bound']}")
     if not 1 <= len(header["objectives"]) <= plan.n_init:
         raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
     if plan.axes != header["axes"]:
         raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
 
 
-def _first_without_samples(energy: Energy, H: Tensor) -> CodedFeatures | None:
+def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
     """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    return energy.first_uncentered.coded(H) if energy.kernels[0].preimages_without_samples else None
+    if fitted.features is not None or not fitted.kernels[0].preimages_without_samples:
+        return fitted.features
+    return Dense().fixed(fitted.kernels[0], fitted.X).coded(fitted.H)
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -233,9 +285,8 @@ def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
 
 
 def _strategy(entry: dict[str, Any]) -> Strategy:
-    if entry["name"] not in grams.NAMES:
-        raise ValueError(f"path: the model has a gram {entry['name']!r} that this drkm does not know")
+    kind = grams.NAMES.written(entry["name"])
     settings = {
         name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
     }
-    return grams.NAMES[entry["name"]](**settings)
+    return kind(**settings)

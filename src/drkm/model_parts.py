@@ -26,10 +26,16 @@ HEADER: dict[str, Part] = {
     "feature_names": parts.several(parts.text),
     "kind_of_array": parts.choice("numpy", "pandas", "torch"),
     "objectives": parts.several(parts.nullable(parts.number())),
-    "errors": parts.optional(parts.several(parts.nullable(parts.number(0)))),
-    "at_bound": parts.optional(parts.several(parts.count(1))),
     "result": parts.group(FACTS),
     "preparation": ANY_GROUP,
+}
+#: what the first versions left out
+LATER: dict[str, Part] = {
+    "errors": parts.several(parts.nullable(parts.number(0))),
+    "at_bound": parts.several(parts.count(1)),
+    "traces": parts.several(parts.number(0)),
+    "operator": parts.text,
+    "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
 }
 #: by how much ‖HᵀH - I‖ may be off what was written
 DEFECT = 1e-3
@@ -37,10 +43,11 @@ DEFECT = 1e-3
 
 def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Make sure that the parts of a file are what they must be and fit together."""
-    parts.check(header, HEADER, others=True)
+    later = LATER if "traces" in header else {name: parts.optional(part) for name, part in LATER.items()}
+    parts.check(header, HEADER | later, others=True)
     layers, names = len(header["sizes"]), header["feature_names"]
-    for name in ("kernels", "eta", "lam", "errors"):
-        if len(header.get(name) or range(layers)) != layers:
+    for name in ("kernels", "eta", "lam", "errors", "traces"):
+        if len(header.get(name, range(layers))) != layers:
             raise ValueError(f"{name}: expected one for each of the {layers} layers")
     if names and len(names) != header["n_features"]:
         raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
@@ -50,6 +57,15 @@ def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     off = [stiefel.feasibility(tensors["H"]) - header["result"]["feasibility"], *map(stiefel.feasibility, rotations)]
     if not max(map(abs, off)) <= DEFECT * (1 + header["result"]["feasibility"]):
         raise ValueError("H: the codes or their axes are not as orthonormal as the file says")
+    if header["version"] > 1:
+        _check_projection(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+
+
+def _check_projection(phi: Tensor, basis: Tensor, lengths: Tensor) -> None:
+    """Make sure that features in a basis are no longer than they are without."""
+    longest = lengths + DEFECT * lengths.mean()
+    if not stiefel.feasibility(basis) <= DEFECT or not (phi.square().sum(dim=1) <= longest).all():
+        raise ValueError("first.phi: the features of the samples are not those in an orthonormal basis")
 
 
 def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Part]:
@@ -74,6 +90,8 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
         shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
         shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
         shapes["largest"] = (_rows(tensors, "largest"), features)
+    if "row_means" in tensors:
+        shapes["row_means"] = (n,)
     exact: dict[str, tuple[int, ...]] = {"multipliers": (total, total)}
     exact |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
     exact |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}

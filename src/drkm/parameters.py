@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import axes, checks, gram, kernels, solvers, starts
+from drkm import axes, checks, gram, kernels, reduction, solvers, starts
 from drkm.checkpoint import Checkpoint
 from drkm.checks import boolean, integer, is_list, number, per_layer
 from drkm.gram import Strategy
@@ -25,8 +25,8 @@ ENCODERS = ("stationary", "projection")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def plan_of(parameters: dict[str, Any], n: int) -> Plan:
-    """Return the plan of a fit to n samples."""
+def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
+    """Return the plan of a fit to n samples whose Gram matrices are formed by a strategy, the parameter `gram`."""
     sizes = layer_sizes(parameters["n_components"], n)
     layers = len(sizes)
     lam = per_layer("lam", parameters["lam"], layers)
@@ -35,6 +35,9 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     checks.random_state(parameters["random_state"])
+    init, n_init = start(parameters["init"]), integer("n_init", parameters["n_init"], 1)
+    # A seed is drawn only where it matters, so that an unused random state stays as it was.
+    needs_seed = n_init > 1 or (isinstance(init, str) and init in starts.RANDOM)
     max_seconds, verbose = parameters["max_seconds"], parameters["verbose"]
     integer("verbose", int(verbose) if isinstance(verbose, bool | np.bool_) else verbose, 0)
     return Plan(
@@ -42,14 +45,15 @@ def plan_of(parameters: dict[str, Any], n: int) -> Plan:
         kernels=chosen,
         eta=per_layer("eta", parameters["eta"], layers),
         lam=lam,
-        strategy=strategy(parameters["gram"]),
+        strategy=strategy,
         solver=solver(parameters["solver"], lam, learn_bandwidth),
         center=boolean("center", parameters["center"]),
-        init=start(parameters["init"]),
-        n_init=integer("n_init", parameters["n_init"], 1),
+        init=init,
+        n_init=n_init,
+        seed=seed(parameters["random_state"]) if needs_seed else 0,
         axes=one_of("axes", parameters["axes"], axes.NAMES),
         learn_bandwidth=learn_bandwidth,
-        consistent=one_of("encoder", parameters["encoder"], ENCODERS) == "stationary",
+        encoder=one_of("encoder", parameters["encoder"], ENCODERS),
         tol=number("tol", parameters["tol"], positive=False),
         max_iter=integer("max_iter", parameters["max_iter"], 1),
         max_seconds=None if max_seconds is None else number("max_seconds", max_seconds),
@@ -140,8 +144,8 @@ def checkpoint(value: Any) -> Checkpoint | None:
 
 
 def seed(random_state: Any) -> int:
-    """Return a seed drawn from a random state."""
-    return int(checks.random_state(random_state).randint(2**31))
+    """Return a seed drawn from a random state, the same in all processes that share the samples."""
+    return int(reduction.agreed(float(checks.random_state(random_state).randint(2**31))))
 
 
 def array(name: str, value: Any) -> Tensor:

@@ -112,10 +112,10 @@ def nullable(inner: Part) -> Part:
 
 
 def optional(inner: Part) -> Part:
-    """Return the part that may be None, and need not be there."""
+    """Return the part that need not be there."""
 
     def part(name: str, value: Any) -> None:
-        if value is not None and value is not MISSING:
+        if value is not MISSING:
             inner(name, value)
 
     return part

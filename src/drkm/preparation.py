@@ -118,7 +118,7 @@ def _plain_parts(features: int) -> dict[str, Part]:
         "white": parts.nullable(parts.number()),
         "resize": parts.truth,
         "grey": parts.truth,
-        "id": parts.optional(parts.text),
+        "id": parts.optional(parts.nullable(parts.text)),
     }
 
 

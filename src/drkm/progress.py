@@ -33,6 +33,20 @@ def log_shown() -> Iterator[None]:
         logger.setLevel(level)
 
 
+@contextmanager
+def progress_shown(tol: float | None) -> Iterator[tuple[ProgressBar, ...]]:
+    """Show a bar and the library's messages on the way to a tolerance; give the bar as a callback, or nothing."""
+    if tol is None:
+        yield ()
+        return
+    bar = ProgressBar(tol)
+    try:
+        with log_shown():
+            yield (bar,)
+    finally:
+        bar.close()
+
+
 class ProgressBar:
     """Shows how far the stationarity has come on the way to the tolerance, on a logarithmic scale."""
 

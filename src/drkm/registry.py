@@ -7,18 +7,22 @@ from typing import Any, TypeVar
 Member = TypeVar("Member")
 
 
+class Unknown(ValueError):
+    """A name in a file that no member of a family has here."""
+
+
 class Registry(dict[str, Member]):
     """Members of a family by name, in the order in which they were made known.
 
     Parameters
     ----------
-    family : str
-        What an error calls a member.
+    family, home : str
+        What an error calls a member, and the package of the family.
     """
 
-    def __init__(self, family: str):
+    def __init__(self, family: str, home: str):
         super().__init__()
-        self.family = family
+        self.family, self.home = family, home
         self._places: dict[str, tuple[str, str]] = {}
 
     def add(self, name: Any, member: Member, home: Any) -> None:
@@ -36,3 +40,12 @@ class Registry(dict[str, Member]):
             )
         self[name] = member
         self._places[name] = place
+
+    def written(self, name: Any) -> Member:
+        """Return the member that a file names."""
+        if name not in self:
+            raise Unknown(
+                f"a {self.family} {name!r} that is not known here: import the module that makes it known, with "
+                f"@drkm.{self.home}.register above its class, before you read the file"
+            )
+        return self[name]

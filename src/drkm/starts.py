@@ -10,7 +10,9 @@ from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
 from drkm.solvers.projected_gradient import ProjectedGradient
 
-NAMES = ("kpca", "random", "orthogonal")
+#: starts that are drawn, from a seed
+RANDOM = ("random", "orthogonal")
+NAMES = ("kpca", *RANDOM)
 #: lengths of the steps to further starts: which one ends lower depends on the bandwidths
 NEAR, FAR = 0.5, 4.0
 #: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there; from the first start,

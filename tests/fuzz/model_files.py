@@ -32,7 +32,7 @@ from drkm.kernels import Polynomial
 from drkm.preparation import Preparation
 from drkm.solvers import Penalty
 
-#: seconds that one file may take, and bytes that all of them may add to the memory of the process
+#: seconds of the processor that one file may take, and bytes that all of them may add to the memory of the process
 SECONDS, MORE_MEMORY = 5, 300_000_000
 X = np.random.RandomState(0).randn(30, 5)
 NEW = np.random.RandomState(1).randn(4, 5)
@@ -73,7 +73,7 @@ def models(folder: Path) -> Iterator[Case]:
     for number, options in enumerate(MODELS):
         path = folder / f"model{number}"
         model = ConstrDRKM((3, 2), random_state=0, max_iter=40, **options).fit(X)
-        io.save(model, path, Preparation.standardizing(X, columns=tuple("abcde")))
+        model.save(path, preparation=Preparation.standardizing(X, columns=tuple("abcde")))
         yield Case(path, io.KIND, io.VERSION, partial(use_model, path))
 
 
@@ -124,7 +124,7 @@ def changed(case: Case, count: int, seed: int) -> Iterator[tuple[str, str, bool]
 
 def outcome(case: Case, whole: Any, plausible: bool) -> str:
     """Use the file and say what came of it, which must be right."""
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         found = case.use()
     except (ValueError, OSError) as error:
@@ -133,7 +133,7 @@ def outcome(case: Case, whole: Any, plausible: bool) -> str:
             raise
         return "refused" if named else "refused later"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if found == whole:
         return "read as if whole"
     if not plausible:
@@ -145,7 +145,7 @@ def main(kind: str, count: int) -> None:
     """Print how often each outcome was."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

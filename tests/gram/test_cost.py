@@ -112,9 +112,7 @@ class TestChoice:
         X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64).numpy()
         with caplog.at_level(logging.INFO, "drkm.gram"):
             model = ConstrDRKM((3, 2)).fit(X)
-        assert [r.message for r in caplog.records] == [
-            f"gram: dense for 60 samples, {model._trained.energy.cost.describe()}"
-        ]
+        assert [r.message for r in caplog.records] == [f"gram: dense for 60 samples, {model.fitted_.cost.describe()}"]
         assert "gram: dense, " in model.summary()
 
     def test_verbose_shows_the_line_on_standard_error(self, capsys):

@@ -79,7 +79,7 @@ def check_finite(path: Path, table: files.Table) -> None:
         )
 
 
-class FittedModel:
+class PreparedModel:
     """A model from a file, with how its data were prepared.
 
     Attributes
@@ -90,11 +90,11 @@ class FittedModel:
     """
 
     def __init__(self, path: Path, device: str = "cpu"):
-        from drkm import io
+        from drkm import io, load
 
         with files.called("model"):
             self.preparation = io.load_preparation(path)
-            self.model: ConstrDRKM = io.load(path, device=device)
+            self.model: ConstrDRKM = load(path, device=device)
         # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
         self.columns = self.preparation.columns
         if hasattr(self.model, "feature_names_in_"):
@@ -157,5 +157,5 @@ class FittedModel:
         if white is None:
             from drkm.rows import largest_values
 
-            white = float(self.preparation.undo(largest_values(self.model._trained.energy.X).cpu().numpy()).max())
+            white = float(self.preparation.undo(largest_values(self.model.fitted_.X).cpu().numpy()).max())
         return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)

@@ -184,7 +184,7 @@ def fit(
     files.check_options(data, array=array, id=id, drop=drop, header=header, resize=resize, grey=grey or None)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise ValueError(f"checkpoint: {checkpoint} is the file of the model, choose another")
-    from drkm import ConstrDRKM, io
+    from drkm import ConstrDRKM
     from drkm.checkpoint import Checkpoint
     from drkm.commands._data import check_finite, prepare
 
@@ -222,8 +222,8 @@ def fit(
     with files.called("data", "X"), files.called("components", "n_components"):
         _train(model, rows if sample is None else _drawn(rows, sample, seed), checkpoint)
     with files.called("out"):
-        io.save(model, out, preparation)
-    if kept is not None and not model._trained.result.status.cut_short:
+        model.save(out, preparation=preparation)
+    if kept is not None and not model.fitted_.result.status.cut_short:
         kept.remove()
     if json:
         options.print_json({"model": out, **_facts(model)})
@@ -239,7 +239,7 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
 
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(rows)
-    result, message = model._trained.result, model._trained.message
+    result, message = model.fitted_.result, model.fitted_.message
     if result.status is Status.INTERRUPTED:
         way = "use --checkpoint FILE to be able to go on, or --max-seconds to keep the best so far"
         if checkpoint is not None:
@@ -306,6 +306,6 @@ def _facts(model: ConstrDRKM) -> dict[str, Any]:
         "stationarity": model.stationarity_,
         "converged": model.converged_,
         "iterations": model.n_iter_,
-        "seconds": model._trained.result.seconds,
+        "seconds": model.fitted_.result.seconds,
         "eigenvalues": model.eigenvalues_,
     }

@@ -16,7 +16,7 @@ from drkm.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
 FIGURES = (".png", ".svg", ".pdf")
 
@@ -72,12 +72,12 @@ def traverse(
     import numpy as np
 
     from drkm import files
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
     if not np.isfinite(span):
         raise ValueError(f"span: expected a finite number, got {span}")
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     drawn = out.suffix.lower() in FIGURES
     image_shape = fitted.preparation.shape
     if drawn or shape is not None:
@@ -102,7 +102,7 @@ def traverse(
         typer.echo(f"{counted(len(lines), 'component')}, {each} each, written to {out}")
 
 
-def _line(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
+def _line(fitted: PreparedModel, pair: tuple[int, int], values: str | None, steps: int, span: float) -> Line:
     import numpy as np
 
     from drkm.files import called
@@ -116,7 +116,7 @@ def _line(fitted: FittedModel, pair: tuple[int, int], values: str | None, steps:
     return Line(*pair, codes.mean() + codes.std() * np.linspace(-span, span, steps))
 
 
-def _base(fitted: FittedModel, base: str | None) -> Any:
+def _base(fitted: PreparedModel, base: str | None) -> Any:
     """Return what ConstrDRKM.traverse takes: nothing, a training row by its number, or a point."""
     from drkm.files import called
 

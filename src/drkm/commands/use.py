@@ -55,9 +55,9 @@ def encode(
     files.check_options(data, array=array, id=id, drop=drop, header=header)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     encoding = fitted.model.encode(rows, ambiguity=quality)
     codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
@@ -119,9 +119,9 @@ def denoise(
         files.check_target(out, force=force, suffixes=files.WRITABLE)
     files.check_source(data)
     files.check_options(data, array=array, id=id, drop=drop, header=header)
-    from drkm.commands._data import FittedModel
+    from drkm.commands._data import PreparedModel
 
-    fitted = FittedModel(model, device)
+    fitted = PreparedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
     table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)

@@ -70,7 +70,7 @@ class DatasetInfo:
 
 
 #: all datasets by name, in the order of lists
-DATASETS: Registry[DatasetInfo] = Registry("dataset")
+DATASETS: Registry[DatasetInfo] = Registry("dataset", "datasets")
 
 
 def dataset(name: str, **facts: Any) -> Callable[[Loader], Loader]:

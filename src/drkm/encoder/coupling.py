@@ -7,7 +7,7 @@ this sum with its first and second derivatives, for a batch of points at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from drkm import reduction
-from drkm.energy import Energy
 from drkm.gram.sweep import jets
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
@@ -221,11 +220,10 @@ class FourierCoupling(ExplicitCoupling):
         return Expansion(phi @ self.sum - self.mean, below, second, mixed)
 
 
-def couplings(energy: Energy, H: Tensor) -> list[Coupling]:
-    """Return the coupling of every deep layer with the one below it."""
-    blocks = energy.split(H)
-    layers = zip(energy.kernels[1:], blocks, blocks[1:], strict=False)
-    return [coupling(kernel, below, own, energy.center) for kernel, below, own in layers]
+def couplings(kernels: Sequence[Kernel], blocks: Sequence[Tensor], center: bool) -> list[Coupling]:
+    """Return the coupling of every deep layer with the one below it: one kernel and one block of codes per layer."""
+    layers = zip(kernels[1:], blocks, blocks[1:], strict=False)
+    return [coupling(kernel, below, own, center) for kernel, below, own in layers]
 
 
 @singledispatch

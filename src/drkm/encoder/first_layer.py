@@ -12,7 +12,9 @@ from torch import Tensor
 
 from drkm import reduction
 from drkm.components import component_sums
-from drkm.energy import Energy
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
+from drkm.rows import Rows
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
@@ -35,25 +37,23 @@ class FirstLayer(ABC):
 class KernelRows(FirstLayer):
     """New points given by their kernel values with the training samples, m×n."""
 
-    def __init__(self, energy: Energy, H: Tensor):
-        self.center = energy.center
-        self.H1 = H[:, energy.slices[0]]
-        gram = energy.first_uncentered
-        self.diagonal = gram.diagonal()
-        if energy.center:
-            ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=H.dtype, device=H.device)
-            self.row_means = gram.matmul(ones)[:, 0]
+    def __init__(self, fitted: FittedModel):
+        self.H1 = fitted.layer_codes()[0]
+        self.diagonal = first_diagonal(fitted)
+        self.one_length = bool((self.diagonal == self.diagonal[0]).all())
+        self.row_means = fitted.row_means
+        if fitted.center:
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x)."""
-        if self.center:
-            return (rows - self.row_means) @ self.H1
-        return rows @ self.H1
+        return (rows if self.row_means is None else rows - self.row_means) @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        return _smallest(torch.sub(self.diagonal, rows, alpha=2), count)
+        # Where all samples have one length the kernel values themselves tell more: 1 - 2k is 1 for every small k.
+        apart = -rows if self.one_length else torch.sub(self.diagonal, rows, alpha=2)
+        return _smallest(apart, count)
 
 
 class FeatureRows(FirstLayer):
@@ -63,13 +63,13 @@ class FeatureRows(FirstLayer):
     sample to compare instead of D.
     """
 
-    def __init__(self, energy: Energy, H: Tensor):
-        H1 = H[:, energy.slices[0]].contiguous()
-        sums = component_sums(energy, H1)
+    def __init__(self, fitted: FittedModel, gram: FirstGram):
+        H1 = fitted.layer_codes()[0].contiguous()
+        sums = component_sums(fitted, gram, H1)
         assert sums is not None
         self.sums = sums[:, :-1].contiguous()
-        self.shift = sums[:, -1] @ self.sums if energy.center else torch.zeros_like(H1[0])
-        self.training_scores = starting_points(energy.first.matmul(H1))
+        self.shift = sums[:, -1] @ self.sums if fitted.center else torch.zeros_like(H1[0])
+        self.training_scores = starting_points(gram.centered.matmul(H1))
 
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = (H_1ᵀΦ)φ(x)."""
@@ -93,9 +93,17 @@ def starting_points(rows: Tensor) -> Tensor:
     return rows if reduction.current() is None else reduction.spread_rows(rows, SHARED_STARTS)
 
 
-def first_layer(energy: Energy, H: Tensor) -> FirstLayer:
+def first_layer(fitted: FittedModel, gram: FirstGram) -> FirstLayer:
     """Return how new points are seen by the first layer: by their features where these are explicit."""
-    return (FeatureRows if energy.kernels[0].is_explicit else KernelRows)(energy, H)
+    return FeatureRows(fitted, gram) if fitted.kernels[0].is_explicit else KernelRows(fitted)
+
+
+def first_diagonal(fitted: FittedModel) -> Tensor:
+    """Return k_1(x_i, x_i) of every sample, without K_1; samples in a file are read in tiles."""
+    kernel, X = fitted.kernels[0], fitted.X
+    if isinstance(X, Rows):
+        return torch.cat([kernel.diagonal(X[rows]) for rows in X.tiles()])
+    return kernel.diagonal(X)
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
@@ -112,7 +120,9 @@ def _distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _smallest(distances: Tensor, count: int) -> Tensor:
-    """Return the columns of the smallest entries of each row, in order."""
-    if count == 1:
-        return distances.argmin(dim=1, keepdim=True)
-    return distances.topk(min(count, distances.shape[1]), dim=1, largest=False).indices
+    """Return the columns of the smallest entries of each row, in order, the first of those that are equal first."""
+    found = [distances.argmin(dim=1, keepdim=True)]
+    for _ in range(1, min(count, distances.shape[1])):
+        distances.scatter_(1, found[-1], torch.inf)
+        found.append(distances.argmin(dim=1, keepdim=True))
+    return torch.cat(found, dim=1)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from drkm.encoder.coupling import couplings
 from drkm.encoder.encoding import Encoding
 from drkm.encoder.first_layer import first_layer
-from drkm.energy import Energy
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
 
 
 class ProjectionEncoder:
@@ -19,11 +18,11 @@ class ProjectionEncoder:
     They do not return the codes of the training points and are here for reproduction.
     """
 
-    def __init__(self, energy: Energy, H: Tensor, lam: Sequence[float]):
-        self.own = energy.slices[0]
-        self.weights = [1.0 / (weight * eta) for weight, eta in zip(lam, energy.eta, strict=True)]
-        self.first = first_layer(energy, H)
-        self.deep = couplings(energy, H)
+    def __init__(self, fitted: FittedModel, gram: FirstGram):
+        self.own = fitted.slices[0]
+        self.weights = [1.0 / (weight * eta) for weight, eta in zip(fitted.lam, fitted.eta, strict=True)]
+        self.first = first_layer(fitted, gram)
+        self.deep = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
         """Return the codes of points given as `drkm.gram.Cross` gives them."""

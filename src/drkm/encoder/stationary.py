@@ -20,7 +20,8 @@ from torch import Tensor
 from drkm.encoder.coupling import Coupling, couplings
 from drkm.encoder.encoding import Encoding
 from drkm.encoder.first_layer import first_layer, starting_points
-from drkm.energy import Energy
+from drkm.first_gram import FirstGram
+from drkm.fitted import FittedModel
 from drkm.solvers.base import UNDETERMINED
 
 #: relative residual at which codes count as stationary
@@ -51,27 +52,26 @@ class StationaryEncoder:
 
     Parameters
     ----------
-    energy : Energy
-        The trained problem.
-    H : Tensor of shape (n, S)
-        Its stationary point.
-    multipliers : Tensor of shape (S, S)
-        Λ.
+    fitted : FittedModel
+        Whose H is a stationary point, and whose multipliers are Λ.
+    gram : FirstGram
+        K_1, which is formed only if the first layer has explicit features.
     """
 
-    def __init__(self, energy: Energy, H: Tensor, multipliers: Tensor):
-        self.H = starting_points(H)
-        self.eta = energy.eta
-        self.slices = energy.slices
-        self.first = first_layer(energy, H)
-        self.deep: Sequence[Coupling] = couplings(energy, H)
-        values, vectors = torch.linalg.eigh(-multipliers)
+    def __init__(self, fitted: FittedModel, gram: FirstGram):
+        self.H = starting_points(fitted.H)
+        self.eta = fitted.eta
+        self.slices = fitted.slices
+        self.first = first_layer(fitted, gram)
+        self.deep: Sequence[Coupling] = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
+        dtype = fitted.H.dtype
+        values, vectors = torch.linalg.eigh(-fitted.multipliers)
         scale = values.abs().max().clamp_min(torch.finfo(values.dtype).tiny)
         determined = values.abs() > UNDETERMINED * scale
         #: directions of z that stationarity does not determine, as columns
-        self.undetermined = vectors[:, ~determined].to(H.dtype)
+        self.undetermined = vectors[:, ~determined].to(dtype)
         kept = vectors * torch.where(determined, values, torch.zeros_like(values))
-        self.M = (kept @ vectors.T).to(H.dtype)
+        self.M = (kept @ vectors.T).to(dtype)
         self.scale = scale.item()
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:

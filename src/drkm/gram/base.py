@@ -154,7 +154,7 @@ class Strategy(ABC):
 Kind = TypeVar("Kind", bound=type[Strategy])
 
 #: strategies by the word for them
-NAMES: Registry[type[Strategy]] = Registry("gram")
+NAMES: Registry[type[Strategy]] = Registry("gram", "gram")
 
 
 def register(kind: Kind) -> Kind:

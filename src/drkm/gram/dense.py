@@ -136,6 +136,10 @@ class RememberedDistances(Dense):
         self._points: Tensor | None = None
         self._halves: Tensor | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # What can be computed again does not travel with a model.
+        return {"_points": None, "_halves": None}
+
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
         """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""
         if not kernel.is_isotropic:

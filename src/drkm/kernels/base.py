@@ -170,8 +170,8 @@ class Kernel(ABC):
 Kind = TypeVar("Kind", bound=type[Kernel])
 
 #: kernels by the word for them, and all that files know, by the name of their class
-NAMES: Registry[type[Kernel]] = Registry("kernel")
-KINDS: Registry[type[Kernel]] = Registry("kernel")
+NAMES: Registry[type[Kernel]] = Registry("kernel", "kernels")
+KINDS: Registry[type[Kernel]] = Registry("kernel", "kernels")
 
 
 def register(kind: Kind) -> Kind:

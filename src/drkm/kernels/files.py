@@ -17,16 +17,14 @@ from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import KINDS, Kernel
 from drkm.kernels.feature_map import FeatureMap
 
-REGISTER = "@drkm.kernels.register"
-
 
 def entry_of(kernel: Kernel) -> dict[str, Any]:
     """Return what the header says of a kernel, if whoever reads it can make it anew."""
     name = type(kernel).__name__
     if KINDS.get(name) is not type(kernel):
         raise ValueError(
-            f"kernel: a file holds no code, and {name} is not known to `load`: put {REGISTER} above its class and fit "
-            "again, or save codes and samples as arrays"
+            f"kernel: a file holds no code, and {name} is not known to `load`: put "
+            "@drkm.kernels.register above its class and fit again, or save codes and samples as arrays"
         )
     return kernel.entry
 
@@ -44,7 +42,7 @@ def asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
         return entry
     if isinstance(entry, list):
         return [asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
-    kind = _kind(entry)
+    kind: Any = KINDS.written(entry["type"])
     return layers[0] if kind is FeatureMap else kind(**entry["parameters"])
 
 
@@ -61,7 +59,7 @@ def trained_kernel(
     entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
 ) -> Kernel:
     """Return the kernel of a trained layer (counted from 0)."""
-    kind = _kind(entry)
+    kind: Any = KINDS.written(entry["type"])
     prefix = f"{kind.prefix}{layer}."
     arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     if issubclass(kind, FeatureMap):
@@ -73,18 +71,9 @@ def trained_kernel(
     inner = trained_kernel(entry["kernel"], layer, tensors, feature_maps, like)
     if not isinstance(inner, kind.serves):
         raise ValueError(f"kernels: {type(inner).__name__} has no {kind.__name__}")
-    approximation = kind(inner, **arrays)  # type: ignore[call-arg]
+    approximation = kind(inner, **arrays)
     approximation.check()
     return approximation
-
-
-def _kind(entry: dict[str, Any]) -> type[Any]:
-    if entry["type"] not in KINDS:
-        raise ValueError(
-            f"path: the model has a kernel {entry['type']!r} that is not known here, import the module that defines "
-            f"it, with {REGISTER} above the class, before you load the model"
-        )
-    return KINDS[entry["type"]]
 
 
 def _check_numbers(kernel: Kernel, layer: int) -> None:

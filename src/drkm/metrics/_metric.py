@@ -84,7 +84,7 @@ class Metric:
 
 
 #: all metrics by name, in the order of tables
-METRICS: Registry[Metric] = Registry("metric")
+METRICS: Registry[Metric] = Registry("metric", "metrics")
 
 
 def metric(*scores: Score, **facts: Any) -> Callable[[Function], Function]:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from drkm.estimator import ConstrDRKM
 from drkm.nested import PARTS
-from drkm.parameters import component_columns, plan_of, rbf_kernels
+from drkm.parameters import component_columns, plan_of, rbf_kernels, strategy
 
 #: keys of a grid that are not parameters of the estimator
 OWN_KEYS = ("sigma2", "keep", "components")
@@ -75,7 +75,8 @@ def configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
 
 def check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int) -> None:
     """Refuse a candidate that n samples cannot be fitted with, before time goes into the others."""
-    sizes = plan_of(configured(base, fixed).get_params(deep=False), n).sizes
+    params = configured(base, fixed).get_params(deep=False)
+    sizes = plan_of(params, n, strategy(params["gram"])).sizes
     slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
     for _, variant in variants:
         component_columns(kept_components(variant, slices), slices)

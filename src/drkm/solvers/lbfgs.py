@@ -96,7 +96,7 @@ class LBFGS(Solver):
             "Y": dimensions.pairs(self.memory),
             "age": parts.count(),
             "basis": parts.optional(parts.tensor(size, size, dtype=dimensions.dtype)),
-            "scale": parts.optional(dimensions.codes),
+            "scale": parts.optional(parts.nullable(dimensions.codes)),
         }
 
     def belong_together(self, state: State) -> bool:

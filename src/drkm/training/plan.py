@@ -28,9 +28,14 @@ class Plan:
     n_init: int = 1
     axes: str | None = "ritz"
     learn_bandwidth: bool = False
-    consistent: bool = True
+    encoder: str = "stationary"
     tol: float = 1e-6
     max_iter: int = 1000
     max_seconds: float | None = None
     seed: int = 0
     callbacks: Sequence[Callback] = ()
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the codes of new points follow from the stationarity of the fit, which must then be exact."""
+        return self.encoder == "stationary"

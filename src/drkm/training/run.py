@@ -14,15 +14,18 @@ from torch import Tensor
 from drkm import learning, reduction, starts
 from drkm.checkpoint import Checkpoint
 from drkm.energy import Energy
+from drkm.fitted import FittedModel
+from drkm.gram import Gram
+from drkm.gram.memory import in_memory
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.rows import Rows
 from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.threads import one_thread
+from drkm.training.describe import describe
 from drkm.training.plan import Plan
 from drkm.training.race import Race
-from drkm.training.trained import Trained, describe
 
 #: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -33,8 +36,10 @@ LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 SMALL_GRADIENT = 2e8
 
 
-def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> Trained:
-    """Train a model on the rows of X."""
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
+    """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
+    if plan.kernels[0].is_given:
+        X = in_memory(X)
     energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
@@ -76,10 +81,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy.set_kernels(best_kernels)
     bounded = learning.layers_at_bound(kernels, best_kernels)
     with _threads(energy):
-        trained = replace(describe(energy, race.best, plan.axes, race.objectives), at_bound=bounded)
+        fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
-    return trained
+    return fitted, energy.first_uncentered
 
 
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:

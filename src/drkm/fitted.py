@@ -1,0 +1,136 @@
+"""The record of a fitted model: what a fit has found, apart from the problem that was solved to find it.
+
+Codes of new points, pre-images, files, pickles, plots and summaries are made from it. It holds numbers and samples, no
+Gram matrix: operators are formed from it when they are first needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm.gram import Cost, Strategy
+from drkm.gram.features import CodedFeatures
+from drkm.kernels import Kernel
+from drkm.rows import Rows
+from drkm.solvers import Result, Status
+
+#: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
+FAINT = 1e-5
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted model, in the solver's own basis, with the rotations to the reported axes.
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+        One per layer, with numbers for parameters.
+    X : Tensor or Rows, of shape (n, d)
+        The samples at hand; only their shape where `features` stand for them.
+    sizes : tuple of int
+        Number of components s_l of each layer.
+    eta, lam : tuple of float
+        η_l and λ_l of each layer.
+    center : bool
+        Whether every layer is centred in its feature space.
+    axes : {"ritz", "varimax", "ica", None}
+    encoder : {"stationary", "projection"}
+    strategy : Strategy
+        How Gram matrices are formed, as it was asked for.
+    operator, cost : str, Cost
+        What was chosen for the fit, in words, and what that needed.
+    n : int
+        Number of samples, of which other processes may hold some.
+    result : Result
+        H with its certificate: objective, feasibility, stationarity, status, iterations and seconds.
+    multipliers : Tensor of shape (S, S)
+        Λ.
+    rotation : tuple of Tensor
+        One orthogonal matrix per layer.
+    eigenvalues : tuple of Tensor
+        Diagonal of H_lᵀK_lH_l on the reported axes, one per layer.
+    traces, supports : tuple of float
+        Trace of the Gram matrix and effective sample size of each layer.
+    errors : tuple of float or None
+        Relative errors of approximate kernels, None for exact ones.
+    objectives : tuple of float or None
+        Energies of all starts, None for those that were given up.
+    at_bound : tuple of int
+        Layers (counted from 1) whose learned σ² is at its bound.
+    row_means : Tensor of shape (n,), optional
+        Means of the rows of K_1, with which new points are centred.
+    features : CodedFeatures, optional
+        What stands for the samples of a model that was saved without them.
+    """
+
+    kernels: tuple[Kernel, ...]
+    X: Tensor | Rows
+    sizes: tuple[int, ...]
+    eta: tuple[float, ...]
+    lam: tuple[float, ...]
+    center: bool
+    axes: str | None
+    encoder: str
+    strategy: Strategy
+    operator: str
+    cost: Cost
+    n: int
+    result: Result
+    multipliers: Tensor
+    rotation: tuple[Tensor, ...]
+    eigenvalues: tuple[Tensor, ...]
+    traces: tuple[float, ...]
+    supports: tuple[float, ...]
+    errors: tuple[float | None, ...]
+    objectives: tuple[float | None, ...]
+    at_bound: tuple[int, ...] = ()
+    row_means: Tensor | None = None
+    features: CodedFeatures | None = None
+
+    @property
+    def H(self) -> Tensor:
+        """The codes of the samples at hand in the solver's own basis, n×S."""
+        return self.result.H
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Columns of each layer."""
+        stops = torch.tensor(self.sizes).cumsum(0).tolist()
+        return tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes hold some of the samples."""
+        return len(self.X) < self.n
+
+    def layer_codes(self) -> list[Tensor]:
+        """Return H_l of each layer."""
+        return [self.H[:, block] for block in self.slices]
+
+    @property
+    def faint(self) -> dict[int, float]:
+        """Layers (counted from 1) whose share of the energy is so small that training hardly sees them."""
+        sums = [float(values.sum()) for values in self.eigenvalues]
+        energies = [own / eta for own, eta in zip(sums, self.eta, strict=True)]
+        shares = [part / sum(energies) if part else 0.0 for part in energies]
+        layers = enumerate(zip(shares, sums, self.traces, strict=True), start=1)
+        return {layer: share for layer, (share, own, trace) in layers if share < FAINT and own > FAINT * trace}
+
+    @property
+    def advice(self) -> str:
+        """What to change if the fit did not converge."""
+        if self.result.status in (Status.STALLED, Status.MAX_ITER):
+            for layer, kernel in enumerate(self.kernels[1:], start=2):
+                if kernel.rough:
+                    more = ", or raise max_iter" if self.result.status is Status.MAX_ITER else ""
+                    return f"{type(kernel).__name__} in layer {layer} {kernel.rough} or a larger eta there{more}"
+        return self.result.advice
+
+    @property
+    def message(self) -> str:
+        """One sentence that says how the fit ended and what to change if it did not converge."""
+        return f"{self.result.outcome}: {self.advice}" if self.advice else self.result.outcome

@@ -1,0 +1,73 @@
+"""From the point that a solver has found to the record of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from drkm import axes as axes_of
+from drkm import reduction, stiefel
+from drkm.energy import Energy
+from drkm.fitted import FittedModel
+from drkm.solvers import Result
+from drkm.training.plan import Plan
+
+
+def describe(
+    energy: Energy, result: Result, plan: Plan, objectives: Sequence[float | None], at_bound: Sequence[int]
+) -> FittedModel:
+    """Return the fitted model with its multipliers and axes."""
+    H = result.H
+    G = energy.evaluate(H).gradient
+    rotation = axes_of.rotations(energy, H, plan.axes)
+    points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
+    return FittedModel(
+        kernels=energy.kernels,
+        X=energy.X,
+        sizes=energy.sizes,
+        eta=energy.eta,
+        lam=plan.lam,
+        center=energy.center,
+        axes=plan.axes,
+        encoder=plan.encoder,
+        strategy=plan.strategy,
+        operator=energy.strategy.describe(),
+        cost=energy.cost,
+        n=energy.n,
+        result=result,
+        multipliers=stiefel.multipliers(H, G),
+        rotation=tuple(rotation),
+        eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
+        traces=layer_traces(energy, H),
+        supports=layer_supports(H, energy.sizes),
+        errors=tuple(kernel.error(below) for kernel, below in points),
+        objectives=tuple(objectives),
+        at_bound=tuple(at_bound),
+        row_means=row_means(energy),
+    )
+
+
+def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
+    """Return the trace of the Gram matrix of each layer."""
+    own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
+    return tuple(reduction.total(torch.stack(own)).tolist())
+
+
+def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
+    """Return the effective sample size of each layer: (Σ_i ‖h_i‖²)²/Σ_i ‖h_i‖⁴, whatever the axes.
+
+    It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
+    """
+    squares = torch.stack([block.double().square().sum(dim=1) for block in H.split(list(sizes), dim=1)])
+    lengths, fourth = reduction.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
+    return tuple(total**2 / power if power > 0 else 0.0 for total, power in zip(lengths, fourth, strict=True))
+
+
+def row_means(energy: Energy) -> Tensor | None:
+    """Return the means of the rows of K_1 where new points are centred with them; features are centred by their sum."""
+    if not energy.center or energy.kernels[0].is_explicit:
+        return None
+    ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=energy.dtype, device=energy.device)
+    return energy.first_uncentered.matmul(ones)[:, 0].clone()

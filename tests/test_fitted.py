@@ -1,0 +1,60 @@
+import os
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from drkm import ConstrDRKM, gram, load
+from drkm.gram import Dense, RememberedDistances, Tiled
+from few_digits import DIGITS
+
+X = DIGITS[:300]
+EXACT = [Dense(), Tiled(memory=50e6), RememberedDistances()]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "centred"])
+def center(request):
+    return request.param
+
+
+@pytest.mark.parametrize("strategy", EXACT, ids=lambda strategy: strategy.name)
+def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, center):
+    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
+    model.denoise(X[:3])
+    model.save(tmp_path / "model")
+    most = 1.5 * (X.nbytes + model.codes_.nbytes)
+    assert os.path.getsize(tmp_path / "model") < most
+    assert len(pickle.dumps(model)) < most
+
+
+def test_a_pickled_model_answers_with_the_same_bits(center):
+    model = ConstrDRKM((6, 3), center=center, tol=1e-3).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.codes_, model.codes_)
+    for call in ("transform", "denoise", "score"):
+        np.testing.assert_array_equal(getattr(again, call)(X[:20]), getattr(model, call)(X[:20]))
+    np.testing.assert_array_equal(again.sample(5, random_state=0), model.sample(5, random_state=0))
+    assert again.summary() == model.summary()
+
+
+def test_a_loaded_model_encodes_without_a_gram_matrix_of_the_samples(tmp_path, monkeypatch, center):
+    model = ConstrDRKM((6, 3), center=center, tol=1e-3).fit(X)
+    model.save(tmp_path / "model")
+    codes = model.transform(X[:20])
+
+    def refuse(*_):
+        raise AssertionError("K_1 was formed")
+
+    monkeypatch.setattr(gram.Dense, "fixed", refuse)
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.transform(X[:20]), codes)
+    assert again.summary() == model.summary()
+    with pytest.raises(AssertionError, match="K_1 was formed"):
+        again.denoise(X[:2])
+
+
+def test_the_record_cannot_be_changed():
+    fitted = ConstrDRKM((3, 2), tol=1e-2).fit(X).fitted_
+    with pytest.raises(FrozenInstanceError):
+        fitted.eta = (1.0, 1.0)
