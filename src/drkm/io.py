@@ -28,7 +28,7 @@ from drkm.model_parts import PREPARATION
 from drkm.preparation import Preparation
 from drkm.registry import Unknown
 from drkm.rows import AbsentRows, Rows, largest_values
-from drkm.solvers import Eigensolver, Result
+from drkm.solvers import Result
 from drkm.training import layer_supports, layer_traces, row_means
 
 #: version 2 has models without their samples; all others are written as version 1
@@ -51,7 +51,6 @@ PLAIN = (
 NAMED = ("init", "solver", "gram", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
 DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
-SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     if isinstance(chosen.get("gram"), dict):
         chosen["gram"] = _strategy(chosen["gram"])
     if isinstance(chosen.get("solver"), dict):
-        chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
+        chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
     H = tensors["H"]
     layers = tuple(
         files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
@@ -266,7 +265,7 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if not isinstance(chosen["dtype"], str):
         simple["dtype"] = str(dtype).removeprefix("torch.")
-    if type(chosen["solver"]) in SOLVERS.values():
+    if type(chosen["solver"]) in solvers.NAMES.values():
         simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
     if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
         simple["gram"] = _describe_strategy(chosen["gram"])

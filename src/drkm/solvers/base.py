@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from drkm import parts, reduction, stiefel
 from drkm.energy import Energy, Evaluation
 from drkm.parts import Part
+from drkm.registry import Registry
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
@@ -224,6 +225,20 @@ class Solver(ABC):
 
     def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
+
+
+Kind = TypeVar("Kind", bound=type[Solver])
+
+#: solvers by the word for them
+NAMES: Registry[type[Solver]] = Registry("solver", "solvers")
+
+
+def register(kind: Kind) -> Kind:
+    """Make a solver known by its `name`: to `solver="…"`, the command line and files; its parameters have defaults."""
+    if not (isinstance(kind, type) and issubclass(kind, Solver)):
+        raise TypeError(f"solver: expected a subclass of drkm.solvers.Solver to register, got {kind!r}")
+    NAMES.add(kind.name, kind, kind)
+    return kind
 
 
 def point(H: Tensor, evaluation: Evaluation) -> State:

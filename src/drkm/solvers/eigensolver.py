@@ -10,12 +10,13 @@ from drkm import stiefel
 from drkm.eigen import leading_eigenpairs
 from drkm.energy import LEADING_TOL, Energy
 from drkm.parts import Part
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 
 #: a start as stationary as this may be one of eigenvectors, but not the leading ones
 SETTLED = 0.1
 
 
+@register
 @dataclass
 class Eigensolver(Solver):
     """The leading eigenvectors of K_1, to the tolerance of the fit; they do not depend on the start."""

@@ -17,7 +17,7 @@ from drkm import checks, parts, stiefel
 from drkm.energy import Energy
 from drkm.learning import RANGE, learnable_layers, set_bandwidths
 from drkm.parts import Part
-from drkm.solvers.base import Dimensions, Solver, State, Status
+from drkm.solvers.base import Dimensions, Solver, State, Status, register
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -25,6 +25,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 LOG_RANGE = math.log(RANGE)
 
 
+@register
 @dataclass
 class Penalty(Solver):
     """Minimise J + Σ λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖² for a growing μ (Algorithm 1 of the paper).

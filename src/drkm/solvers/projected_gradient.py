@@ -9,7 +9,7 @@ from torch import Tensor
 from drkm import checks, parts, stiefel
 from drkm.energy import Energy
 from drkm.parts import Part
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
@@ -17,6 +17,7 @@ MIN_LENGTH = 1e-12
 LONGEST = 1e12
 
 
+@register
 @dataclass
 class ProjectedGradient(Solver):
     """The method of the authors' later code, with K_1 kept and the gradient in closed form.

@@ -12,12 +12,13 @@ from torch import Tensor
 from drkm import checks, parts, stiefel
 from drkm.energy import Energy
 from drkm.parts import Part
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
 
 
+@register
 @dataclass
 class TrustRegion(Solver):
     """Newton's method on the Stiefel manifold with exact Hessian products.
