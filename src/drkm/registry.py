@@ -41,6 +41,10 @@ class Registry(dict[str, Member]):
         self[name] = member
         self._places[name] = place
 
+    def forget(self, name: str) -> None:
+        """Take a member out again."""
+        del self[name], self._places[name]
+
     def written(self, name: Any) -> Member:
         """Return the member that a file names."""
         if name not in self:

@@ -70,6 +70,8 @@ class Status(StrEnum):
     UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
     GIVEN_UP = "given_up"
+    #: what a step says when its algorithm has nothing left to do; a result says whether that was enough
+    DONE = "done"
 
     @property
     def cut_short(self) -> bool:
@@ -195,6 +197,8 @@ class Solver(ABC):
     on_manifold: bool = True
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
+    #: what a result says of a run that is done before the tolerance is reached
+    short_of_tolerance: Status = Status.STALLED
 
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
         """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
@@ -333,13 +337,13 @@ def solve(
         energy.count.evaluations = int(state["evaluations"])
     else:
         # A start off the manifold is a start all the same: solvers that stay on it begin at the nearest point.
-        point = stiefel.polar(H) if solver.on_manifold else H
+        begin = stiefel.polar(H) if solver.on_manifold else H
         try:
             if prepare:
-                point = solver.prepare(energy, point, lambda: _is_late(clock, max_seconds))
+                begin = solver.prepare(energy, begin, lambda: _is_late(clock, max_seconds))
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
+        state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, begin)}
     spent = state["seconds"]
     try:
         while status is None:
@@ -350,7 +354,7 @@ def solve(
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
             stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
-            status = _verdict(state, tol, limit, max_seconds, consistent, stop)
+            status = _verdict(solver, state, tol, limit, max_seconds, consistent, stop)
             if status is None and give_up is not None and reduction.agreed(give_up(state["history"])):
                 status = Status.GIVEN_UP
             if journal and (status is None or status.cut_short):
@@ -395,13 +399,14 @@ def _record(state: State) -> dict[str, float]:
 
 
 def _verdict(
-    state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
+    solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
 ) -> Status | None:
     if not math.isfinite(state["objective"]) or not math.isfinite(state["stationarity"]):
         raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     limit: Status | None = None
     if state.get("status"):
-        limit = Status(state["status"])
+        said = Status(state["status"])
+        limit = solver.short_of_tolerance if said is Status.DONE else said
     elif stop:
         limit = Status.INTERRUPTED
     elif state["iteration"] >= max_iter:

@@ -43,7 +43,7 @@ class Eigensolver(Solver):
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
         H = stiefel.polar(vectors)
-        return {**point(H, energy.evaluate(H)), "status": Status.STALLED.value}
+        return {**point(H, energy.evaluate(H)), "status": Status.DONE.value}
 
     def parts(self, dimensions: Dimensions) -> dict[str, Part]:
         """A point."""

@@ -56,6 +56,7 @@ class Penalty(Solver):
     name = "penalty"
     on_manifold = False
     has_schedule = True
+    short_of_tolerance = Status.SCHEDULE_ENDED
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "mu", "tau", "growth"):
@@ -102,7 +103,7 @@ class Penalty(Solver):
         """Take one step of Adam, or begin the next round with a larger penalty."""
         if state["gradient_norm"] <= state["tau"] or state["adam_steps"] >= self.inner:
             if state["round"] + 1 >= self.rounds(energy.n):
-                return {"status": Status.SCHEDULE_ENDED.value}
+                return {"status": Status.DONE.value}
             mu = self.growth * state["mu"]
             later = {**self._evaluate(energy, state["H"], mu), "mu": mu, "tau": state["tau"] / 2}
             return {**later, "round": state["round"] + 1, **self._fresh_moments(state)}
