@@ -59,10 +59,12 @@ class TestKernel:
 
     @pytest.mark.parametrize("center", [False, True])
     def test_fits_by_its_name_as_the_same_function_does_under_another(self, sharp, center):
-        ours = fitted(kernel="sharp", center=center)
+        # From one start, without the search for a better one, which looks at widths.
+        start = np.linalg.qr(np.random.RandomState(1).randn(len(X), 5))[0]
+        ours = fitted(kernel="sharp", center=center, init=start)
         assert all(isinstance(kernel, Sharp) for kernel in ours.kernels_)
         same = [kernels.RBF(kernel.bandwidth / 2) for kernel in ours.kernels_]
-        theirs = fitted(kernel=same, center=center)
+        theirs = fitted(kernel=same, center=center, init=start)
         assert ours.objective_ == pytest.approx(theirs.objective_, rel=1e-8)
         np.testing.assert_allclose(ours.denoise(X[:5]), theirs.denoise(X[:5]), atol=1e-4)
 
@@ -71,7 +73,7 @@ class TestKernel:
         model = fitted(kernel="sharp", gram=strategy)
         model.save(tmp_path / "model.safetensors")
         again = load(tmp_path / "model.safetensors")
-        np.testing.assert_array_equal(again.transform(X), model.transform(X))
+        np.testing.assert_allclose(again.transform(X), model.transform(X), atol=1e-10)
         assert again.kernel == "sharp"
 
     def test_is_known_to_the_command_line(self, sharp, tmp_path):
