@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 Member = TypeVar("Member")
+Kind = TypeVar("Kind", bound=type)
 
 
 class Unknown(ValueError):
@@ -40,6 +41,18 @@ class Registry(dict[str, Member]):
             )
         self[name] = member
         self._places[name] = place
+
+    def add_class(self, kind: Kind, base: type) -> Kind:
+        """Make a class known by its attribute `name`, and return it: the rest of a decorator."""
+        self.check_class(kind, base)
+        self.add(kind.name, kind, kind)  # type: ignore[arg-type, attr-defined]
+        return kind
+
+    def check_class(self, kind: Any, base: type) -> None:
+        """Refuse what is no class of the family."""
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            expected = f"drkm.{self.home}.{base.__name__}"
+            raise TypeError(f"{self.family}: expected a subclass of {expected} to register, got {kind!r}")
 
     def forget(self, name: str) -> None:
         """Take a member out again."""

@@ -159,10 +159,7 @@ NAMES: Registry[type[Strategy]] = Registry("gram", "gram")
 
 def register(kind: Kind) -> Kind:
     """Make a strategy known by its `name`, to `gram="…"` and to the files of models; its parameters have defaults."""
-    if not (isinstance(kind, type) and issubclass(kind, Strategy)):
-        raise TypeError(f"gram: expected a subclass of drkm.gram.Strategy to register, got {kind!r}")
-    NAMES.add(kind.name, kind, kind)
-    return kind
+    return NAMES.add_class(kind, Strategy)
 
 
 class Centered(MovingGram):

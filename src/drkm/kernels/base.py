@@ -179,8 +179,7 @@ def register(kind: Kind) -> Kind:
 
     To be put above `@dataclass(frozen=True)`: the fields are the parameters that a file holds, each with a default.
     """
-    if not (isinstance(kind, type) and issubclass(kind, Kernel)):
-        raise TypeError(f"kernel: expected a subclass of drkm.kernels.Kernel to register, got {kind!r}")
+    KINDS.check_class(kind, Kernel)
     if "__dataclass_fields__" not in vars(kind):
         raise TypeError(f"kernel: {kind.__name__} must be a dataclass, whose fields are its parameters")
     KINDS.add(kind.__name__, kind, kind)

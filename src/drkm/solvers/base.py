@@ -239,10 +239,7 @@ NAMES: Registry[type[Solver]] = Registry("solver", "solvers")
 
 def register(kind: Kind) -> Kind:
     """Make a solver known by its `name`: to `solver="…"`, the command line and files; its parameters have defaults."""
-    if not (isinstance(kind, type) and issubclass(kind, Solver)):
-        raise TypeError(f"solver: expected a subclass of drkm.solvers.Solver to register, got {kind!r}")
-    NAMES.add(kind.name, kind, kind)
-    return kind
+    return NAMES.add_class(kind, Solver)
 
 
 def point(H: Tensor, evaluation: Evaluation) -> State:
