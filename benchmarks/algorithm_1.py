@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 
 from benchmarks.problems import Problem
-from drkm import starts
 from drkm.solvers import LBFGS, Penalty, solve
+from drkm.training import starts
 
 
 def main() -> None:

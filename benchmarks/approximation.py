@@ -23,8 +23,8 @@ from torch import Tensor
 
 from drkm import ConstrDRKM
 from drkm.datasets.dsprites import RenderedDSprites
-from drkm.energy import Energy
 from drkm.gram import Dense, Fourier, Nystroem, Strategy
+from drkm.problem.energy import Energy
 
 SIZES = (10, 5)
 TOL = 1e-4

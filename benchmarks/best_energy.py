@@ -17,8 +17,9 @@ from torch import Tensor
 
 from benchmarks.problems import Problem
 from benchmarks.rivals import Rival, asked
-from drkm import starts, stiefel
+from drkm.problem import stiefel
 from drkm.solvers import by_name, solve
+from drkm.training import starts
 from drkm.training.race import Race
 
 #: time of all, in fits of the default solver

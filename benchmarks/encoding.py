@@ -21,8 +21,8 @@ import numpy as np
 from benchmarks.images import write_sprites
 from benchmarks.scaling_cell import clock, peak
 from drkm import ConstrDRKM
+from drkm.files.rows import open_rows
 from drkm.gram import Cross
-from drkm.rows import open_rows
 
 TURN = 1 << 14
 
@@ -53,7 +53,7 @@ def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> 
     images = np.load(path, mmap_mode="r")
 
     def plain(first: int, last: int) -> None:
-        for part in model._codec.batches(last - first):
+        for part in model._inference.batches(last - first):
             cross(rows[first + part.start : first + part.stop]) @ H1
 
     # The first batches pay for what is computed once.

@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import ConstrDRKM, starts
+from drkm import ConstrDRKM
 from drkm.datasets import load_dsprites
-from drkm.energy import Energy
 from drkm.gram import Dense, Fused, Gram, StoredGram, Tiled
 from drkm.kernels import RBF, Kernel
+from drkm.problem.energy import Energy
+from drkm.training import starts
 
 SIZES, ETA = (10, 5), (1.0, 1.0)
 TOL = 1e-4

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import torch
 
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, Kernel, Laplacian, Linear, Matern, Polynomial
+from drkm.problem.energy import Energy
 
 N, SIZES, REPEATS = 3000, (10, 5), 7
 KERNELS: dict[str, Kernel] = {

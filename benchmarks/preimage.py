@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from drkm.components import Components
 from drkm.datasets import make_square_spiral
-from drkm.eigen import leading_eigenpairs
 from drkm.gram import Dense
+from drkm.inference.preimage import preimage
+from drkm.inference.subspace import Components
 from drkm.kernels import RBF
 from drkm.kernels.base import Room
-from drkm.preimage import preimage
+from drkm.problem.eigen import leading_eigenpairs
 
 N = 3000
 TOL = 1e-8

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import starts
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem.energy import Energy
+from drkm.training import starts
 
 SIZES = (10, 5)
 #: number of samples and bandwidths of the two layers

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.problems import Cell, Problem, cells_of
-from drkm import stiefel
+from drkm.problem import stiefel
 from drkm.solvers import Penalty, ProjectedGradient, solve
 
 TOL = 1e-6

@@ -27,8 +27,8 @@ from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES, structured
 from drkm import ConstrDRKM
 from drkm import gram as grams
-from drkm.first_gram import problem_of
 from drkm.gram import NotEnoughMemory
+from drkm.inference.first_gram import problem_of
 
 TOL = 1e-4
 KERNEL_PCA = "KernelPCA"

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from benchmarks.problems import SIZES
 from benchmarks.warmup import draws
-from drkm import starts
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem.energy import Energy
 from drkm.solvers import Result, by_name, solve
+from drkm.training import starts
 from drkm.training.race import Race
 
 CASES = [("digits", (2.0, 0.05)), ("digits", (2.0, 0.01)), ("digits", (5.0, 0.02))]

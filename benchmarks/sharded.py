@@ -63,7 +63,8 @@ def _launch(processes: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _worker(options: argparse.Namespace) -> None:
-    from drkm import ConstrDRKM, reduction
+    from drkm import ConstrDRKM
+    from drkm.distributed import collectives
     from drkm.gram import Fourier, Nystroem, Sharded
 
     torch.set_num_threads(1)
@@ -75,7 +76,7 @@ def _worker(options: argparse.Namespace) -> None:
     counts: list[tuple[int, int]] = []
 
     def count(entry: dict[str, float]) -> None:
-        shards: Any = reduction.current()
+        shards: Any = collectives.current()
         counts.append((shards.exchanges, shards.bytes))
 
     gram = Sharded(Nystroem(options.m, deep=Fourier(options.features)))

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.problems import Problem
 from benchmarks.rivals import TOL, asked, stationarity_of
-from drkm import stiefel
+from drkm.problem import stiefel
 from drkm.solvers import by_name, solve
 
 LIMIT = 20.0

@@ -19,12 +19,14 @@ import torch
 from benchmarks.images import write_sprites
 from benchmarks.problems import SIZES
 from benchmarks.scaling_cell import clock
-from drkm import reduction, starts, stiefel
-from drkm.energy import Energy
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, open_rows
 from drkm.gram import Dense, Strategy, Tiled
 from drkm.gram.cost import in_bytes
 from drkm.kernels import RBF
-from drkm.rows import Rows, open_rows
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
+from drkm.training import starts
 
 REPEATS = 5
 
@@ -36,7 +38,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def energy_of(rows: Rows, strategy: Strategy) -> Energy:
-    sigma2 = RBF("median").resolve(reduction.spread_rows(rows, 500), layer=1).sigma2
+    sigma2 = RBF("median").resolve(collectives.spread_rows(rows, 500), layer=1).sigma2
     return Energy(rows, [RBF(sigma2), RBF(2 * SIZES[0] / len(rows))], SIZES, (1.0, 1.0), strategy)
 
 

@@ -11,11 +11,11 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from benchmarks.problems import SIZES, structured
-from drkm import starts
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem.energy import Energy
 from drkm.solvers import LBFGS, TrustRegion, solve
+from drkm.training import starts
 
 DRAWS = 4
 

@@ -21,9 +21,9 @@ import torch
 from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM
-from drkm.checkpoint import Checkpoint
 from drkm.kernels import RBF
 from drkm.solvers import Penalty
+from drkm.training.checkpoint import Checkpoint
 
 SOLVERS: list[dict[str, Any]] = [
     {"solver": "lbfgs"},

@@ -8,11 +8,12 @@ import torch
 from sklearn.base import clone
 
 from dense_oracle import dense_energy, structured
-from drkm import ConstrDRKM, load, storage
-from drkm.checkpoint.fingerprint import fingerprint
-from drkm.first_gram import problem_of
+from drkm import ConstrDRKM, load
+from drkm.files import container
 from drkm.gram import Dense, Fourier, Nystroem, Workload
+from drkm.inference.first_gram import problem_of
 from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
+from drkm.training.checkpoint.fingerprint import fingerprint
 
 DATA = structured(150).numpy()
 X, NEW = DATA[:120], DATA[120:]
@@ -73,7 +74,7 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
     model = ConstrDRKM(SIZES, gram=gram, center=center, encoder=encoder, axes="varimax", tol=1e-2).fit(X)
     for path in (tmp_path / "first", tmp_path / "second"):
         model.save(path)
-        tensors, header = storage.read(path, "model", 2)
+        tensors, header = container.read(path, "model", 2)
         assert header["version"] == 2
         shapes = [tuple(tensor.shape) for tensor in tensors.values()]
         assert X.shape not in shapes
@@ -94,9 +95,9 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
 
 def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     model = ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-3).fit(X)
-    monkeypatch.setattr("drkm.io._first_without_samples", lambda fitted: None)
+    monkeypatch.setattr("drkm.persistence.model_file._first_without_samples", lambda fitted: None)
     model.save(tmp_path / "old")
-    tensors, header = storage.read(tmp_path / "old", "model", 1)
+    tensors, header = container.read(tmp_path / "old", "model", 1)
     assert header["version"] == 1
     np.testing.assert_array_equal(tensors["X"], X)
     np.testing.assert_array_equal(load(tmp_path / "old").transform(NEW), model.transform(NEW))
@@ -104,12 +105,12 @@ def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
 
 def test_a_file_without_samples_and_landmarks_is_damaged(tmp_path):
     ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-2).fit(X).save(tmp_path / "model")
-    tensors, header = storage.read(tmp_path / "model", "model", 2)
+    tensors, header = container.read(tmp_path / "model", "model", 2)
     for name in ("first.phi", "first.basis", "first.lengths", "largest", "kernel0.factor"):
-        storage.write(tmp_path / "bad", {key: value for key, value in tensors.items() if key != name}, header)
+        container.write(tmp_path / "bad", {key: value for key, value in tensors.items() if key != name}, header)
         with pytest.raises(ValueError, match="damaged"):
             load(tmp_path / "bad")
-    storage.write(tmp_path / "bad", {**tensors, "first.phi": tensors["first.phi"][:-1]}, header)
+    container.write(tmp_path / "bad", {**tensors, "first.phi": tensors["first.phi"][:-1]}, header)
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path / "bad")
 
@@ -118,7 +119,7 @@ def test_a_file_without_samples_and_landmarks_is_damaged(tmp_path):
 def test_axes_are_free_below_fourier_features(axes):
     model = ConstrDRKM(SIZES, gram=STRATEGIES["nystroem"], axes=axes, tol=1e-8, max_iter=5000).fit(X)
     assert np.abs(model.transform(X) - model.codes_).max() <= 1e-6
-    eye = np.abs(model._codec.rotation.numpy() - np.eye(sum(SIZES))).max() <= 1e-12
+    eye = np.abs(model._inference.rotation.numpy() - np.eye(sum(SIZES))).max() <= 1e-12
     assert eye == (axes is None)
 
 
@@ -162,6 +163,7 @@ def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center
         assert energy.bandwidth_gradient(H, layer) == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 def test_learned_bandwidths_belong_to_the_kernels_that_are_approximated():
     model = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), learn_bandwidth=True, tol=1e-4).fit(X)
     begin = ConstrDRKM(SIZES, gram=Nystroem(30, deep=Fourier(100)), tol=1e-1).fit(X)

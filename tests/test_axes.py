@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from dense_oracle import draw, orthonormal, structured, waves
-from drkm import axes, starts, stiefel
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap
+from drkm.problem import axes, stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers import LBFGS, solve
+from drkm.training import starts
 
 N = 90
 NAMES = ["ritz", "varimax", "ica", None]

@@ -17,13 +17,14 @@ from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from drkm import ConstrDRKM, load, storage
-from drkm.checkpoint import Checkpoint
-from drkm.checkpoint.slots import VERSION
-from drkm.first_gram import problem_of
+from drkm import ConstrDRKM, load
+from drkm.files import container
 from drkm.gram import Dense
+from drkm.inference.first_gram import problem_of
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
+from drkm.training.checkpoint import Checkpoint
+from drkm.training.checkpoint.slots import VERSION
 
 X = load_digits().data[:80] / 16
 
@@ -302,22 +303,59 @@ def test_a_flipped_bit_in_a_checkpoint_is_noticed(left_over):
 
 @pytest.mark.parametrize("key", ["fingerprint", "finished", "runs"])
 def test_a_checkpoint_without_a_part_is_refused(left_over, key):
-    tensors, header = storage.read(left_over, "checkpoint", VERSION)
-    storage.write(left_over, tensors, {name: value for name, value in header.items() if name != key})
+    tensors, header = container.read(left_over, "checkpoint", VERSION)
+    container.write(left_over, tensors, {name: value for name, value in header.items() if name != key})
     refused(left_over)
 
 
 @pytest.mark.parametrize("key", ["stage", "sigma2", "scalars", "lists"])
 def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
-    tensors, header = storage.read(left_over, "checkpoint", VERSION)
+    tensors, header = container.read(left_over, "checkpoint", VERSION)
     del header["runs"]["0"][key]
-    storage.write(left_over, tensors, header)
+    container.write(left_over, tensors, header)
     assert "damaged" in refused(left_over)
 
 
+def forge(path, change) -> None:
+    """Write the checkpoint again with its run changed, and right checksums."""
+    tensors, header = container.read(path, "checkpoint", VERSION)
+    change(tensors, header["runs"]["0"])
+    container.write(path, tensors, header)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("G: ", lambda tensors, run: tensors.pop("run0.G")),
+        ("G: ", lambda tensors, run: tensors.update({"run0.G": tensors["run0.G"].float()})),
+        ("R: ", lambda tensors, run: tensors.update({"run0.R": tensors["run0.R"][:-1].clone()})),
+        ("H: ", lambda tensors, run: tensors["run0.H"].fill_(float("nan"))),
+        ("belong together", lambda tensors, run: tensors.pop("run0.scale")),
+        ("S: ", lambda tensors, run: run["lists"].update(S=10**6)),
+        ("S: ", lambda tensors, run: run["lists"].update(S=-1)),
+        ("belong together", lambda tensors, run: run["lists"].update(S=run["lists"]["S"] - 1)),
+        ("belong together", lambda tensors, run: run["scalars"].update(objective=-1.0)),
+        ("age: ", lambda tensors, run: run["scalars"].update(age="old")),
+        ("evaluations: ", lambda tensors, run: run["scalars"].update(evaluations=-1)),
+        ("seconds: ", lambda tensors, run: run["scalars"].update(seconds=10**400)),
+        ("history: ", lambda tensors, run: run["scalars"].update(history=[{}])),
+        ("'more': ", lambda tensors, run: run["scalars"].update(more=1)),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0])),
+        ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0, None])),
+        ("stage: ", lambda tensors, run: run.update(stage=1)),
+        ("lists: ", lambda tensors, run: run.update(lists=None)),
+    ],
+)
+def test_a_forged_part_of_a_run_is_named(left_over, part, change):
+    forge(left_over, change)
+    message = refused(left_over)
+    assert "damaged" in message
+    assert part in message
+
+
 def test_a_checkpoint_of_an_older_version_is_refused(left_over):
-    tensors, header = storage.read(left_over, "checkpoint", VERSION)
-    storage.write(left_over, tensors, {**header, "version": 1})
+    tensors, header = container.read(left_over, "checkpoint", VERSION)
+    container.write(left_over, tensors, {**header, "version": 1})
     assert "older drkm" in refused(left_over)
 
 

@@ -71,7 +71,7 @@ def test_help_has_80_columns_and_no_colour_in_a_pipe():
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-BY_PRINT = "from drkm.cli import main; from drkm.commands import app; app.command('say')(lambda: print('x')); main()"
+BY_PRINT = "from drkm.cli import main; from drkm.cli.app import app; app.command('say')(lambda: print('x')); main()"
 
 
 @pytest.mark.parametrize(

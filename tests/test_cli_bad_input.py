@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from command_line import drkm, refused
-from drkm import ConstrDRKM, storage
-from drkm.commands._options import columns_of
-from drkm.files import write_whole
+from drkm import ConstrDRKM
+from drkm.cli._options import columns_of
+from drkm.files import container, write_whole
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -28,10 +28,10 @@ def models(tmp_path_factory):
     whole = (folder / "model").read_bytes()
     (folder / "cut").write_bytes(whole[: len(whole) // 2])
     (folder / "foreign").write_text("{}")
-    tensors, header = storage.read(folder / "model", "model", 1)
-    storage.write(folder / "newer", tensors, {**header, "version": 99})
-    storage.write(folder / "checkpoint", tensors, {**header, "kind": "checkpoint"})
-    storage.write(folder / "damaged", tensors, {**header, "preparation": {"shape": 3}})
+    tensors, header = container.read(folder / "model", "model", 1)
+    container.write(folder / "newer", tensors, {**header, "version": 99})
+    container.write(folder / "checkpoint", tensors, {**header, "kind": "checkpoint"})
+    container.write(folder / "damaged", tensors, {**header, "preparation": {"shape": 3}})
     return folder
 
 
@@ -392,7 +392,7 @@ def test_a_model_that_cannot_be_written_is_still_in_the_checkpoint(models, tmp_p
 
     words = ["fit", models / "X.npy", "-o", model, "-c", "3,2", "--checkpoint", part]
     with monkeypatch.context() as patch:
-        patch.setattr("drkm.storage.write_whole", full)
+        patch.setattr("drkm.files.container.write_whole", full)
         assert "No space left on device" in refused(*words)
     assert list(tmp_path.iterdir()) == [part]
     # The second time there is nothing left to compute.

@@ -8,8 +8,11 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 from command_line import drkm
-from drkm import ConstrDRKM, io, load
+from drkm import ConstrDRKM, load
+from drkm.estimator import load_prepared
 from drkm.kernels import RBF, Linear
+from drkm.persistence import model_file
+from drkm.strange_data import StrangeDataWarning
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -59,6 +62,7 @@ def test_fit_prints_the_summary_and_where_the_model_is(place):
     assert lines[-1] == f"written to {place / 'again'} with how the data were read: images of 8x8"
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 def test_options_reach_the_estimator(place):
     words = (
         "-c",
@@ -171,17 +175,17 @@ def test_a_table_without_names_of_rows_is_encoded_without_them(place):
     assert rows_of(place / "codes_nameless.csv")[0] == ["layer1_0", "layer1_1", "layer1_2"]
 
 
-def test_codes_of_pictures_carry_their_names_and_quality_adds_two_columns(place):
+def test_codes_of_pictures_carry_their_names_and_quality_adds_three_columns(place):
     done = drkm("encode", place / "pictures.model", place / "pictures", "-o", place / "p.csv", "--quality")
     assert "of 70 codes ambiguous" in done.out
     header, *rows = rows_of(place / "p.csv")
     assert header[0] == "file"
-    assert header[-2:] == ["residual", "ambiguous"]
+    assert header[-3:] == ["residual", "ambiguous", "strange"]
     assert [row[0] for row in rows] == [f"{number:02d}.png" for number in range(70)]
     drkm("encode", place / "pictures.model", place / "pictures", "-o", place / "p.npz", "--quality")
     with np.load(place / "p.npz") as archive:
-        assert set(archive.files) == {"files", "codes", "residual", "ambiguous"}
-        np.testing.assert_allclose(archive["codes"], load(place / "pictures.model").codes_, atol=1e-6)
+        assert set(archive.files) == {"files", "codes", "residual", "ambiguous", "strange"}
+        np.testing.assert_allclose(archive["codes"], load_prepared(place / "pictures.model")[0].codes_, atol=1e-6)
 
 
 def test_denoised_arrays_keep_shape_and_units(place):
@@ -199,7 +203,7 @@ def test_denoised_pictures_are_pictures_again(place):
     assert json.loads(done.out)["samples"] == 70
     assert sorted(entry.name for entry in (place / "clean").iterdir())[:2] == ["00.png", "01.png"]
     before = picture(place / "pictures" / "07.png")
-    expected = load(place / "pictures.model").denoise(before.reshape(1, -1) / 255).reshape(8, 8) * 255
+    expected = load_prepared(place / "pictures.model")[0].denoise(before.reshape(1, -1) / 255).reshape(8, 8) * 255
     found = picture(place / "clean" / "07.png")
     assert np.abs(found - np.clip(expected, 0, 255)).max() <= 0.5
 
@@ -214,7 +218,7 @@ def test_denoised_tables_keep_their_names_and_units(place):
     assert header == ["plant", "sl", "sw", "pl", "pw"]
     found = np.array([row[1:] for row in rows], dtype=float)
     X = load_iris().data
-    model = load(place / "iris.model")
+    model, _ = load_prepared(place / "iris.model")
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(found, model.denoise(scaled) * X.std(axis=0) + X.mean(axis=0), atol=1e-9)
 
@@ -234,7 +238,7 @@ def test_traversals_are_those_of_the_estimator(place):
 def test_a_base_may_be_a_picture_and_steps_lie_around_the_mean(place):
     words = ("--component", "1:2", "--steps", "3", "--span", "1", "--base", place / "pictures" / "05.png", "--json")
     done = drkm("traverse", place / "pictures.model", "-o", place / "t.npy", *words)
-    codes = load(place / "pictures.model").codes_[:, 2]
+    codes = load_prepared(place / "pictures.model")[0].codes_[:, 2]
     (line,) = json.loads(done.out)["components"]
     expected = [codes.mean() - codes.std(), codes.mean(), codes.mean() + codes.std()]
     np.testing.assert_allclose(line["values"], expected, atol=1e-12)
@@ -280,7 +284,7 @@ def test_a_model_made_in_python_with_a_frame_takes_tables_by_name(place):
     done = drkm("encode", place / "python.model", place / "iris.csv", "-o", place / "python.npy")
     assert (done.code, done.err) == (0, "")
     np.testing.assert_array_equal(np.load(place / "python.npy"), model.transform(frame).to_numpy())
-    assert io.load_preparation(place / "python.model") == io.Preparation()
+    assert model_file.load_preparation(place / "python.model") == model_file.Preparation()
 
 
 def test_force_replaces_a_file(place):
@@ -290,3 +294,26 @@ def test_force_replaces_a_file(place):
     assert target.read_bytes() == b"old"
     assert drkm("encode", place / "digits.model", place / "digits.npy", "-o", target, "--force").code == 0
     assert np.load(target).shape == (70, 6)
+
+
+def test_load_says_that_the_data_of_a_model_were_prepared(place):
+    prepared = r"iris\.model holds a model of prepared data \(columns standardised\)"
+    with pytest.warns(StrangeDataWarning, match=prepared) as told:
+        model = load(place / "iris.model")
+    assert told[0].filename == __file__
+    again, preparation = load_prepared(place / "iris.model")
+    rows = load_iris().data
+    assert model.encode(rows * 100).strange.all()
+    np.testing.assert_allclose(again.transform(preparation.apply(rows)), again.codes_, atol=1e-6)
+
+
+def test_encode_names_rows_that_are_unlike_all_samples(place):
+    np.save(place / "bright.npy", 1000 * np.load(place / "digits.npy"))
+    done = drkm("encode", place / "digits.model", place / "bright.npy", "-o", place / "bright.csv", "--quality")
+    assert done.code == 0
+    assert "drkm: warning: 70 of 70 rows are unlike all training samples" in done.err
+    assert "70 of 70 rows strange" in done.out
+    header, *rows = rows_of(place / "bright.csv")
+    assert {row[header.index("strange")] for row in rows} == {"1"}
+    done = drkm("denoise", place / "digits.model", place / "bright.npy", "-o", place / "bright_clean.npy", "--json")
+    assert "70 of 70 rows are unlike all training samples" in done.err

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import drkm, refused
 from drkm import __version__, metrics
-from drkm.commands import app
+from drkm.cli.app import app
 from drkm.files import write_table
 
 COMMANDS = [command.callback.__name__ for command in app.registered_commands]
@@ -72,10 +72,10 @@ def test_without_typer_the_extra_is_named(monkeypatch):
 def test_ctrl_c_before_the_command_begins_is_one_word(monkeypatch):
     class Interrupting:
         def find_spec(self, name, path, target=None):
-            if name == "drkm.commands":
+            if name == "drkm.cli.app":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "drkm.commands")
+    monkeypatch.delitem(sys.modules, "drkm.cli.app")
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     done = drkm("--version")
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
@@ -98,8 +98,10 @@ def test_shells_complete_commands_options_and_names(words, found, monkeypatch):
 
 
 def test_names_in_the_help_of_fit_are_those_of_the_library():
-    from drkm import axes, kernels, parameters, solvers, starts
-    from drkm.commands import fit
+    from drkm import kernels, solvers
+    from drkm.cli import fit
+    from drkm.problem import axes
+    from drkm.training import parameters, starts
 
     assert set(fit.KERNELS) == set(kernels.NAMES)
     assert set(fit.SOLVERS) == {"auto", *solvers.NAMES}

@@ -2,9 +2,11 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
+from drkm.runs._rows import SEAL, checksum
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
@@ -18,6 +20,14 @@ def make(path, runs):
     with Store(path) as store:
         sweep(runs, store, progress=False)
     return path
+
+
+def change(path, statement):
+    """Change the runs of a store, with the checksums that belong to them."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("checksum", -1, checksum)
+        connection.execute(statement)
+        connection.execute(SEAL)
 
 
 @pytest.fixture
@@ -39,13 +49,38 @@ def test_status_writes_json_for_scripts(store):
     assert "Traceback" in found["failures"][0]["traceback"]
 
 
+def test_status_shows_what_a_terminal_would_obey_and_does_not_send_it(store):
+    change(store, "UPDATE runs SET traceback = 'why' || char(27) || '[2J' || char(155) || char(8238) || char(10)")
+    done = drkm("status", "--store", store)
+    assert "  why\\u001b[2J\\u009b\\u202e\n" in done.stdout
+    assert not set(done.stdout) & {"\x1b", "\x9b", "\u202e"}
+    found = drkm("status", "--store", store, "--json").stdout
+    assert not set(found) & {"\x1b", "\x9b", "\u202e"}
+    assert json.loads(found)["failures"][0]["traceback"] == "why\x1b[2J\x9b\u202e\n"
+
+
+def test_errors_and_their_tracebacks_send_a_terminal_nothing_to_obey():
+    for words in (("status", "--store", "\x1b[2J\x9b"), ("--debug", "status", "--store", "\x1b[2J\x9b")):
+        done = drkm(*words)
+        assert "there is no file \\u001b[2J\\u009b" in done.stderr
+        assert not set(done.stderr) & {"\x1b", "\x9b"}
+
+
+def test_damaged_runs_are_named_and_left_out_of_a_merge(store, tmp_path):
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE runs SET result = result || ' ' WHERE configuration LIKE '%\"seed\":0%'")
+    done = drkm("status", "--store", store)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"drkm: store: {store} is damaged: 1 of 4 runs are not as they were written")
+    done = drkm("merge", tmp_path / "new.sqlite", store)
+    assert done.stdout.endswith("runs.sqlite: 3 runs added, 0 were there, 0 of them with another result\n")
+    assert "runs.sqlite: 1 run damaged and left out" in done.stderr
+
+
 def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
     runs = [Configuration("probe", {"fail": False}, seed) for seed in (0, 9)]
     other = make(tmp_path / "other.sqlite", runs)
-    connection = sqlite3.connect(other)
-    connection.execute('UPDATE runs SET result = \'{"digest": "another"}\' WHERE configuration LIKE \'%"seed":0%\'')
-    connection.commit()
-    connection.close()
+    change(other, 'UPDATE runs SET result = \'{"digest": "another"}\' WHERE configuration LIKE \'%"seed":0%\'')
     done = drkm("merge", store, other, "--json")
     assert done.returncode == 0, done.stderr
     (merged,) = json.loads(done.stdout)["merged"]

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from dense_oracle import draw, network, orthonormal, values, waves
-from drkm.encoder.coupling import ExplicitCoupling, PairwiseCoupling, couplings
-from drkm.energy import Energy
 from drkm.gram import Dense
+from drkm.inference.encoder.coupling import ExplicitCoupling, PairwiseCoupling, couplings
 from drkm.kernels import RBF, Cosine, Explicit, FeatureMap, Laplacian, Linear, Matern, Polynomial
+from drkm.problem.energy import Energy
 
 N, S, T, M = 29, 3, 2, 7
 X = draw(N, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table, write_whole
-from drkm.preparation import Preparation
+from drkm.inputs.preparation import Preparation
 
 VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from drkm.preimage.descent import Evaluation, Minima, _newton, minimise
+from drkm.inference.preimage.descent import Evaluation, Minima, _newton, minimise
 
 
 def evaluation(function: Callable[[torch.Tensor], torch.Tensor], *, hessian: bool) -> Callable[..., Evaluation]:

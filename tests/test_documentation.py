@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drkm.commands import app
+from drkm.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

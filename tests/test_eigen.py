@@ -6,10 +6,10 @@ import scipy.linalg
 import torch
 
 from dense_oracle import draw, orthonormal, structured
-from drkm import eigen
-from drkm.eigen import leading_eigenpairs
 from drkm.gram import Centered, FeatureGram, StoredGram, SweptGram
 from drkm.kernels import RBF, Linear
+from drkm.problem import eigen
+from drkm.problem.eigen import leading_eigenpairs
 
 DOUBLE = torch.empty(0, dtype=torch.float64)
 SINGLE = torch.empty(0, dtype=torch.float32)

@@ -102,7 +102,7 @@ def test_any_batch_split_gives_the_same_codes(sigma2, monkeypatch):
     assert relative(parts, together) < 1e-9
     shuffled = np.random.RandomState(0).permutation(60)
     assert relative(model.transform(new[shuffled]), together[shuffled]) < 1e-9
-    monkeypatch.setattr("drkm.codec.BATCH_ROWS", 7)
+    monkeypatch.setattr("drkm.gram.cost.BATCH_ROWS", 7)
     assert relative(model.transform(new), together) < 1e-9
 
 
@@ -213,7 +213,7 @@ def test_ambiguous_are_the_points_that_the_second_nearest_sample_leads_elsewhere
 
 def test_residuals_are_gradients_relative_to_the_parts_that_cancel(monkeypatch):
     model, train, new = small("rbf")
-    monkeypatch.setattr("drkm.encoder.stationary.TOL", 1e-2)
+    monkeypatch.setattr("drkm.inference.encoder.stationary.TOL", 1e-2)
     encoding = model.encode(new)
     assert np.median(encoding.residual) > 1e-4
     for x, z, residual in zip(new, encoding.codes, encoding.residual, strict=True):
@@ -270,17 +270,17 @@ def test_a_deep_cosine_is_encoded_by_its_stationarity():
 def test_undetermined_directions_are_reported_and_set_to_zero(kernel):
     train, new = split(n=120, new=30)
     model = ConstrDRKM((6, 3), kernel=kernel).fit(train)
-    null = model._codec.encoder.undetermined.numpy()
+    null = model._inference.encoder.undetermined.numpy()
     count = null.shape[1]
     assert count >= 2
     assert f"{count} directions of the codes cannot be determined" in model.summary()
     Z = model.transform(new)
     assert np.isfinite(Z).all()
-    own = Z @ model._codec.rotation.numpy().T
+    own = Z @ model._inference.rotation.numpy().T
     assert np.abs(own @ null).max() <= 1e-12
-    determined = model.codes_ @ model._codec.rotation.numpy().T
+    determined = model.codes_ @ model._inference.rotation.numpy().T
     determined -= (determined @ null) @ null.T
-    back = model.transform(train) @ model._codec.rotation.numpy().T
+    back = model.transform(train) @ model._inference.rotation.numpy().T
     assert relative(back, determined) <= 1e-5
     assert (model.encode(new).residual <= 1e-8).mean() >= 0.9
 
@@ -293,8 +293,8 @@ def test_the_papers_bandwidths_give_finite_stationary_codes():
     assert (encoding.residual <= 1e-8).mean() >= 0.9
     # Here the second kernel matrix is constant to 1e-8: all but one of its components mean nothing.
     assert "4 directions of the codes cannot be determined" in model.summary()
-    null = model._codec.encoder.undetermined.numpy()
-    rotation = model._codec.rotation.numpy()
+    null = model._inference.encoder.undetermined.numpy()
+    rotation = model._inference.rotation.numpy()
     kept = model.codes_ @ rotation.T
     kept -= (kept @ null) @ null.T
     assert relative(model.transform(train) @ rotation.T, kept) <= 1e-5

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dense_oracle import dense_energy, draw, network, orthonormal, structured, waves
-from drkm import starts, stiefel
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers import LBFGS, solve
+from drkm.training import starts
 
 N = 31
 X = draw(N, 4)

@@ -10,10 +10,10 @@ from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
+from drkm.inference.density import CodeDensity
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
-from drkm.progress import ProgressBar
-from drkm.sampling import CodeDensity
 from drkm.solvers import TrustRegion
+from drkm.training.progress import ProgressBar
 from few_digits import NEW, X, relative
 
 
@@ -436,6 +436,7 @@ def test_training_a_feature_map_lowers_the_energy_and_leaves_the_callers_module_
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 def test_learning_bandwidths_lowers_the_energy_within_bounds():
     kernel = [RBF(3.0), RBF(0.05)]
     fixed = ConstrDRKM((6, 3), kernel=kernel).fit(X)

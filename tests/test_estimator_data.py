@@ -9,7 +9,7 @@ from sklearn.mixture import GaussianMixture
 
 from drkm import ConstrDRKM, load
 from drkm.gram import Dense, Nystroem
-from drkm.sampling import CodeDensity
+from drkm.inference.density import CodeDensity
 from few_digits import NEW, X, relative
 
 
@@ -257,7 +257,7 @@ def test_the_density_of_the_codes_is_fitted_once_and_to_a_bounded_number_of_samp
     fitted_to = []
     fit = GaussianMixture.fit
     monkeypatch.setattr(GaussianMixture, "fit", lambda self, data: fitted_to.append(len(data)) or fit(self, data))
-    monkeypatch.setattr("drkm.sampling.MAX_SAMPLES", 50)
+    monkeypatch.setattr("drkm.inference.density.MAX_SAMPLES", 50)
     again = clone(model).fit(X)
     first = again.sample(2, random_state=0)
     assert set(fitted_to) == {50}

@@ -16,12 +16,13 @@ from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 
 import drkm
-from drkm import ConstrDRKM, load, storage
-from drkm.checkpoint import Checkpoint
+from drkm import ConstrDRKM, load
+from drkm.files import container
 from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
 from drkm.solvers import LBFGS, Eigensolver, TrustRegion
 from drkm.solvers.base import Dimensions
+from drkm.training.checkpoint import Checkpoint
 
 DIGITS = load_digits().data / 16
 X, NEW = DIGITS[:60], DIGITS[60:80]
@@ -337,14 +338,50 @@ def test_a_foreign_safetensors_file_and_a_checkpoint_are_refused(tmp_path):
 
 def test_tensors_of_the_wrong_shape_are_refused(model, tmp_path):
     model.save(tmp_path / "model")
-    tensors, header = storage.read(tmp_path / "model", "model", 1)
+    tensors, header = container.read(tmp_path / "model", "model", 1)
     for name, wrong in (
         ("H", tensors["H"][:-1]),
         ("X", tensors["X"][:-1]),
         ("multipliers", tensors["multipliers"][1:]),
     ):
-        storage.write(tmp_path / "wrong", {**tensors, name: wrong}, header)
+        container.write(tmp_path / "wrong", {**tensors, name: wrong}, header)
         assert "path" in refused(tmp_path / "wrong", ValueError)
+
+
+@pytest.mark.parametrize("name", ["H", "X", "multipliers", "rotation0", "eigenvalues1"])
+@pytest.mark.parametrize("spoil", ["dtype", "nan", "inf"])
+def test_tensors_of_another_precision_or_not_finite_are_refused(model, tmp_path, name, spoil):
+    model.save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", 1)
+    wrong = tensors[name].float() if spoil == "dtype" else tensors[name].clone()
+    if spoil != "dtype":
+        wrong.view(-1)[-1] = float(spoil)
+    container.write(tmp_path / "wrong", {**tensors, name: wrong}, header)
+    assert str(tmp_path / "wrong") in refused(tmp_path / "wrong", ValueError)
+
+
+@pytest.mark.parametrize("degree", [10**9, 101, 10**400, 0, 2.5])
+def test_an_absurd_degree_is_refused_at_once(tmp_path, degree):
+    ConstrDRKM((3, 2), kernel=[Polynomial(2), "rbf"]).fit(X).save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", 1)
+    header["kernels"][0]["parameters"]["degree"] = degree
+    container.write(tmp_path / "wrong", tensors, header)
+    assert "degree" in refused(tmp_path / "wrong", ValueError)
+
+
+class Halved(RBF):
+    """A kernel of one's own, which no file can hold."""
+
+    def __call__(self, x, y):
+        return 0.5 * super().__call__(x, y)
+
+
+@pytest.mark.parametrize("kernel", [Halved(2.0), [Halved(2.0), "rbf"]], ids=["all", "first"])
+def test_a_kernel_of_ones_own_is_refused_by_save(kernel, tmp_path):
+    fitted = ConstrDRKM((3, 2), kernel=kernel, max_iter=300).fit(X)
+    with pytest.raises(ValueError, match="kernel: a file holds no code, and Halved is not one of the kernels"):
+        fitted.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 # Writing

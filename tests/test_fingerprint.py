@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from drkm.checkpoint.fingerprint import settings
 from drkm.kernels import FeatureMap
+from drkm.training.checkpoint.fingerprint import settings
 
 
 def scaled(factor: float):

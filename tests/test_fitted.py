@@ -1,9 +1,11 @@
 import os
 import pickle
+import time
 from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
 from drkm.gram import Dense, RememberedDistances, Tiled
@@ -58,3 +60,33 @@ def test_the_record_cannot_be_changed():
     fitted = ConstrDRKM((3, 2), tol=1e-2).fit(X).fitted_
     with pytest.raises(FrozenInstanceError):
         fitted.eta = (1.0, 1.0)
+
+
+def test_the_seconds_of_a_fit_are_those_of_all_its_starts_and_stay_with_the_model(tmp_path):
+    calls = []
+
+    def wait(entry):
+        calls.append(entry)
+        time.sleep(0.002)
+
+    began = time.perf_counter()
+    model = ConstrDRKM((3, 2), n_init=3, tol=1e-2, random_state=0, callbacks=wait).fit(X)
+    assert 0.002 * len(calls) < model.fitted_.seconds < time.perf_counter() - began
+    assert model.fitted_.result.seconds < model.fitted_.seconds
+    assert f", {model.fitted_.seconds:.2f} s" in model.summary()
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").summary() == model.summary()
+
+
+def test_the_seconds_of_a_resumed_fit_count_what_was_spent_before(tmp_path):
+    def stop(entry):
+        time.sleep(0.2)
+        return entry["iteration"] == 2
+
+    options = {"n_components": (3, 2), "tol": 1e-3, "checkpoint": tmp_path / "part"}
+    with pytest.warns(ConvergenceWarning):
+        ConstrDRKM(**options, callbacks=stop).fit(X)
+    began = time.perf_counter()
+    model = ConstrDRKM(**options).fit(X)
+    assert model.fitted_.seconds > time.perf_counter() - began
+    assert model.fitted_.seconds > 0.4

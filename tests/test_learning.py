@@ -8,13 +8,14 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from dense_oracle import draw, network, orthonormal, structured
-from drkm import ConstrDRKM, learning, load, starts
-from drkm.energy import Energy
-from drkm.first_gram import problem_of
+from drkm import ConstrDRKM, load
 from drkm.gram import Dense
+from drkm.inference.first_gram import problem_of
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
+from drkm.problem import learning
+from drkm.problem.energy import Energy
 from drkm.solvers import LBFGS, Penalty, Status, solve
-from drkm.training import Plan, train
+from drkm.training import Plan, starts, train
 
 N = 60
 X = structured(N)

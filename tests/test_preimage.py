@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from drkm.components import Components
 from drkm.datasets import make_square_spiral
 from drkm.gram import Dense
+from drkm.inference.preimage import preimage
+from drkm.inference.preimage import search as preimages
+from drkm.inference.preimage.residual import residual_of
+from drkm.inference.subspace import Components
 from drkm.kernels import RBF, Cosine, FeatureMap, Kernel, Laplacian, Linear, Matern, Polynomial, Precomputed
-from drkm.preimage import preimage
-from drkm.preimage import search as preimages
-from drkm.preimage.residual import residual_of
 
 KERNELS = [RBF(0.5), Matern(2.5, 0.5), Matern(1.5, 0.5), Laplacian(0.5), Polynomial(3, 0.5), Linear()]
 SMOOTH = KERNELS[:2] + KERNELS[4:]

@@ -6,14 +6,15 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from dense_oracle import structured
-from drkm import ConstrDRKM, starts
-from drkm.checkpoint import Checkpoint
-from drkm.energy import Energy
+from drkm import ConstrDRKM
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem.energy import Energy
 from drkm.solvers import Result, Status, by_name, solve
-from drkm.starts import FAR, NEAR
+from drkm.training import starts
+from drkm.training.checkpoint import Checkpoint
 from drkm.training.race import BY_TURNS, HALFWAY, TRY_OTHER, Race
+from drkm.training.starts import FAR, NEAR
 
 X = structured(120)
 

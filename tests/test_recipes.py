@@ -186,7 +186,7 @@ class Steepest(solvers.Solver):
         return {**point(H, energy.evaluate(H)), "length": self.first}
 
     def step(self, energy, state, tol):
-        from drkm import stiefel
+        from drkm.problem import stiefel
 
         trial = stiefel.retraction(state["H"], -state["length"] * state["R"])
         found = energy.evaluate(trial)

@@ -302,7 +302,7 @@ def test_a_candidate_that_the_data_refuse_does_not_end_the_others():
     assert found.table[0]["failure"].startswith("sigma2: 1e-16 is too narrow")
     assert found.table[1]["failure"] is None
     assert "1e-16" not in found.to_markdown()
-    assert list(found._curves().values()) == [[(3, found.table[1]["criterion"])]]
+    assert list(found.curves().values()) == [[(3, found.table[1]["criterion"])]]
 
 
 def test_a_candidate_that_failed_leaves_the_limits_of_the_plot_to_the_others():

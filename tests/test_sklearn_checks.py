@@ -62,6 +62,7 @@ def test_grid_search_selects_components_by_the_score_alone():
     assert search.best_estimator_.codes_.shape == (80, sum(search.best_params_["n_components"]))
 
 
+@pytest.mark.filterwarnings("ignore::drkm.strange_data.StrangeDataWarning")  # of the widths that are too narrow
 def test_grid_search_selects_by_parameters_of_a_kernel():
     model = ConstrDRKM((4, 2), kernel=(RBF(), Matern(1.5)))
     grid = {"kernel__layer1__sigma2": [0.1, 20.0], "kernel__layer2": [RBF(0.1), Matern(2.5, 0.1)]}

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from dense_oracle import centring, draw, orthonormal, structured
-from drkm import starts, stiefel
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF, FeatureMap
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
+from drkm.training import starts
 
 N = 120
 X = structured(N)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pymanopt.manifolds import Stiefel
 
 from dense_oracle import dense_energy, draw, orthonormal
-from drkm import stiefel
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 
 LAWS = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-6}

@@ -15,7 +15,9 @@ __all__ = ["ConstrDRKM", "__version__", "load", "select"]
 
 #: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
 _HOMES = {"ConstrDRKM": "drkm.estimator", "load": "drkm.estimator", "select": "drkm.selection"}
-_PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "solvers")
+_PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "solvers")
+#: what the first version called them
+_FORMER = {"io": "drkm.persistence.model_file", "processes": "drkm.distributed.process_group"}
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +25,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _PACKAGES:
         return importlib.import_module(f"drkm.{name}")
+    if name in _FORMER:
+        return importlib.import_module(_FORMER[name])
     raise AttributeError(f"module 'drkm' has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -17,21 +18,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from drkm import checks, inputs, io, nested, parameters, reduction
-from drkm.checkpoint.fingerprint import fingerprint, settings
-from drkm.codec import Codec
-from drkm.encoder import Encoding
+from drkm import inputs, strange_data
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.gram.memory import in_memory
+from drkm.inference.encoder import Encoding
+from drkm.inference.inference import Inference
+from drkm.inference.preimage import PreImage
+from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
-from drkm.preimage import PreImage
-from drkm.preparation import Preparation
-from drkm.progress import progress_shown
-from drkm.rows import Rows
+from drkm.persistence import model_file
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
-from drkm.training import dimensions, train
+from drkm.training import dimensions, parameters, train
+from drkm.training.checkpoint.fingerprint import fingerprint, settings
+from drkm.training.progress import progress_shown
+from drkm.validation import checks, nested
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
@@ -81,7 +84,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     learn_bandwidth : bool, default=False
         Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
     tol : float, default=1e-6
-        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖.
+        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
+        layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
         Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
@@ -260,6 +264,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Besides arrays, frames and tensors, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
         file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
         """
+        began = time.perf_counter()
         with inputs.features_restored_on_failure(self):
             samples, given = self._samples(X), self.get_params(deep=False)
             strategy, checkpoint = parameters.strategy(self.gram), parameters.checkpoint(self.checkpoint)
@@ -268,16 +273,21 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             named = {name: value for name, value in given.items() if name not in INCIDENTAL}
             common = partial(settings, {name: value for name, value in named.items() if name not in OWN})
             with strategy.sharing(samples, common, checkpoint.path if checkpoint else None):
-                plan = parameters.plan_of(given, reduction.samples(len(samples)), strategy)
+                plan = parameters.plan_of(given, collectives.samples(len(samples)), strategy)
                 if checkpoint:
                     checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
+                    began -= checkpoint.spent()
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
-                self._set_fitted(fitted, first, X)
+                self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
+                names = getattr(self, "feature_names_in_", None)
+                complaints = strange_data.complaints(fitted.kernels[0], fitted.X, fitted.center, names)
+        for complaint in complaints:
+            warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
         if not self.converged_:
             warnings.warn(f"ConstrDRKM {self.fitted_.message}", ConvergenceWarning, stacklevel=2)
-        elif self.fitted_.faint:
-            warnings.warn(f"ConstrDRKM: {faintness(self.fitted_)}", ConvergenceWarning, stacklevel=2)
+        elif doubt := faintness(self.fitted_) or (self.fitted_.surprising and self.fitted_.unsettled):
+            warnings.warn(f"ConstrDRKM: {doubt}", ConvergenceWarning, stacklevel=2)
         return self
 
     def _samples(self, X: Any) -> Tensor | Rows:
@@ -289,7 +299,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
         # A copy: what follows in a pipeline may change it in place.
-        return inputs.write(self.fit(X, y, **fit_params)._codec.codes.clone(), X, self.get_feature_names_out())
+        return inputs.write(self.fit(X, y, **fit_params)._inference.codes.clone(), X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -303,11 +313,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        target = inputs.target(out, (len(points), self._codec.codes.shape[1]))
-        encoding = self._codec.encode(points, out=target)
+        target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
+        encoding = self._inference.encode(points, out=target)
+        # Past scikit-learn's wrapper, to the caller's own line.
         if doubt := encoding.doubt():
-            # Past scikit-learn's wrapper, to the caller's own line.
             warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
         return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
@@ -317,15 +328,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         -------
         Encoding
             `codes` (m×S), `residual` (the norm of ψ's gradient relative to its parts), `ambiguous` (whether the second
-            nearest training sample leads to other codes).
+            nearest training sample leads to other codes), `strange` (whether the point is unlike all training samples).
         """
         check_is_fitted(self)
-        codes, residual, ambiguous = self._codec.encode(self._read(X), ambiguity=ambiguity)
-        return Encoding(
-            inputs.write(codes, X, self.get_feature_names_out()),
-            inputs.write(residual, X),
-            None if ambiguous is None else inputs.write(ambiguous, X),
-        )
+        codes, *others = self._inference.encode(self._read(X), ambiguity=ambiguity)
+        written: list[Any] = [None if part is None else inputs.write(part, X) for part in others]
+        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)
 
     def inverse_transform(self, Z: Any) -> Any:
         """Return data points from their codes.
@@ -339,7 +347,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Codes of all layers side by side, as `transform` returns them.
         """
         check_is_fitted(self)
-        found = self._codec.decode(self._read_codes(Z))
+        found = self._inference.decode(self._read_codes(Z))
         return inputs.write(found.points, Z, self._features)
 
     def denoise(
@@ -358,21 +366,26 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         out : array of shape (m, d), optional
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
-        found = self.reconstruct(X, components, method, out=out)
-        return found.points if out is None else out
+        found = self._reconstruct(X, components, method, out=out)
+        return self._written(found, X).points if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
-        Options go to `drkm.preimage`: `normalized=False` is the paper's projection, `start="point"` its start, the
-        point itself; any other start is an array of shape (m, d).
+        Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
+        start, the point itself; any other start is an array of shape (m, d).
         """
-        points, *others = vars(self._reconstruct(X, components, method, **options)).values()
+        return self._written(self._reconstruct(X, components, method, **options), X)
+
+    @staticmethod
+    def _written(found: PreImage, X: Any) -> PreImage:
+        """Return pre-images as whatever X is."""
+        points, *others = vars(found).values()
         written = [inputs.write(part, X) for part in others]
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
     def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model."""
+        """Return pre-images as tensors on the device of the model, for a method that the caller has called."""
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
@@ -382,11 +395,13 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
             options["start"] = points
         elif start is not None:
-            options["start"] = parameters.array("start", start).to(self._codec.codes)
+            options["start"] = parameters.array("start", start).to(self._inference.codes)
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return self._codec.reconstruct(points, columns, method=method, **options)
+        found = self._inference.reconstruct(points, columns, method=method, **options)
+        strange_data.warn_of_strangers(found.strange, stacklevel=3)
+        return found
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -408,8 +423,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
-        grid = parameters.grid("values", values).to(self._codec.codes)
-        known = self._codec.encoded_samples()
+        grid = parameters.grid("values", values).to(self._inference.codes)
+        known = self._inference.encoded_samples()
         if base is None:
             base = int((known - known.mean(dim=0)).norm(dim=1).argmin())
         like = self._like_fit()
@@ -423,10 +438,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"
                 expected = f"the row of a training sample or one point of {self.n_features_in_} features"
                 raise ValueError(f"base: expected {expected}, got {got}")
-            codes = self._codec.encode(self._read(like)).codes[0]
+            encoding = self._inference.encode(self._read(like))
+            strange_data.warn_of_strangers(encoding.strange, stacklevel=2)
+            codes = encoding.codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
-        return inputs.write(self._codec.decode(moved).points, like, self._features, same_rows=False)
+        return inputs.write(self._inference.decode(moved).points, like, self._features, same_rows=False)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
@@ -436,8 +453,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         checks.integer("n", n, 1)
-        drawn = self._codec.density.draw(n, checks.random_state(random_state))
-        return inputs.write(self._codec.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
+        drawn = self._inference.density.draw(n, checks.random_state(random_state))
+        return inputs.write(self._inference.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction.
@@ -447,7 +464,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         found = self._reconstruct(X).points
-        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._codec.batches(len(points))]
+        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
@@ -457,7 +474,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
         """
         check_is_fitted(self)
-        return summarise(self.fitted_, self._codec.undetermined)
+        return summarise(self.fitted_, self._inference.undetermined)
 
     def save(self, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
@@ -473,9 +490,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         fitted, kind = self.fitted_, "torch" if isinstance(self.codes_, Tensor) else "numpy"
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]
-        saved = io.SavedModel(fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation)
+        saved = model_file.SavedModel(
+            fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation
+        )
         with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_shared else nullcontext():
-            io.write(path, saved)
+            model_file.write(path, saved)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the codes: layer1_0, layer1_1, …"""
@@ -499,11 +518,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.fitted_ = fitted
         # For files: what is set after a fit is for the next one.
         self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
-        self._codec = Codec(fitted, first)
+        self._inference = Inference(fitted, first)
         # Attributes of a model are no samples: where these are a frame, they are arrays.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
-        self.codes_ = inputs.write(self._codec.codes.clone(), kind)
+        self.codes_ = inputs.write(self._inference.codes.clone(), kind)
         self.layer_slices_ = fitted.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
@@ -519,13 +538,13 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the record is made again: a pickle is about as large as a file.
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_codec", "codes_")}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_inference", "codes_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "fitted_" in state:
-            self._codec = Codec(self.fitted_)
-            self.codes_ = inputs.write(self._codec.codes.clone(), self.multipliers_)
+            self._inference = Inference(self.fitted_)
+            self.codes_ = inputs.write(self._inference.codes.clone(), self.multipliers_)
 
     @property
     def _features(self) -> Sequence[Any]:
@@ -538,7 +557,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any) -> Tensor | Rows:
         """Return new samples in the precision and on the device of the model."""
-        return inputs.read(self, X, reset=False).to(dtype=self._codec.codes.dtype, device=self._codec.codes.device)
+        return inputs.read(self, X, reset=False).to(
+            dtype=self._inference.codes.dtype, device=self._inference.codes.device
+        )
 
     def _read_codes(self, Z: Any) -> Tensor:
         codes = parameters.array("Z", Z)
@@ -546,12 +567,12 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Only where all names are known are they in the wrong order: a frame may have names of its own.
         if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
             raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
-        if codes.ndim != 2 or codes.shape[1] != self._codec.codes.shape[1]:
+        if codes.ndim != 2 or codes.shape[1] != self._inference.codes.shape[1]:
             shape = "×".join(map(str, codes.shape))
-            raise ValueError(f"Z: expected m×{self._codec.codes.shape[1]} codes, got {shape}")
+            raise ValueError(f"Z: expected m×{self._inference.codes.shape[1]} codes, got {shape}")
         if not torch.isfinite(codes).all():
             raise ValueError("Z: contains NaN or infinity")
-        return codes.to(self._codec.codes)
+        return codes.to(self._inference.codes)
 
 
 def load(
@@ -562,6 +583,9 @@ def load(
 ) -> ConstrDRKM:
     """Read a model that `ConstrDRKM.save` wrote.
 
+    One that `drkm fit` wrote takes samples as its data were after they had been scaled; `load` warns where they were,
+    and `drkm.estimator.load_prepared` returns the model with what is to be done to data before it sees them.
+
     Parameters
     ----------
     path : str or path
@@ -570,11 +594,29 @@ def load(
     feature_maps : mapping from layer (counted from 1) to callable, optional
         The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
     """
-    saved = io.read(path, device, feature_maps)
+    model, preparation = load_prepared(path, device=device, feature_maps=feature_maps)
+    if preparation.changes_values:
+        warnings.warn(
+            f"path: {path} holds a model of prepared data ({preparation.describe()}) and takes none but such: use "
+            "model, preparation = drkm.estimator.load_prepared(path) and give it preparation.apply(X)",
+            strange_data.StrangeDataWarning,
+            stacklevel=2,
+        )
+    return model
+
+
+def load_prepared(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    feature_maps: Mapping[int, Any] | None = None,
+) -> tuple[ConstrDRKM, Preparation]:
+    """Read a model as `load` does, and what is to be done to data before it sees them."""
+    saved = model_file.read(path, device, feature_maps)
     model = ConstrDRKM(**saved.parameters)
     model.n_features_in_ = saved.fitted.X.shape[1]
     if saved.feature_names:
         model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
     model._set_fitted(saved.fitted, None, saved.fitted.H if saved.kind_of_array == "torch" else None)
     model._fitted_to_frame = saved.kind_of_array == "pandas"
-    return model
+    return model, saved.preparation or Preparation()

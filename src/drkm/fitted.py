@@ -11,12 +11,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
-from drkm.rows import Rows
 from drkm.solvers import Result, Status
+from drkm.solvers.base import ALIKE
 
+#: codes that are farther from stationary than this, relative to their size, are not settled; nobody expects them to
+#: be where the gradient is not smaller than that by this factor
+SETTLED, EXPECTED = 0.1, 1e3
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
 FAINT = 1e-5
 
@@ -49,6 +53,10 @@ class FittedModel:
         H with its certificate: objective, feasibility, stationarity, status, iterations and seconds.
     multipliers : Tensor of shape (S, S)
         Λ.
+    residual : Tensor of shape (n, S)
+        R = G - HΛ, what the tolerance has left of the gradient.
+    code_error : float
+        How far R leaves the codes from stationary ones, relative to their size.
     rotation : tuple of Tensor
         One orthogonal matrix per layer.
     eigenvalues : tuple of Tensor
@@ -61,6 +69,9 @@ class FittedModel:
         Energies of all starts, None for those that were given up.
     at_bound : tuple of int
         Layers (counted from 1) whose learned σ² is at its bound.
+    seconds : float
+        Time of the whole fit: reading, kernels, all starts and axes; of one that was interrupted, also what its solvers
+        had spent before.
     row_means : Tensor of shape (n,), optional
         Means of the rows of K_1, with which new points are centred.
     features : CodedFeatures, optional
@@ -81,6 +92,8 @@ class FittedModel:
     n: int
     result: Result
     multipliers: Tensor
+    residual: Tensor
+    code_error: float
     rotation: tuple[Tensor, ...]
     eigenvalues: tuple[Tensor, ...]
     traces: tuple[float, ...]
@@ -88,6 +101,7 @@ class FittedModel:
     errors: tuple[float | None, ...]
     objectives: tuple[float | None, ...]
     at_bound: tuple[int, ...] = ()
+    seconds: float = 0.0
     row_means: Tensor | None = None
     features: CodedFeatures | None = None
 
@@ -119,6 +133,21 @@ class FittedModel:
         shares = [part / sum(energies) if part else 0.0 for part in energies]
         layers = enumerate(zip(shares, sums, self.traces, strict=True), start=1)
         return {layer: share for layer, (share, own, trace) in layers if share < FAINT and own > FAINT * trace}
+
+    @property
+    def unsettled(self) -> str:
+        """One sentence if the codes of a fit that reached its tolerance are far from stationary, else nothing."""
+        if not self.result.converged or self.code_error <= SETTLED:
+            return ""
+        return (
+            f"the tolerance is reached, but codes of small energy are still off by {self.code_error:.0%}: lower tol, "
+            + ALIKE
+        )
+
+    @property
+    def surprising(self) -> bool:
+        """Whether the codes are far from stationary for the tolerance that was asked for."""
+        return self.code_error > EXPECTED * self.result.stationarity and bool(self.unsettled)
 
     @property
     def advice(self) -> str:

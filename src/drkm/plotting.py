@@ -102,7 +102,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         else:
             figure = axes[0].figure
         curve, spectrum = axes
-        lines = selection._curves()
+        lines = selection.curves()
         for i, (label, points) in enumerate(lines.items()):
             x, y = np.array(sorted(points)).T
             curve.plot(
@@ -125,7 +125,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
         curve.set_ylabel(f"estimated {selection.criterion}" if selection.criterion == "risk" else "error")
         if len(lines) <= 6:
             curve.legend()
-        for layer, eigenvalues in enumerate(selection._spectra, 1):
+        for layer, eigenvalues in enumerate(selection.spectra, 1):
             positive = np.maximum(np.asarray(eigenvalues, dtype=float), 1e-300)
             spectrum.semilogy(
                 np.arange(1, len(positive) + 1),
@@ -136,7 +136,7 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
             )
         spectrum.set_xlabel("component")
         spectrum.set_ylabel("eigenvalue")
-        if selection._spectra:
+        if selection.spectra:
             spectrum.legend()
         else:
             spectrum.text(0.5, 0.5, "no model was fitted: refit=False", ha="center", transform=spectrum.transAxes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drkm.fitted import FittedModel
+from drkm.solvers.base import ALIKE
 from drkm.wording import counted
 
 #: a layer below another one that rests on fewer than this share of the samples is pointed at
@@ -33,7 +34,7 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
     given = f" (those of layer {', '.join(fixed)} are given by the feature map above)" if fitted.axes and fixed else ""
     foot = [
         f"energy J = {result.objective:.8g}, axes: {fitted.axes}{given}",
-        f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {result.seconds:.2f} s{advice}",
+        f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {fitted.seconds:.2f} s{advice}",
         f"gram: {fitted.operator}, {fitted.cost.describe()}",
     ]
     foot += [
@@ -56,8 +57,7 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
         f"layer {layer} learned sigma2 to its bound: the energy alone has no best one, choose it by drkm.select"
         for layer in fitted.at_bound
     ]
-    if fitted.faint:
-        foot.append(faintness(fitted))
+    foot += [told for told in (faintness(fitted), fitted.unsettled) if told]
     if undetermined:
         foot.append(
             f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "
@@ -67,7 +67,8 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
 
 
 def faintness(fitted: FittedModel) -> str:
-    """Return one sentence about layers that have next to no energy, and what to change."""
+    """Return one sentence about layers that have next to no energy, and what to change; nothing if none has."""
+    if not fitted.faint:
+        return ""
     shares = ", ".join(f"layer {layer} has {share:.1g}" for layer, share in fitted.faint.items())
-    remedy = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
-    return f"{shares} of the energy, too little to be trained: {remedy}"
+    return f"{shares} of the energy, too little to be trained: {ALIKE}"

@@ -1,6 +1,11 @@
-"""Numbers as people say them."""
+"""Numbers as people say them, and text as terminals may show it."""
 
 from __future__ import annotations
+
+import unicodedata
+
+#: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder what stands around them
+_TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def counted(count: int, noun: str) -> str:
@@ -16,3 +21,30 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def in_bytes(number: float) -> str:
+    """Return a number of bytes in the largest decimal unit that leaves it above one."""
+    return f"{scaled(number)}B"
+
+
+def scaled(number: float) -> str:
+    """Return a number of whatever follows it, with the prefix of the largest decimal unit that leaves it above one."""
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if number < 999.5 or unit == "P":
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    raise AssertionError
+
+
+def shown(text: str) -> str:
+    """Return text whose control characters are visible, because a terminal obeys them, whoever wrote them.
+
+    Ends of lines and tabs stay. Others become the escapes of JSON, so that JSON stays what it is.
+    """
+    return "".join(f"\\u{ord(letter):04x}" if _is_obeyed(letter) else letter for letter in text)
+
+
+def _is_obeyed(letter: str) -> bool:
+    control = unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t"
+    return control or unicodedata.bidirectional(letter) in _TURNS

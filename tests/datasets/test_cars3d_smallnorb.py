@@ -54,8 +54,8 @@ def test_saved_compact_file_holds_the_same_images(cars, tmp_path):
     [
         ({}, "should hold 2 files data/cars/.*, holds 0"),
         ({"data/cars/a.mat": {"im": np.zeros((128, 128, 3, 2, 1), np.uint8)}}, "holds 1"),
-        ({"data/cars/a.mat": {"im": np.zeros((128, 128, 3), np.uint8)}}, "'im' of data/cars/a.mat should be"),
-        ({"data/cars/a.mat": {"im": np.zeros((128, 128, 3, 2, 1))}}, "is float64"),
+        ({"data/cars/a.mat": {"im": np.zeros((128, 128, 3), np.uint8)}}, "holds data/cars/a.mat, whose 'im' should be"),
+        ({"data/cars/a.mat": {"im": np.zeros((128, 128, 3, 2, 1))}}, "is double of"),
         ({"data/cars/a.mat": {"views": np.zeros(3)}}, "is missing"),
         ({"data/cars/a.mat": b"not a mat file"}, "is damaged or not the original Cars3D archive"),
     ],

@@ -133,14 +133,14 @@ def test_random_bytes(content, suffix, tmp_path):
 @pytest.mark.parametrize(
     ("replaced", "sentence"),
     [
-        ({"images": None}, r"has no array 'images' \(found: factor_names, factors\)"),
+        ({"images": None}, "has no array 'images', it holds factor_names, factors"),
         ({"factor_names": np.array(["a", "b", "c"])}, "is not cars3d: its factors are"),
-        ({"factors": np.zeros((4, 3))}, "'factors' should hold integers"),
-        ({"factors": np.zeros((3, 3), np.int16)}, "'factors' should hold integers of shape"),
+        ({"factors": np.zeros((4, 3))}, "'factors' that should hold integers"),
+        ({"factors": np.zeros((3, 3), np.int16)}, "'factors' that should hold integers of shape"),
         ({"factors": np.zeros((4, 3), np.int16)}, "each combination of classes once"),
         ({"factors": np.full((4, 3), 200, np.int16)}, "expected 0 to 3 for elevation, got 200 to 200"),
-        ({"images": np.zeros((4, 32, 32, 3), np.uint8)}, "'images' should be uint8 of shape"),
-        ({"images": np.zeros((4, 64, 64, 3))}, "'images' should be uint8"),
+        ({"images": np.zeros((4, 32, 32, 3), np.uint8)}, "'images' that should be uint8 of shape"),
+        ({"images": np.zeros((4, 64, 64, 3))}, "'images' that should be uint8"),
         ({"images": np.array([{}, {}, {}, {}])}, "holds Python objects, which are never read"),
     ],
 )
@@ -174,3 +174,31 @@ def test_compact_norb_without_factors_gets_one_sentence(tmp_path):
     path = originals.compact_npz(tmp_path / "norb.npz", NORB, (5, 1, 1, 1), (64, 64), factors=None)
     with pytest.raises(DatasetError, match="has no array 'factors'"):
         datasets.load_smallnorb(path)
+
+
+def test_a_car_that_unpacks_to_more_than_expected_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    member = originals.mat_bytes({"im": np.zeros((128, 128, 3, 24, 5), np.uint8)})
+    path = originals.cars_tar(tmp_path / "cars.tar.gz", {"data/cars/a.mat": member})
+    monkeypatch.setattr("scipy.io.loadmat", None)
+    with pytest.raises(DatasetError, match=r"'im' should be uint8 of \(128, 128, 3, 24, 4\), is uint8 of .* 5\)"):
+        cars3d.read_original(path)
+
+
+def test_more_cars_than_there_are_are_refused(tmp_path, monkeypatch):
+    originals.small_cars(monkeypatch, objects=1)
+    member = originals.mat_bytes({"im": originals.car(0, 2, 1)})
+    path = originals.cars_tar(tmp_path / "cars.tar.gz", {"data/cars/a.mat": member, "data/cars/b.mat": b"never read"})
+    with pytest.raises(DatasetError, match=r"cars.tar.gz: holds more than 1 files data/cars/\*.mat"):
+        cars3d.read_original(path)
+
+
+def test_a_machine_without_room_for_a_dataset_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("drkm.files._reading.available_memory", lambda: 40_000_000)
+    path = originals.cars_tar(tmp_path / "cars.tar.gz", {})
+    with pytest.raises(DatasetError, match=r"cars.tar.gz: holds 17568 images: that takes 432 MB of memory, 40 MB are"):
+        cars3d.read_original(path)
+    path = originals.norb_matrix(tmp_path / "x.mat.gz", np.zeros((1000, 2, 96, 96), np.uint8))
+    monkeypatch.setattr("drkm.files._reading.available_memory", lambda: 1_000_000)
+    monkeypatch.setattr("drkm.files._reading.TRIFLE", 1_000_000)
+    with pytest.raises(DatasetError, match=r"x.mat.gz: declares uint8 of shape \(1000, .*\): that takes 18.4 MB"):
+        next(smallnorb.read_matrix(path, (1000, 2, 96, 96), "uint8"))

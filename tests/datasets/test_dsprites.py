@@ -153,10 +153,10 @@ def test_headers_of_python_2_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"images": np.zeros((72, 64, 64), np.float32)}, "'imgs' should be uint8"),
-        ({"images": np.zeros((72, 64, 32), np.uint8)}, "'imgs' should be uint8 of shape"),
+        ({"images": np.zeros((72, 64, 64), np.float32)}, "'imgs' that should be uint8"),
+        ({"images": np.zeros((72, 64, 32), np.uint8)}, "'imgs' that should be uint8 of shape"),
         ({"images": np.asfortranarray(np.zeros((72, 64, 64), np.uint8))}, "in Fortran order"),
-        ({"images": np.full((72, 64, 64), 7, np.uint8)}, "pixels should be 0 or 1, found 7"),
+        ({"images": np.full((72, 64, 64), 7, np.uint8)}, "pixels that should be 0 or 1, found 7"),
         ({"classes": np.zeros((72, 6), np.int64)}, "are not the rows of the factor grid"),
     ],
 )
@@ -269,7 +269,7 @@ def test_header_is_not_trusted_about_its_size(tmp_path):
             stream = io.BytesIO()
             np.save(stream, value)
             file.writestr(f"{name}.npy", stream.getvalue())
-    with pytest.raises(DatasetError, match=r"big.npz: array 'images' of shape .* does not fit"):
+    with pytest.raises(DatasetError, match=r"big.npz: has an array 'images', uint8 of shape .* does not fit"):
         datasets.load_dsprites(path)
 
 

@@ -24,13 +24,15 @@ import torch
 from forgeries import forgeries
 from mutations import damaged_copies
 
-from drkm import ConstrDRKM, io, load, storage
-from drkm.checkpoint import Checkpoint
-from drkm.checkpoint import slots as checkpoints
+from drkm import ConstrDRKM, load
+from drkm.files import container
 from drkm.gram import Fourier, Nystroem
+from drkm.inputs.preparation import Preparation
 from drkm.kernels import Polynomial
-from drkm.preparation import Preparation
+from drkm.persistence import model_file
 from drkm.solvers import Penalty
+from drkm.training.checkpoint import Checkpoint
+from drkm.training.checkpoint import slots as checkpoints
 
 #: seconds of the processor that one file may take, and bytes that all of them may add to the memory of the process
 SECONDS, MORE_MEMORY = 5, 300_000_000
@@ -74,12 +76,12 @@ def models(folder: Path) -> Iterator[Case]:
         path = folder / f"model{number}"
         model = ConstrDRKM((3, 2), random_state=0, max_iter=40, **options).fit(X)
         model.save(path, preparation=Preparation.standardizing(X, columns=tuple("abcde")))
-        yield Case(path, io.KIND, io.VERSION, partial(use_model, path))
+        yield Case(path, model_file.KIND, model_file.VERSION, partial(use_model, path))
 
 
 def use_model(path: Path) -> Any:
     """Return what a model and its preparation answer."""
-    model, preparation = load(path), io.load_preparation(path)
+    model, preparation = load(path), model_file.load_preparation(path)
     codes = model.transform(preparation.apply(NEW))
     return codes.tobytes(), model.codes_.tobytes(), model.denoise(NEW[:1]).tobytes(), model.summary()
 
@@ -117,8 +119,8 @@ def changed(case: Case, count: int, seed: int) -> Iterator[tuple[str, str, bool]
         case.path.write_bytes(copy)
         yield "damaged", f"copy {number} of seed {seed}", False
     case.path.write_bytes(content)
-    for forgery in forgeries(*storage.read(case.path, case.kind, case.version), count, seed):
-        storage.write(case.path, forgery.tensors, forgery.header)
+    for forgery in forgeries(*container.read(case.path, case.kind, case.version), count, seed):
+        container.write(case.path, forgery.tensors, forgery.header)
         yield "forged", forgery.what, forgery.plausible
 
 

@@ -12,13 +12,13 @@ from test_gram import LargestTensor
 
 from dense_oracle import centring, draw, values
 from drkm import gram as grams
-from drkm.encoder.coupling import ExplicitCoupling, FourierCoupling
-from drkm.energy import Energy
 from drkm.gram import Centered, Dense, FeatureGram, Fourier, FourierGram, Nystroem, SweptGram
 from drkm.gram import features as features_module
 from drkm.gram.landmarks import choose_landmarks, pivots
+from drkm.inference.encoder.coupling import ExplicitCoupling, FourierCoupling
 from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial, Precomputed
 from drkm.kernels.fourier import draw_frequencies
+from drkm.problem.energy import Energy
 
 STATIONARY = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0)]
 PAIRWISE = [*STATIONARY, Polynomial(3, 0.3, 0.7)]

@@ -17,10 +17,12 @@ from drkm.gram import (
     Tiled,
     Workload,
     auto,
-    memory,
 )
-from drkm.gram.cost import in_bytes, in_flops
+from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
+from drkm.machine import memory
+from drkm.machine import system as this_machine
+from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())
 
@@ -160,7 +162,7 @@ class TestChoice:
 class TestForesight:
     def test_what_does_not_fit_is_told_with_both_sizes_and_what_would_fit(self, machine):
         machine(4e9)
-        sentence = "gram: dense for 100000 samples needs 81 GB of memory, available on cpu are 4 GB; "
+        sentence = "gram: dense for 100000 samples needs 81.1 GB of memory, available on cpu are 4 GB; "
         with pytest.raises(NotEnoughMemory, match=f'^{sentence}gram="tiled" would need 2 GB$'):
             grams.settle(Dense(), work(100_000))
 
@@ -196,8 +198,8 @@ class TestForesight:
 class TestAvailableMemory:
     @pytest.fixture
     def system(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
-        monkeypatch.setattr(memory, "CGROUP", tmp_path / "cgroup")
+        monkeypatch.setattr(this_machine, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path / "cgroup")
 
         def write(name, text):
             path = tmp_path / name
@@ -240,7 +242,17 @@ class TestAvailableMemory:
         system("cgroup/memory/memory.usage_in_bytes", "1000000\n")
         assert self.now() == 2_000_000
 
+    def test_is_what_a_limit_of_the_process_leaves(self, system, monkeypatch):
+        resource = pytest.importorskip("resource")
+        page = resource.getpagesize()
+        monkeypatch.setattr(resource, "getrlimit", lambda kind: (700 * page, 800 * page))
+        assert self.now() == 8000 * 1024
+        system("proc/self/statm", "500 100 10 1 0 20 0\n")
+        assert self.now() == 200 * page
+        system("proc/self/statm", "900 100 10 1 0 20 0\n")
+        assert self.now() == 0
+
     def test_without_a_system_that_says_it_is_all_there_is(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(memory, "PROC", tmp_path)
-        monkeypatch.setattr(memory, "CGROUP", tmp_path)
+        monkeypatch.setattr(this_machine, "PROC", tmp_path)
+        monkeypatch.setattr(this_machine, "CGROUP", tmp_path)
         assert self.now() > 1 << 28

@@ -8,9 +8,9 @@ import torch
 from test_gram import EXPLICIT, PAIRWISE
 
 from dense_oracle import draw, values
+from drkm.files.rows import Rows
 from drkm.gram import Cross
 from drkm.kernels import RBF, Precomputed
-from drkm.rows import Rows
 
 X, NEW = draw(37, 3), draw(9, 3, seed=5)
 
@@ -27,7 +27,7 @@ class TestCross:
 
     def test_of_a_file_equals_that_of_the_samples(self, kernel, tmp_path, monkeypatch):
         np.save(tmp_path / "X.npy", X.numpy())
-        monkeypatch.setattr("drkm.rows.PASS_BYTES", 8 * 3 * 10)
+        monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 3 * 10)
         rows = Rows(np.load(tmp_path / "X.npy", mmap_mode="r"))
         torch.testing.assert_close(Cross(kernel, rows)(NEW), values(kernel, NEW, X), rtol=1e-9, atol=1e-9)
 

@@ -14,12 +14,12 @@ from gram_suite import GramSuite, MovingSuite, N
 
 from dense_oracle import dense_energy, draw, orthonormal, structured, values
 from drkm import ConstrDRKM
-from drkm.energy import Energy
 from drkm.gram import Dense, Fused, MovingGram, StoredGram, Sums, SweptGram, Tiled, Workload, by_name, fused
 from drkm.gram.dense import StoredPairs
 from drkm.gram.fused import FusedGram, FusedStoredGram, form
 from drkm.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.kernels.base import BLOCK_ENTRIES
+from drkm.problem.energy import Energy
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
-from drkm.report.chapters import Chapter, FailedRun, Report
 
 VOID = {"img", "meta", "br", "hr", "link", "input"}
 #: text that must arrive as text wherever it is put

@@ -8,14 +8,14 @@ import types
 import pytest
 
 from drkm import experiments
+from drkm.experiments.report import write_report
+from drkm.experiments.report.blocks import first_sentence, prose, readable
+from drkm.experiments.report.chapters import verdicts
+from drkm.experiments.report.listing import listing
+from drkm.experiments.report.markup import Markup, element
+from drkm.experiments.report.page import page
+from drkm.experiments.report.writing import gather
 from drkm.experiments.section import Figure, Section, Table, Verdict
-from drkm.report import write_report
-from drkm.report.blocks import first_sentence, prose, readable
-from drkm.report.chapters import verdicts
-from drkm.report.listing import listing
-from drkm.report.markup import Markup, element
-from drkm.report.page import page
-from drkm.report.writing import gather
 from drkm.runs import store as stores
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
@@ -162,7 +162,7 @@ def study(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "a_study", module)
     monkeypatch.setattr(experiments, "NAMES", {"study": "a_study"})
-    for place in ("drkm.report.writing", "drkm.experiments.reproduce"):
+    for place in ("drkm.experiments.report.writing", "drkm.experiments.reproduce"):
         monkeypatch.setattr(f"{place}.NAMES", {"study": "a_study"})
     return runs
 
@@ -182,8 +182,8 @@ def test_a_store_becomes_a_report(study, tmp_path):
 
 
 def command(*words: object) -> int:
-    from drkm.commands import app
-    from drkm.commands._outcome import run
+    from drkm.cli._outcome import run
+    from drkm.cli.app import app
 
     return run(app, [str(word) for word in words])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drkm.report.page import POLICY, page
+from drkm.experiments.report.page import POLICY, page
 from report import pages
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

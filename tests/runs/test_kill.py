@@ -16,7 +16,7 @@ from runs.sweep_probes import ends, probes
 
 psutil = pytest.importorskip("psutil")
 
-RUNS, KILLS, SLEEP = 500, 50, 0.05
+RUNS, KILLS, SLEEP = 1000, 100, 0.05
 
 
 def start(path):
@@ -50,9 +50,9 @@ def kill(process, how):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
+def test_a_hundred_kills_lose_no_finished_run_and_change_no_result(tmp_path):
     path, rng = tmp_path / "runs.sqlite", random.Random(0)
     kept, process, groups, hits = {}, None, [], dict.fromkeys(("group", "runner", "worker"), 0)
     while sum(hits.values()) < KILLS:
@@ -72,7 +72,7 @@ def test_fifty_kills_lose_no_finished_run_and_change_no_result(tmp_path):
         kept = now
     assert len(kept) < RUNS
     last = process if process.poll() is None else start(path)
-    assert last.wait(timeout=300) == 0
+    assert last.wait(timeout=600) == 0
     assert kept.items() <= finished(path).items()
 
     with Store(path) as store:

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import drkm
 from drkm import ConstrDRKM
+from drkm.distributed.process_group import ProcessLost
 from drkm.gram import Dense, Fourier, Nystroem, Sharded
 from drkm.kernels import RBF, FeatureMap
-from drkm.processes import ProcessLost
 
 INNER = Nystroem(m=30, deep=Fourier(features=40))
 X = np.random.default_rng(0).normal(size=(90, 4))
@@ -134,7 +134,7 @@ class TestSignals:
         path = tmp_path / "state"
         callback = at_iteration(4, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.warns(ConvergenceWarning, match="interrupted after 4 iterations"):
-            estimator(callbacks=callback, checkpoint=drkm.checkpoint.Checkpoint(path, every=0.0)).fit(X)
+            estimator(callbacks=callback, checkpoint=drkm.training.checkpoint.Checkpoint(path, every=0.0)).fit(X)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert estimator(checkpoint=path).fit(X).objective_ == estimator().fit(X).objective_
         assert not list(tmp_path.glob("state*"))

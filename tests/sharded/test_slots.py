@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from drkm import reduction
-from drkm.checkpoint import slots
-from drkm.checkpoint.slots import OneFile, TwoFiles, place
+from drkm.distributed import collectives
+from drkm.training.checkpoint import slots
+from drkm.training.checkpoint.slots import OneFile, TwoFiles, place
 from sharded.threads import in_shards
 
 CPU = torch.device("cpu")
@@ -23,9 +23,9 @@ def write(path: Path, times: list[int], begin: float = 0.0):
 
     def work(rows: Tensor) -> None:
         place = TwoFiles(path)
-        shards = reduction.current()
+        shards = collectives.current()
         assert shards is not None
-        with reduction.shared(shards):
+        with collectives.shared(shards):
             place.read(CPU)
             for number in range(times[shards.rank]):
                 place.write({"rows": rows + 10 * (number + begin)}, HEADER)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
 
 
 class ThreadShards:
@@ -50,7 +50,7 @@ def in_shards(counts: Sequence[int], work: Callable[..., Any], *matrices: Tensor
 
     def one(rank: int) -> Any:
         rows = slice(starts[rank], starts[rank] + counts[rank])
-        with reduction.shared(ThreadShards(counts, rank, board, barrier)):
+        with collectives.shared(ThreadShards(counts, rank, board, barrier)):
             return work(*(matrix[rows] for matrix in matrices))
 
     with ThreadPoolExecutor(len(counts)) as pool:

@@ -20,8 +20,8 @@ import torch
 import torch.distributed as dist
 
 from drkm import ConstrDRKM
-from drkm.checkpoint import Checkpoint
 from drkm.gram import Fourier, Nystroem, Sharded
+from drkm.training.checkpoint import Checkpoint
 
 INNER = Nystroem(m=60, deep=Fourier(features=60))
 #: attributes that must be the same in all processes, and equal to those of one process

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from dense_oracle import draw, structured
-from drkm import starts, stiefel
-from drkm.energy import Energy
 from drkm.gram import Dense
 from drkm.kernels import RBF
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers import Result, Solver, Status, TrustRegion, solve
 from drkm.solvers.base import State
+from drkm.training import starts
 
 N = 60
 X = structured(N)

@@ -6,9 +6,11 @@ import torch
 from solver_suite import N, Recorder, Replay, X, make_energy
 
 from dense_oracle import dense_energy, draw, orthonormal, structured
-from drkm import ConstrDRKM, starts, stiefel
+from drkm import ConstrDRKM
 from drkm.kernels import RBF
+from drkm.problem import stiefel
 from drkm.solvers import Penalty, Status, solve
+from drkm.training import starts
 
 KERNELS, SIZES, ETA, LAM = [RBF(20.0), RBF(0.2)], (4, 2), (0.7, 1.6), (1.3, 0.4)
 

@@ -8,7 +8,7 @@ import torch
 from solver_suite import N, make_energy
 
 from dense_oracle import draw, orthonormal, structured
-from drkm import starts, stiefel
+from drkm.problem import stiefel
 from drkm.solvers import LBFGS, solve
 from drkm.solvers.coarse import coarse_step
 from drkm.solvers.lbfgs import two_loop, with_pair
@@ -16,6 +16,7 @@ from drkm.solvers.line_search import SUFFICIENT, backtrack
 from drkm.solvers.preconditioner import row_preconditioner
 from drkm.solvers.trust_region import truncated_cg
 from drkm.solvers.warmup import warm_up
+from drkm.training import starts
 
 
 class TestCoarseStep:

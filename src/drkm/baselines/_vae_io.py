@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from drkm import storage
 from drkm.baselines._vae_network import VAENetwork
+from drkm.files import container
 
 KIND, VERSION = "BetaVAE", 1
 _FITTED = (
@@ -31,12 +31,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         parameters["random_state"] = None
     fitted = {name: getattr(model, name) for name in _FITTED}
     header = {"kind": KIND, "version": VERSION, "parameters": parameters, "fitted": fitted}
-    storage.write(path, model.network_.state_dict(), header)
+    container.write(path, model.network_.state_dict(), header)
 
 
 def load(kind: type, path: str | os.PathLike[str], device: torch.device) -> Any:
     """Read a model of class ``kind``; whatever is wrong with the file is one sentence that names it."""
-    weights, header = storage.read(path, KIND, VERSION)
+    weights, header = container.read(path, KIND, VERSION)
     try:
         parameters, fitted = header["parameters"], header["fitted"]
         if parameters["image_shape"] is not None:

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from drkm import checks
 from drkm.baselines import _vae_io
 from drkm.baselines._images import as_unit_floats, check_image_shape, check_images, from_logits, to_device
 from drkm.baselines._vae_network import VAENetwork
 from drkm.baselines._vae_training import CHUNK, Schedule, evaluate, train
+from drkm.validation import checks
 
 
 class BetaVAE(TransformerMixin, BaseEstimator):

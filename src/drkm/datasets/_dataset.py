@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from drkm.datasets._factors import FactorDataset
 from drkm.datasets.downloads import RemoteFile, data_dir, missing
-from drkm.registry import Registry
+from drkm.validation.registry import Registry
 
 Loader = TypeVar("Loader", bound=Callable[..., FactorDataset])
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm import checks
 from drkm.datasets._random import RandomState, as_generator
+from drkm.validation import checks
 
 Images = NDArray[np.uint8]
 Factors = NDArray[np.int64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import os
 import re
 import tarfile
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 
 from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset
-from drkm.datasets._files import DatasetError, read_compact, reading
+from drkm.datasets._files import read_compact, reading
 from drkm.datasets._resize import shrink
 from drkm.datasets.downloads import RemoteFile, find, missing
+from drkm.files import Refused, check_room
 
 FACTOR_NAMES = ("elevation", "azimuth", "object_type")
 ELEVATIONS, AZIMUTHS, OBJECTS = 4, 24, 183
@@ -36,17 +38,22 @@ _MAX_MEMBER = 1 << 26
 
 def _read_car(data: bytes, member: str) -> NDArray[np.uint8]:
     """Return the views of one car, shape (elevations, azimuths, 64, 64, 3)."""
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     with warnings.catch_warnings(action="ignore"):
-        content = loadmat(io.BytesIO(data), variable_names=["im"])
-    views = content.get("im")
-    expected = (128, 128, 3, AZIMUTHS, ELEVATIONS)
-    if views is None or views.shape != expected or views.dtype != np.uint8:
-        found = "missing" if views is None else f"{views.dtype} of {views.shape}"
-        raise DatasetError(f"'im' of {member} should be uint8 of shape {expected}, is {found}")
+        # What is declared comes first: a few kilobytes can unpack to gigabytes.
+        declared = {name: f"{kind} of {shape}" for name, shape, kind in whosmat(io.BytesIO(data))}
+        _check_views(member, declared.get("im", "missing"))
+        views = loadmat(io.BytesIO(data), variable_names=["im"])["im"]
+    _check_views(member, f"{views.dtype} of {views.shape}")
     images = np.ascontiguousarray(views.transpose(4, 3, 0, 1, 2)).reshape(-1, 128, 128, 3)
     return shrink(images).reshape(ELEVATIONS, AZIMUTHS, *IMAGE_SHAPE)
+
+
+def _check_views(member: str, found: str) -> None:
+    expected = f"uint8 of {(128, 128, 3, AZIMUTHS, ELEVATIONS)}"
+    if found != expected:
+        raise Refused(f"holds {member}, whose 'im' should be {expected}, is {found}")
 
 
 def read_original(path: Path) -> ArrayDataset:
@@ -56,6 +63,9 @@ def read_original(path: Path) -> ArrayDataset:
     """
     cars: dict[str, NDArray[np.uint8]] = {}
     with reading(path, "the original Cars3D archive"):
+        # The cars one by one, and then all in one array.
+        held = ELEVATIONS * AZIMUTHS * OBJECTS
+        check_room(2 * held * math.prod(IMAGE_SHAPE), f"holds {held} images")
         with gzip.open(path) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
@@ -64,16 +74,15 @@ def read_original(path: Path) -> ArrayDataset:
                         continue
                     content = archive.extractfile(member)
                     if content is None or member.size > _MAX_MEMBER:
-                        raise DatasetError(f"{path}: member {member.name} is larger than expected")
-                    try:
-                        cars[match[1]] = _read_car(content.read(), member.name)
-                    except DatasetError as error:
-                        raise DatasetError(f"{path}: {error}") from error
+                        raise Refused(f"holds {member.name}, which is larger than expected")
+                    if len(cars) == OBJECTS:
+                        raise Refused(f"holds more than {OBJECTS} files data/cars/*.mat")
+                    cars[match[1]] = _read_car(content.read(), member.name)
             # The checksum stands at the very end: only reading on to it shows that all bytes are right.
             while stream.read(1 << 20):
                 pass
         if len(cars) != OBJECTS:
-            raise DatasetError(f"{path}: should hold {OBJECTS} files data/cars/*.mat, holds {len(cars)}")
+            raise Refused(f"should hold {OBJECTS} files data/cars/*.mat, holds {len(cars)}")
     images = np.empty((ELEVATIONS, AZIMUTHS, OBJECTS, *IMAGE_SHAPE), dtype=np.uint8)
     for i, name in enumerate(sorted(cars)):
         images[:, :, i] = cars.pop(name)

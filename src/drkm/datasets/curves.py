@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm import checks
 from drkm.datasets._random import RandomState, as_generator
+from drkm.validation import checks
 
 Array = NDArray[np.float64]
 

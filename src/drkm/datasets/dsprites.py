@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset, Factors, Images
-from drkm.datasets._files import DatasetError, NpzFile, read_compact, reading
+from drkm.datasets._files import read_compact, reading
 from drkm.datasets._sprites import SHAPES, SIZE, render
 from drkm.datasets.downloads import RemoteFile, find, missing
+from drkm.files import NpzFile, Refused, check_room
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)
@@ -92,16 +93,17 @@ class PackedDSprites(FactorDataset):
 def read_original(path: Path, factor_sizes: tuple[int, ...] = FACTOR_SIZES) -> PackedDSprites:
     """Read the original ``.npz``: its images and latent classes, never its pickled metadata."""
     n = int(np.prod(factor_sizes))
-    packed = np.empty((n, SIZE * SIZE // 8), dtype=np.uint8)
     with reading(path, "the original dSprites file"), NpzFile(path) as file:
         file.require("imgs", "latents_classes")
+        check_room(n * SIZE * SIZE // 8, f"holds {n} images")
+        packed = np.empty((n, SIZE * SIZE // 8), dtype=np.uint8)
         grid = (1, *factor_sizes)
         classes = file.read("latents_classes", 1 << 28)
         if not np.array_equal(classes, np.stack(np.unravel_index(np.arange(n), grid), axis=1)):
-            raise DatasetError(f"{path}: 'latents_classes' are not the rows of the factor grid {grid} in order")
+            raise Refused(f"has 'latents_classes' that are not the rows of the factor grid {grid} in order")
         for start, images in file.read_rows("imgs", (n, SIZE, SIZE), "uint8"):
             if images.max() > 1:
-                raise DatasetError(f"{path}: pixels should be 0 or 1, found {images.max()}")
+                raise Refused(f"has pixels that should be 0 or 1, found {images.max()}")
             packed[start : start + len(images)] = np.packbits(images.reshape(len(images), -1), axis=1)
     return PackedDSprites(packed, factor_sizes)
 

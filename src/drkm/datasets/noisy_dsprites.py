@@ -7,10 +7,10 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drkm import checks
 from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import FactorDataset, Factors, Images
 from drkm.datasets.dsprites import COMPACT, DRAWING, DSPRITES, LICENCE, load_dsprites
+from drkm.validation import checks
 
 DEFINITIONS = ("gaussian", "uniform")
 #: raised by whoever changes what is added

@@ -16,6 +16,7 @@ from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
 from drkm.datasets.downloads import RemoteFile, find, missing
+from drkm.files import Refused, check_room
 
 FACTOR_NAMES: tuple[str, ...] = ("category", "instance", "elevation", "azimuth", "lighting")
 FACTOR_SIZES: tuple[int, ...] = (5, 10, 9, 18, 6)
@@ -55,17 +56,18 @@ def read_matrix(path: Path, shape: tuple[int, ...], dtype: str) -> Iterator[NDAr
         magic, ndim = struct.unpack("<ii", stream.read(8))
         found = _DTYPES.get(magic)
         if found is None or not 1 <= ndim <= 8:
-            raise DatasetError(f"{path}: is not a SmallNORB matrix (magic number {magic:#x}, {ndim} dimensions)")
+            raise Refused(f"is not a SmallNORB matrix (magic number {magic:#x}, {ndim} dimensions)")
         stored = max(3, ndim)
         sizes = struct.unpack(f"<{stored}i", stream.read(4 * stored))[:ndim]
         if sizes != shape or found != np.dtype(dtype):
-            raise DatasetError(f"{path}: should hold {dtype} of shape {shape}, holds {found} of {sizes}")
+            raise Refused(f"should hold {dtype} of shape {shape}, holds {found} of {sizes}")
         row_bytes = int(np.prod(shape[1:])) * found.itemsize
+        check_room(shape[0] * row_bytes, f"declares {dtype} of shape {shape}")
         for start in range(0, shape[0], _BLOCK):
             rows = min(_BLOCK, shape[0] - start)
             yield np.frombuffer(stream.read(rows * row_bytes), dtype=found).reshape(rows, *shape[1:])
         if stream.read(1):
-            raise DatasetError(f"{path}: is longer than its header says")
+            raise Refused("is longer than its header says")
 
 
 def _read_split(folder: Path, files: tuple[RemoteFile, ...], instance: int | None) -> tuple[NDArray, NDArray]:
@@ -105,7 +107,7 @@ def read_original(folder: Path, instance: int | None = 0) -> ArrayDataset:
         order = np.lexsort(factors.T[::-1])
         data = ArrayDataset("smallnorb", names, sizes, images[order], factors[order])
         if len(data) != np.prod(sizes):
-            raise DatasetError(f"{folder}: should hold {np.prod(sizes)} images, holds {len(data)}")
+            raise Refused(f"should hold {np.prod(sizes)} images, holds {len(data)}")
     return data
 
 

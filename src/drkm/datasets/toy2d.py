@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from drkm import checks
 from drkm.datasets._random import RandomState, as_generator
 from drkm.datasets.curves import Arc, Array, Curve, Piece, Segment, Spiral
+from drkm.validation import checks
 
 SPIRAL_RADIUS = 1.2
 SPIRAL_TURNS = 2.0

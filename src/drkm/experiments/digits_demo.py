@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drkm import interrupts
+from drkm.machine import interrupts
 from drkm.plotting import pyplot
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm import interrupts, metrics
+from drkm import metrics
 from drkm.estimator import ConstrDRKM
+from drkm.machine import interrupts
 from drkm.plotting import pyplot
 
 #: unseen images that are scored

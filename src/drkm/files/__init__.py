@@ -2,8 +2,10 @@
 
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
+from drkm.files._npy import NpzFile, check_npy
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
-from drkm.files._table import QUALITY, Columns, Table, listed
+from drkm.files._reading import check_room, reading
+from drkm.files._table import QUALITY, Columns, Refused, Table, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
 from drkm.files._write import check_folder, check_target, write_table
@@ -14,15 +16,20 @@ __all__ = [
     "SUFFIXES",
     "WRITABLE",
     "Columns",
+    "NpzFile",
     "Pictures",
+    "Refused",
     "Table",
     "called",
     "check_folder",
+    "check_npy",
     "check_options",
+    "check_room",
     "check_source",
     "check_target",
     "listed",
     "read_table",
+    "reading",
     "write_images",
     "write_table",
     "write_whole",

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drkm.files._npy import Header, NpzFile, check_npy
+from drkm.files._reading import check_room
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
+
+#: bytes of a number as models and scores take it, whatever it takes in the file
+NUMBER = 8
 
 
 def read_npy(file: Path) -> Table:
     """Return the array of a .npy file."""
-    # numpy leaves a file open that it cannot read; a stream of ours is closed.
     with file.open("rb") as stream:
-        values = np.load(stream, allow_pickle=False)
-    if not isinstance(values, np.ndarray):
-        raise Refused("is an archive of several arrays, name it .npz")
-    return table_of(values)
+        if stream.read(2) == b"PK":
+            raise Refused("is an archive of several arrays, name it .npz")
+        stream.seek(0)
+        header = check_npy(stream)
+        _check_numbers(header)
+        return table_of(header.arranged(np.fromfile(stream, header.dtype, header.size)))
 
 
 def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Table:
@@ -28,10 +34,10 @@ def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Tabl
     Codes and factors, among whose arrays nobody chooses, may also be arrays of one dimension, a column each.
     """
     with file.open("rb") as stream:
-        archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
+        if stream.read(6) == b"\x93NUMPY":
             raise Refused("is a single array, name it .npy")
-        held = archive.files
+    with NpzFile(file) as archive:
+        held = archive.names()
         if array is not None:
             if array not in held:
                 raise Refused(f"has no array {array!r}, it holds {listed(held) or 'none'}")
@@ -45,24 +51,32 @@ def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Tabl
         else:
             told = f"should hold one array or one called {hint!r}, holds {listed(held) or 'none'}"
             raise Refused(told if hint != "data" else f"{told}: choose one with --array")
-        table = table_of(archive[chosen])
+        _check_numbers(archive.header(chosen))
+        table = table_of(archive.read(chosen))
         # Datasets are saved with factor_names beside factors.
         titles = f"{chosen.removesuffix('s')}_names"
-        if titles in held and table.shape is None and archive[titles].shape == table.values.shape[1:]:
-            return _named(table.values, list(map(str, archive[titles])), columns)
+        if titles in held and table.shape is None and archive.header(titles).shape == table.values.shape[1:]:
+            return _named(table.values, list(map(str, archive.read(titles))), columns)
         return table
 
 
-def _are_columns(archive: Mapping[str, np.ndarray]) -> bool:
-    shapes = {array.shape for array in archive.values()}
+def _check_numbers(header: Header) -> None:
+    """Refuse an array before it is read, if it holds no numbers or more of them than fit."""
+    if header.dtype.kind not in "biuf":
+        raise Refused(f"holds {header.dtype}, not real numbers")
+    check_room(header.size * max(NUMBER, header.dtype.itemsize), f"declares {header}")
+
+
+def _are_columns(archive: NpzFile) -> bool:
+    shapes = {archive.header(name).shape for name in archive.names()}
     return len(shapes) == 1 and len(shapes.pop()) == 1
 
 
-def _side_by_side(archive: Mapping[str, np.ndarray], columns: Columns) -> Table:
-    header = list(archive)
+def _side_by_side(archive: NpzFile, columns: Columns) -> Table:
+    header = archive.names()
     used, names = columns.choose(header)
-    table = table_of(np.column_stack([archive[header[index]] for index in used]))
-    rows = None if names is None else tuple(map(str, archive[header[names]]))
+    table = table_of(np.column_stack([archive.read(header[index]) for index in used]))
+    rows = None if names is None else tuple(map(str, archive.read(header[names])))
     return replace(table, columns=tuple(header[index] for index in used), names=rows, header=tuple(header))
 
 
@@ -93,6 +107,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     try:
         import pandas
 
+        _check_parquet(file)
         frame = pandas.read_parquet(file)
     except ImportError:
         raise Refused("needs pandas and pyarrow to be read: pip install pandas pyarrow") from None
@@ -115,6 +130,17 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         header[names] if names is not None else "name",
         header=tuple(header),
     )
+
+
+def _check_parquet(file: Path) -> None:
+    """Refuse a table that does not fit, where the library that tells its size without reading it is there."""
+    try:
+        from pyarrow.parquet import read_metadata
+    except ImportError:
+        return
+    declared = read_metadata(file)
+    rows, columns = declared.num_rows, declared.num_columns
+    check_room(rows * columns * NUMBER, f"declares {rows} rows of {columns} columns")
 
 
 def _is_text(column: Any) -> bool:

@@ -9,11 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from drkm.files._reading import check_room
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
+
+#: bytes of the beginning of a file from which its number of entries is estimated
+SAMPLE = 1 << 20
+#: bytes that an entry takes while it is a text in a list and a number in an array, and those of the list of a line
+ENTRY, LINE = 80, 120
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
     """Return the numbers of a file whose entries are separated by commas, semicolons or tabs."""
+    _check_size(file)
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             first = stream.readline()
@@ -44,6 +51,16 @@ def read_csv(file: Path, columns: Columns) -> Table:
         (header[names] or "name") if names is not None else "name",
         header=tuple(header),
     )
+
+
+def _check_size(file: Path) -> None:
+    """Refuse a file that does not fit, judged by how many entries its beginning has."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        start = stream.read(SAMPLE)
+    share = size / max(1, len(start))
+    lines, entries = share * start.count(b"\n"), share * sum(map(start.count, b",;\t\n"))
+    check_room(int(size + ENTRY * entries + LINE * lines), f"holds about {entries:.2g} entries")
 
 
 def _delimiter(line: str) -> str:

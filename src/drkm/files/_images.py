@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drkm.files._reading import check_room, reading
 from drkm.files._table import Refused, Table
 from drkm.files._whole import write_whole_folder
 
+#: what Pillow calls the kinds of files below; it reads others too, one of them by running another program
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "GIF", "PPM", "WEBP")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm")
 #: 16-bit grey values per 8-bit one
 SIXTEEN_BITS = 257.0
+#: a quarter of a gigabyte in colour; a larger picture is more likely a trap than a sample, and Pillow thinks so too
+MOST_PIXELS = (1 << 28) // 3
+#: bytes of a pixel while a picture is decoded, turned and converted: 4 in each of Pillow's copies, 3 in numpy's
+PIXEL_BYTES = 16
+UNREADABLE = "cannot be read as an image"
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,12 @@ def pillow() -> Any:
 def read_images(path: Path, rule: Pictures) -> Table:
     """Return the pictures of a folder in the order of their names, or a single one, with values from 0 to 255."""
     files = _files(path)
-    images = [_read(path, file, rule) for file in files]
+    images = []
+    for file in files:
+        images.append(_read(path, file, rule))
+        if len(images) == 1:
+            # All are of the size of the first, or refused; they are held one by one and then as one array.
+            check_room(2 * len(files) * images[0].nbytes, f"holds {len(files)} pictures of {_size(images[0].shape)}")
     _check_sizes(path, files, images, rule)
     stack = np.stack(_of_one_kind(path, files, images, rule))
     names = tuple(file.name for file in files)
@@ -62,15 +77,29 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
-    Image = pillow()
-    try:
-        with Image.open(file) as image:
+    with nullcontext() if file == path else reading(_named(path, file, "").rstrip(), UNREADABLE, Refused):
+        with _opened(file) as image:
+            _check_pixels(*image.size)
+            # Compares the checksums of PNG files, which are not looked at otherwise, and uses the picture up.
+            image.verify()
+        with _opened(file) as image:
             return _pixels(image, rule)
-    except MemoryError:
-        raise
-    except Exception:
-        # Pillow lets through whatever its decoders raise.
-        raise Refused(_named(path, file, "cannot be read as an image")) from None
+
+
+def _opened(file: Path) -> Any:
+    """Return a picture of which only the header was read."""
+    Image = pillow()
+    # What Pillow only warns of is refused, with its size.
+    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        return Image.open(file, formats=FORMATS)
+
+
+def _check_pixels(width: int, height: int) -> None:
+    """Refuse a picture by the size that it declares, before its pixels are decoded."""
+    declared = f"declares {_size((height, width))} pixels"
+    if width * height > MOST_PIXELS:
+        raise Refused(f"{declared}, more than the {MOST_PIXELS} that are read: shrink it first")
+    check_room(PIXEL_BYTES * width * height, declared)
 
 
 def _of_one_kind(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from os import PathLike
 from pathlib import Path
 
 from drkm.files._arrays import read_npy, read_npz, read_parquet
 from drkm.files._csv import read_csv
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
-from drkm.files._images import Pictures, read_images
-from drkm.files._table import Columns, Refused, Table, either
+from drkm.files._images import UNREADABLE, Pictures, read_images
+from drkm.files._reading import reading
+from drkm.files._table import Columns, Table, either
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
 AS_THEY_ARE = Pictures()
@@ -46,14 +46,9 @@ def read_table(
     """
     file = check_source(path, name, pictures=pictures is not None)
     kind = file.suffix.lower()
-    try:
+    failure = UNREADABLE if kind in IMAGE_SUFFIXES else f"cannot be read as {kind or 'a folder'}"
+    with reading(f"{name}: {file}", failure):
         return _read(file, kind, name, array, columns or Columns(), pictures or AS_THEY_ARE)
-    except Refused as refusal:
-        raise ValueError(f"{name}: {file} {refusal}") from None
-    except PermissionError:
-        raise ValueError(f"{name}: {file} may not be read by you") from None
-    except (OSError, ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile):
-        raise ValueError(f"{name}: {file} cannot be read as {kind or 'a folder'}") from None
 
 
 def check_source(path: str | PathLike[str], name: str = "data", *, pictures: bool = True) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 #: columns beside codes that say how far to trust them
-QUALITY = ("residual", "ambiguous")
+QUALITY = ("residual", "ambiguous", "strange")
 
 
 class Refused(Exception):
@@ -109,8 +109,8 @@ def in_option(names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Return names as text, cut after the first few."""
-    shown = ", ".join(map(str, names[:most]))
+    """Return names as text, cut after the first few; in quotes where they hold what a terminal would obey."""
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in map(str, names[:most]))
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 

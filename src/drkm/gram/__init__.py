@@ -10,16 +10,16 @@ from drkm.gram.fourier import Fourier as Fourier
 from drkm.gram.sharded import Sharded as Sharded
 
 # isort: on
-from drkm.gram.auto import Auto, settle
+from drkm.gram.auto import Auto, check, settle
 from drkm.gram.base import NAMES, Centered, Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
 from drkm.gram.dense import ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
-from drkm.gram.memory import NotEnoughMemory
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import TiledGram
 from drkm.gram.waves import FourierGram
+from drkm.machine.memory import NotEnoughMemory
 
 __all__ = [
     "Auto",
@@ -40,6 +40,7 @@ __all__ = [
     "TiledGram",
     "Workload",
     "by_name",
+    "check",
     "register",
     "settle",
     *(kind.__name__ for kind in NAMES.values()),

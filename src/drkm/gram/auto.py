@@ -6,14 +6,14 @@ import logging
 
 from torch import Tensor
 
-from drkm.gram import memory
+from drkm.files.rows import Rows
 from drkm.gram.base import NAMES, Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.fused import Fused
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel
-from drkm.rows import Rows
+from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
@@ -56,13 +56,19 @@ def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     NotEnoughMemory
         When it does not fit: one sentence with the needed and the available memory and a strategy that would fit.
     """
+    chosen, cost = check(strategy, work)
+    log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
+    return chosen, cost
+
+
+def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
+    """Return what `settle` does, and say nothing."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
     needed = cost.bytes - work.resident
     if not memory.fits(needed, work.device):
         what = f"gram: {chosen.describe()} for {work.n} samples"
         memory.require(needed, work.device, what, _what_fits(work))
-    log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
     return chosen, cost
 
 

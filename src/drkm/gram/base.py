@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
-from drkm.registry import Registry
-from drkm.rows import Rows
+from drkm.validation.registry import Registry
 
 if TYPE_CHECKING:
     from drkm.gram.features import CodedFeatures
@@ -58,6 +58,13 @@ class Gram(ABC):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², of a kernel that has one."""
         raise TypeError(f"gram: {type(self).__name__} does not know the bandwidth of its kernel")
+
+    def with_kernel(self, kernel: Kernel) -> Gram | None:
+        """Return the operator of another kernel at the same points, in the memory of this one, if there is one."""
+        return None
+
+    def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
+        """Let go of what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
 
     def feature_sums(self, A: Tensor) -> Tensor | None:
         """Return ΦᵀA over all samples, if features Φ are kept."""
@@ -122,6 +129,10 @@ class Strategy(ABC):
         """The strategy that one process has when it holds all samples."""
         return self
 
+    def left(self, work: Workload, needed: int, what: str) -> float | None:
+        """Return what a budget leaves for K_1 where a trained model needs so many bytes in all, None without one."""
+        return None
+
     def describe(self) -> str:
         """Return a few words for people."""
         return self.name or type(self).__name__
@@ -171,17 +182,19 @@ class Centered(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
-        return center(self.gram.matmul(center(A)))
+        product = self.gram.matmul(center(A))
+        # In place: the blocks of a start are what memory goes into.
+        return product.sub_(collectives.mean(product))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
         mean = self._row_means()
-        return self.gram.diagonal() - 2 * mean + reduction.mean(mean)
+        return self.gram.diagonal() - 2 * mean + collectives.mean(mean)
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + reduction.mean(mean)
+        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -203,10 +216,10 @@ class Centered(MovingGram):
         return self.gram
 
     def _row_means(self) -> Tensor:
-        ones = torch.full_like(self.gram.diagonal(), 1.0 / reduction.samples(self.n))
+        ones = torch.full_like(self.gram.diagonal(), 1.0 / collectives.samples(self.n))
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
 def center(A: Tensor) -> Tensor:
     """Return CA, the block with the mean of every column removed."""
-    return A - reduction.mean(A)
+    return A - collectives.mean(A)

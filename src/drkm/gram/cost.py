@@ -6,16 +6,24 @@ with the solver's workspace, and the deep layers, which are swept. docs/scaling.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
 
 from drkm.kernels import Kernel
+from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.wording import in_bytes, scaled
 
 #: operations that one kernel value counts for: its exponent is clamped and exponentiated
 VALUE_FLOPS = 10
-#: n×S blocks alive at the peak of a fit, of which the Krylov basis of the start takes most
-WORKSPACE_BLOCKS = 80
+#: blocks of the Krylov method of a start, as wide as its iterates, that are alive at its peak
+KRYLOV_BLOCKS = 29
+#: rows encoded at once at most; numbers that a batch may always take, and n×S blocks that it may take of many samples
+BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
+
+#: numbers that a search for pre-images takes; samples that a learned map is fitted to
+SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
 
 CPU = torch.device("cpu")
 
@@ -38,6 +46,8 @@ class Workload:
         Bytes of the samples that are on the device already.
     on_disk : bool
         The samples are in a file that can be read in tiles.
+    blocks : int, optional
+        n×S blocks alive at the peak of the training, by default those of the start.
     """
 
     n: int
@@ -48,6 +58,7 @@ class Workload:
     device: torch.device = CPU
     resident: int = 0
     on_disk: bool = False
+    blocks: int | None = None
 
     @property
     def item(self) -> int:
@@ -103,7 +114,8 @@ class Cost:
 def common(work: Workload, *, samples: bool = True) -> Cost:
     """Return what every strategy that sweeps its deep layers needs: samples, codes, workspace, deep layers."""
     held = work.sample_bytes if samples else 0
-    held += WORKSPACE_BLOCKS * work.n * work.components * work.item
+    blocks = start_blocks(work.components) if work.blocks is None else work.blocks
+    held += blocks * work.n * work.components * work.item
     cost = Cost(bytes=held, flops=0.0, traffic=10.0 * work.n * work.components * work.item)
     for kernel, below, own in zip(work.kernels[1:], work.sizes, work.sizes[1:], strict=False):
         if kernel.is_pairwise:
@@ -111,6 +123,50 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
         else:
             cost = cost.plus(flops=8.0 * work.n * below * own, bytes=work.n * below * work.item)
     return cost
+
+
+def start_blocks(components: int) -> int:
+    """Return how many n×S blocks the start takes: it iterates on twice the components, and half as many more."""
+    width = 2 * components + max(5, components)
+    return math.ceil(KRYLOV_BLOCKS * width / components)
+
+
+def rule_bytes(work: Workload) -> int:
+    """Return what the median rule holds before training: products of 2,000 samples, and two copies of these."""
+    rows = min(work.n, MEDIAN_ROWS)
+    return int(8 * rows * (1.2 * rows + 2 * work.d))
+
+
+def encoder_bytes(work: Workload) -> int:
+    """Return what encoding takes after training: what a model holds, and one batch of new points."""
+    return _model_bytes(work) + work.item * batch_numbers(work.n, work.components)
+
+
+def preimage_bytes(work: Workload, method: str) -> int:
+    """Return what pre-images take after training: what a model holds, tables of the samples, and the search.
+
+    Samples of a file are read into memory for it.
+    """
+    rows = min(work.n, RIDGE_ROWS)
+    search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * SEARCH_NUMBERS
+    return _model_bytes(work) + 5 * work.sample_bytes + search
+
+
+def _model_bytes(work: Workload) -> int:
+    """Return what a trained model holds besides its samples: codes, and tables of the deep layers for its encoder."""
+    pairs = zip(work.sizes, work.sizes[1:], strict=False)
+    tables = sum(4 * (below + own) + 2 * below * own + below * (below + 1) // 2 + 4 for below, own in pairs)
+    return work.item * work.n * (tables + 6 * work.components)
+
+
+def batch_numbers(n: int, components: int) -> int:
+    """Return how many numbers a batch of new points may take: in proportion to what training took, or a few."""
+    return max(LEAST_BATCH, BATCH_BLOCKS * n * components)
+
+
+def batch_rows(n: int, components: int) -> int:
+    """Return how many new points are encoded at once: each takes a few rows of n kernel values and some Hessians."""
+    return max(1, min(BATCH_ROWS, batch_numbers(n, components) // (3 * n + 8 * components**2)))
 
 
 def swept_pairs(below: int, own: int) -> float:
@@ -144,19 +200,6 @@ def features_cost(work: Workload, width: int) -> Cost:
     )
 
 
-def in_bytes(number: float) -> str:
-    """Return a number of bytes in the largest decimal unit that leaves it above one."""
-    return f"{_scaled(number)}B"
-
-
 def in_flops(number: float) -> str:
     """Return a number of operations in the largest decimal unit that leaves it above one."""
-    return f"{_scaled(number)}flop"
-
-
-def _scaled(number: float) -> str:
-    for unit in ("", "k", "M", "G", "T", "P"):
-        if number < 999.5 or unit == "P":
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    raise AssertionError
+    return f"{scaled(number)}flop"

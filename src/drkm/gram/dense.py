@@ -6,15 +6,14 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
-from drkm.gram.memory import in_memory
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
-from drkm.rows import Rows
 
 
 class StoredGram(Gram):
@@ -48,7 +47,7 @@ class StoredPairs(StoredGram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
         # Distances do not depend on the origin, but the digits of a sweep do.
-        X = self.points - reduction.mean(self.points) if self.kernel.is_isotropic else self.points
+        X = self.points - collectives.mean(self.points) if self.kernel.is_isotropic else self.points
         return SweptGram(self.kernel, X).parameter_sum(A)
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Sums
-from drkm.gram.memory import in_memory
 from drkm.kernels import Explicit, Kernel
-from drkm.rows import Rows
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
@@ -55,8 +54,8 @@ class FeatureGram(MovingGram):
         phi, U = self.phi, in_memory(self.points)
         with torch.no_grad():
             d_phi = torch.func.vjp(self.kernel.pullback(U), phi)[1](dU)[0]
-            AtPhi = reduction.total(A.T @ phi)
-            d_AtPhi = reduction.total(dA.T @ phi + A.T @ d_phi)
+            AtPhi = collectives.total(A.T @ phi)
+            d_AtPhi = collectives.total(dA.T @ phi + A.T @ d_phi)
             weights = A @ AtPhi
             # ⟨φ(u), weights⟩ has a symmetric Hessian.
             d_pull = torch.func.vjp(lambda u: self.kernel.pullback(u)(weights), U)[1](dU)[0]
@@ -71,7 +70,7 @@ class FeatureGram(MovingGram):
         """Return what is left of the features when nothing but the codes H is held against them."""
         sums = self.feature_sums(torch.cat([H, torch.ones_like(H[:, :1])], dim=1))
         # All processes must have the same basis.
-        basis = reduction.of_first(torch.linalg.qr(sums.double())[0]).to(H)
+        basis = collectives.of_first(torch.linalg.qr(sums.double())[0]).to(H)
         return CodedFeatures(self.phi @ basis, basis, self.diagonal())
 
     def parameter_sum(self, A: Tensor) -> float:
@@ -130,11 +129,11 @@ def inner(A: Tensor, phi: Tensor) -> Tensor:
     A million terms in float32 would lose what line searches look for, hence sums of sums in float64.
     """
     if len(A) <= SUM_ROWS or A.dtype == torch.float64:
-        return reduction.total(A.T @ phi)
+        return collectives.total(A.T @ phi)
     own = torch.zeros(A.shape[1], phi.shape[1], dtype=torch.float64, device=A.device)
     for a, part in zip(A.split(SUM_ROWS), phi.split(SUM_ROWS), strict=True):
         own += a.T @ part
-    return reduction.total(own).to(A.dtype)
+    return collectives.total(own).to(A.dtype)
 
 
 def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -> Tensor:
@@ -148,4 +147,4 @@ def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -
 
 def _summed(features: Callable[[Tensor], Tensor], points: Tensor | Rows, A: Tensor) -> Tensor:
     blocks = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
-    return reduction.total(sum((features(points[rows]).T @ A[rows] for rows in blocks), start=A.new_zeros(())))
+    return collectives.total(sum((features(points[rows]).T @ A[rows] for rows in blocks), start=A.new_zeros(())))

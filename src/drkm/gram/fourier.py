@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import checks
+from drkm.files.rows import Rows
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
 from drkm.kernels import FourierFeatures, Isotropic, Kernel
 from drkm.kernels.approximation import TABLE_ROWS
 from drkm.kernels.fourier import draw_frequencies
-from drkm.rows import Rows
+from drkm.validation import checks
 
 
 @register

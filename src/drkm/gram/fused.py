@@ -15,14 +15,14 @@ import os
 import torch
 from torch import Tensor
 
-from drkm.gram import memory
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel, Pairwise
-from drkm.rows import Rows
+from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
@@ -211,7 +211,7 @@ class Fused(Dense):
 
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
         """Return the stored Gram matrix, formed in place."""
-        X = memory.in_memory(points)
+        X = in_memory(points)
         kind = StoredPairs if why_not(points.device) else FusedStoredGram
         return kind(form(kernel, X), kernel, X)
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.kernels import Pairwise
-from drkm.rows import Rows
 
 NAMES = ("uniform", "kmeans", "rpcholesky")
 #: k-means and pivoted Cholesky look at this many samples a landmark, drawn uniformly where there are more
@@ -21,22 +21,22 @@ BLOCK = 100
 
 def choose_landmarks(name: str, kernel: Pairwise, X: Tensor | Rows, m: int, random_state: int) -> Tensor:
     """Return m points (all samples if there are no more than that)."""
-    n = reduction.samples(len(X))
+    n = collectives.samples(len(X))
     if m >= n:
-        return reduction.gather(X[:]).clone()
+        return collectives.gather(X[:]).clone()
     rng = np.random.default_rng(random_state)
     if name == "uniform":
         return _drawn(X, m, rng)
     candidates = _drawn(X, min(n, CANDIDATES * m), rng)
     if name == "kmeans":
-        return reduction.of_first(_centres(candidates, m, int(rng.integers(2**31))))
+        return collectives.of_first(_centres(candidates, m, int(rng.integers(2**31))))
     return candidates[pivots(kernel, candidates, m, rng)]
 
 
 def _drawn(X: Tensor | Rows, count: int, rng: np.random.Generator) -> Tensor:
     """Return rows drawn without replacement, in their own order."""
-    index = np.sort(rng.choice(reduction.samples(len(X)), count, replace=False))
-    return reduction.rows_at(X, torch.from_numpy(index).to(X.device))
+    index = np.sort(rng.choice(collectives.samples(len(X)), count, replace=False))
+    return collectives.rows_at(X, torch.from_numpy(index).to(X.device))
 
 
 def _centres(X: Tensor, m: int, seed: int) -> Tensor:

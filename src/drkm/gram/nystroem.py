@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from drkm import checks
+from drkm.files.rows import Rows
 from drkm.gram.base import NAMES as STRATEGIES
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, features_cost, pair_flops
@@ -14,7 +14,7 @@ from drkm.gram.dense import Dense
 from drkm.gram.landmarks import NAMES, choose_landmarks
 from drkm.kernels import Kernel, NystroemFeatures, Pairwise
 from drkm.kernels.approximation import TABLE_ROWS
-from drkm.rows import Rows
+from drkm.validation import checks
 
 
 @register

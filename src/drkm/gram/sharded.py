@@ -12,12 +12,12 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
-from drkm import checks
+from drkm.files.rows import Rows
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.nystroem import Nystroem
 from drkm.kernels import Kernel
-from drkm.rows import Rows
+from drkm.validation import checks
 
 
 @register
@@ -90,7 +90,7 @@ class Sharded(Strategy):
         self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
         """Return what shares the rows of X with the other processes while a fit lasts."""
-        from drkm.processes import sharing
+        from drkm.distributed.process_group import sharing
 
         digest = hashlib.sha256(settings().encode()).hexdigest()
         return sharing(self.group, X, digest, timeout=self.timeout, checkpoint=checkpoint)

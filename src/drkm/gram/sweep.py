@@ -83,12 +83,8 @@ class SweptGram(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
-        total = 0.0
         A = A.contiguous()
-        for rows, (_, slope), (weights, exponent) in self._jets(1, spare=2):
-            torch.mm(self._left[rows], self._right, out=exponent).clamp_(max=0)
-            total -= float(torch.mm(A[rows], A.T, out=weights).mul_(slope).mul_(exponent).sum())
-        return total
+        return parameter_sum(self.kernel, self._left, self._right, A, A)
 
     def _jets(self, order: int, spare: int = 0) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
         return jets(self.kernel, self._left, self._right, order, spare)
@@ -121,3 +117,12 @@ def jets(
         exponent, *others = (block[: rows.stop - rows.start] for block in memory)
         torch.mm(left[rows], right, out=exponent)
         yield rows, kernel.jet(exponent, order, others[: kernel.rooms]), others[kernel.rooms :]
+
+
+def parameter_sum(kernel: Pairwise, left: Tensor, right: Tensor, A: Tensor, B: Tensor) -> float:
+    """Return the derivative of tr(AᵀKB) with respect to log σ², by ∂e/∂log σ² = -e, for K with exponents LR."""
+    total = 0.0
+    for rows, (_, slope), (weights, exponent) in jets(kernel, left, right, 1, spare=2):
+        torch.mm(left[rows], right, out=exponent).clamp_(max=0)
+        total -= float(torch.mm(A[rows], B.T, out=weights).mul_(slope).mul_(exponent).sum())
+    return total

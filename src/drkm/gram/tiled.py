@@ -7,21 +7,26 @@ what the second exponential would (at n = 3000, 10 inputs, 27 ms a sweep either 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from drkm.gram import memory as memory_of
+from drkm.files.rows import Rows, mean_row
 from drkm.gram.base import Gram, register
-from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.cost import Cost, Workload, common, encoder_bytes, first_of_features, pair_flops, rule_bytes
 from drkm.gram.dense import Dense
-from drkm.kernels import Explicit, Pairwise
-from drkm.rows import Rows, mean_row
+from drkm.gram.sweep import parameter_sum
+from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.machine import memory as memory_of
 
 #: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
+#: addresses of kept tiles are multiples of this, as those of fresh ones are
+ALIGNMENT = 64
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
 #: share of the memory there is that is used when no budget is given
@@ -30,6 +35,12 @@ SHARE = 0.5
 
 def _tile_rows(device: torch.device) -> int:
     return TILE_ROWS["cuda" if device.type == "cuda" else "cpu"]
+
+
+def _aligned(entries: int, item: int) -> int:
+    """Return the entries rounded up such that what follows is aligned: the last bits of products depend on it."""
+    step = ALIGNMENT // item
+    return -(-entries // step) * step
 
 
 class TiledGram(Gram):
@@ -82,29 +93,51 @@ class TiledGram(Gram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
         total = 0.0
+        A = A.contiguous()
         for i, upper in enumerate(self._slices):
             left = self._factors(self.points[upper])[0]
             for lower in self._slices[i:]:
-                exponent = (left @ self._right(lower).T).clamp_(max=0)
-                slope = self.kernel.jet(exponent.clone(), 1)[1]
+                right = self._right(lower).T.contiguous()
                 times = 1 if upper == lower else 2
-                total -= times * float((exponent * slope * (A[upper] @ A[lower].T)).sum())
+                total += times * parameter_sum(self.kernel, left, right, A[upper], A[lower])
         return total
+
+    def with_kernel(self, kernel: Kernel) -> TiledGram | None:
+        """Return the operator of another kernel at the same points, which takes over the memory of the kept tiles."""
+        if not isinstance(kernel, Pairwise):
+            return None
+        other = copy.copy(self)
+        # A copy leaves the tiles and their memory behind.
+        other.kernel, other._pool = kernel, self._pool
+        self._kept, self._pool = {}, None
+        return other
 
     @property
     def kept_bytes(self) -> int:
         """Bytes of the tiles that are kept."""
         return sum(tile.nbytes for tile in self._kept.values())
 
+    def keep_at_most(self, keep: float) -> None:
+        """Let go of the kept tiles if they are more than so many bytes, and keep no more from now on."""
+        self._keep = min(self._keep, keep)
+        if self._pool is not None and self._pool.nbytes > self._keep:
+            self._kept, self._pool = {}, None
+
     def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
+        memory: Tensor | None = None
         for i, upper in enumerate(self._slices):
             left: Tensor | None = None
             for j, lower in enumerate(self._slices[i:], start=i):
                 tile = self._kept.get((i, j))
                 if tile is None:
                     left = self._factors(self.points[upper])[0] if left is None else left
-                    tile = self._kept_if_room(i, j, self.kernel.values(left @ self._right(lower).T))
+                    # All tiles that are not kept use the same memory: freed blocks of this size are not always reused.
+                    memory = left.new_empty(self._slices[0].stop ** 2) if memory is None else memory
+                    shape = (upper.stop - upper.start, lower.stop - lower.start)
+                    place = memory[: shape[0] * shape[1]].view(shape)
+                    tile = self.kernel.values(torch.mm(left, self._right(lower).T, out=place))
+                    tile = self._kept_if_room(i, j, tile)
                 yield upper, lower, tile
 
     def _kept_if_room(self, i: int, j: int, tile: Tensor) -> Tensor:
@@ -114,19 +147,18 @@ class TiledGram(Gram):
         process would grow far beyond what it holds.
         """
         if self._pool is None:
-            self._pool = tile.new_empty(int(min(self._keep / tile.element_size(), self._all_entries)))
-        used = self.kept_bytes // tile.element_size()
+            self._pool = tile.new_empty(int(min(self._keep / tile.element_size(), self._all_entries(tile))))
+        used = sum(_aligned(other.numel(), other.element_size()) for other in self._kept.values())
         place = self._pool[used : used + tile.numel()]
         if len(place) < tile.numel():
             return tile
         self._kept[i, j] = place.view_as(tile).copy_(tile)
         return self._kept[i, j]
 
-    @property
-    def _all_entries(self) -> int:
-        """Entries of all tiles on and above the diagonal."""
-        heights = [rows.stop - rows.start for rows in self._slices]
-        return sum(height * sum(heights[i:]) for i, height in enumerate(heights))
+    def _all_entries(self, like: Tensor) -> int:
+        """Return the entries of all tiles on and above the diagonal, each at an aligned address."""
+        heights, item = [rows.stop - rows.start for rows in self._slices], like.element_size()
+        return sum(_aligned(height * other, item) for i, height in enumerate(heights) for other in heights[i:])
 
     def _right(self, rows: slice) -> Tensor:
         return self._factors(self.points[rows])[1]
@@ -243,6 +275,18 @@ class Tiled(Dense):
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 
+    def left(self, work: Workload, needed: int, what: str) -> float | None:
+        """Return what the budget leaves for tiles, or refuse what is beyond it."""
+        if self.memory is None:
+            return None
+        needed += self._tile_bytes(work)
+        if needed > self.memory:
+            raise memory_of.NotEnoughMemory(
+                f"memory: {what} with {work.n} samples of {work.d} features need {memory_of.in_bytes(needed)}, "
+                f"got {memory_of.in_bytes(self.memory)}"
+            )
+        return self.memory - needed
+
     def describe(self) -> str:
         """Return the name, with the tiles that are kept."""
         return self.name if self.keep is None else f"tiled, keeping {memory_of.in_bytes(self.keep)} of K_1"
@@ -253,8 +297,17 @@ class Tiled(Dense):
         if not work.first_is_pairwise:
             first = first_of_features(work)
             return base.plus(flops=first.flops, traffic=first.traffic, bytes=0 if work.on_disk else first.bytes)
-        rows = min(work.n, _tile_rows(work.device))
-        return base.plus(bytes=work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows))
+        training = base.bytes + self._tile_bytes(work)
+        # One after the other: the rule of a bandwidth, training, encoding.
+        samples = 0 if work.on_disk else work.sample_bytes
+        others = samples + max(rule_bytes(work), encoder_bytes(work))
+        return replace(base, bytes=max(training, others))
+
+    @staticmethod
+    def _tile_bytes(work: Workload) -> int:
+        """Return the bytes in which a tile is made."""
+        rows = min(work.n, _tile_rows(work.device)) if work.first_is_pairwise else 0
+        return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
 
     @staticmethod
     def _all_tiles(work: Workload) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
 from drkm.gram.base import MovingGram, Sums
 from drkm.gram.sweep import blocks
 from drkm.kernels import FourierFeatures
@@ -101,7 +101,7 @@ class FourierGram(MovingGram):
                 turn = (dU[rows] @ self._frequencies).T
                 on_cosine -= (sine * turn) @ moving[rows]
                 on_sine += (cosine * turn) @ moving[rows]
-        on_cosine, on_sine = reduction.total(self._weight * torch.stack([on_cosine, on_sine])).to(A.dtype)
+        on_cosine, on_sine = collectives.total(self._weight * torch.stack([on_cosine, on_sine])).to(A.dtype)
         return on_cosine, on_sine
 
     def _phases(self) -> Iterator[tuple[slice, Tensor]]:

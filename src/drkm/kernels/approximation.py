@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.kernels.base import Explicit, Kernel
-from drkm.rows import Rows
 
 #: rows whose features are computed at once
 TABLE_ROWS = 4096
@@ -25,6 +25,11 @@ class Approximation(Explicit):
     #: the kernel that is approximated, and what it must be
     kernel: Kernel
     serves: ClassVar[type[Kernel]]
+
+    @property
+    def original(self) -> Kernel:
+        """The kernel that is approximated."""
+        return self.kernel
 
     @property
     def has_bandwidth(self) -> bool:

@@ -8,10 +8,13 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.validation import checks
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
+#: rows of distances that are formed at once
+BLOCK_ROWS = 128
 #: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
 ROUNDING = 2
 #: kernel values of points with themselves may be off by this much, in the mean over so many
@@ -26,7 +29,7 @@ def check_bandwidth(sigma2: float | str) -> float | str:
         return sigma2
     if isinstance(sigma2, bool) or not isinstance(sigma2, Real):
         raise TypeError(f"sigma2: expected a positive number or one of {', '.join(RULES)}, got {sigma2!r}")
-    if not (math.isfinite(sigma2) and sigma2 > 0):
+    if not (checks.is_finite(sigma2) and sigma2 > 0):
         raise ValueError(f"sigma2: expected a positive finite number, got {sigma2}")
     return float(sigma2)
 
@@ -41,7 +44,7 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     if not isinstance(sigma2, str):
         return sigma2
     rule = ("median" if layer == 1 else "scale") if sigma2 == "auto" else sigma2
-    n = reduction.samples(len(points))
+    n = collectives.samples(len(points))
     if rule == "median":
         if layer > 1:
             raise ValueError(
@@ -61,11 +64,11 @@ def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
     mean square of s/n.
     """
     if layer > 1:
-        norms = torch.tensor([points.shape[1] / reduction.samples(len(points))], dtype=torch.float64)
+        norms = torch.tensor([points.shape[1] / collectives.samples(len(points))], dtype=torch.float64)
         spread = f"codes whose length is about {norms.item() ** 0.5:.3g}"
         remedy = f"widen that of layer {layer}"
     else:
-        rows = reduction.spread_rows(points, DIGITS_ROWS).double()
+        rows = collectives.spread_rows(points, DIGITS_ROWS).double()
         norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
         spread = f"samples that are {norms.mean().sqrt().item():.3g} from their mean"
         remedy = "widen it or bring outliers in"
@@ -80,35 +83,71 @@ def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
 
 
 def _half_median(points: Tensor) -> float:
-    rows = reduction.spread_rows(points, MEDIAN_ROWS).double()
+    rows = collectives.spread_rows(points, MEDIAN_ROWS).double()
     mean = rows.mean(dim=0)
     rows = rows - mean
     # By products: with thousands of features ten times faster than differences, and in float64 as exact.
     inner = rows @ rows.T
-    norms = inner.diagonal()
-    # Frugal: here is where a fit of some 2,000 samples would take the most memory.
+    # Frugal, all in the memory of the products: here is where a small fit would take the most.
     del rows
-    halves = (norms[:, None] + norms).mul_(0.5).sub_(inner)
-    del inner, norms
-    half = torch.cat([row[i:] for i, row in enumerate(halves, start=1)]).clamp_(min=0).median().item()
-    return _beyond_rounding(half, mean)
+    norms = inner.diagonal().clone()
+    for some in torch.arange(len(inner), device=inner.device).split(BLOCK_ROWS):
+        inner[some] = (norms[some, None] + norms).mul_(0.5).sub_(inner[some])
+    flat, used = inner.view(-1), 0
+    for i, row in enumerate(inner, start=1):
+        above = row[i:].clone()
+        flat[used : used + len(above)] = above
+        used += len(above)
+    return _beyond_rounding(_median(flat[:used].clamp_(min=0)), mean)
+
+
+def _median(values: Tensor) -> float:
+    """Return the lower median of numbers whose order may be changed: torch would take a copy of them."""
+    if values.is_cuda or len(values) == 0 or values.max().isnan():
+        return values.median().item()
+    middle = (len(values) - 1) // 2
+    array = values.numpy()
+    array.partition(middle)
+    return float(array[middle])
 
 
 def _positive(value: float, points: Tensor) -> float:
     """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
-    value = value or _spread(points) or 1.0
-    limits = torch.finfo(points.dtype)
-    if not limits.tiny <= value <= limits.max:
-        kind = str(points.dtype).removeprefix("torch.")
-        size = "small" if value < 1 else "large"
-        raise ValueError(f"X: squared distances are too {size} for {kind}, divide the data by their typical size")
+    value = value or _spread(points)
+    if not value and _are_equal(points):
+        return 1.0
+    check_range("squared distances", value, points.dtype)
     return value
+
+
+def check_range(name: str, value: float, dtype: torch.dtype) -> None:
+    """Raise one sentence if squares are beyond what a precision can hold."""
+    limits = torch.finfo(dtype)
+    if not limits.tiny <= value <= limits.max:
+        kind = str(dtype).removeprefix("torch.")
+        size = "small" if value < 1 else "large"
+        raise ValueError(f"X: {name} are too {size} for {kind}, divide the data by their typical size")
+
+
+def mean_square(points: Tensor) -> float:
+    """Return the mean of ‖x‖², or raise one sentence if it is beyond what the precision of the points can hold."""
+    mean = collectives.total(points.square().sum()).item() / collectives.samples(len(points))
+    if collectives.agreed(points.abs().max().item()):
+        check_range("squared lengths", mean, points.dtype)
+    return mean
+
+
+def _are_equal(points: Tensor) -> bool:
+    """Whether all points are one but for rounding, by differences that need not be squared."""
+    mean = collectives.mean(points)
+    apart = collectives.agreed((points - mean).abs().max().item())
+    return apart <= ROUNDING * torch.finfo(points.dtype).eps * mean.abs().max().item()
 
 
 def _spread(points: Tensor) -> float:
     """Return the mean squared distance to the mean."""
-    mean = reduction.mean(points)
-    spread = reduction.total((points - mean).square().sum()).item() / reduction.samples(len(points))
+    mean = collectives.mean(points)
+    spread = collectives.total((points - mean).square().sum()).item() / collectives.samples(len(points))
     return _beyond_rounding(spread, mean)
 
 

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
-from drkm.registry import Registry
-from drkm.rows import Rows
+from drkm.validation.registry import Registry
 
 #: memory for the results of a jet
 Room = Sequence[Tensor] | None
@@ -150,6 +150,11 @@ class Kernel(ABC):
         return None
 
     @property
+    def original(self) -> Kernel:
+        """The kernel itself, or the one that it approximates."""
+        return self
+
+    @property
     def with_preimages(self) -> Kernel:
         """The kernel with which pre-images are found."""
         return self
@@ -161,6 +166,10 @@ class Kernel(ABC):
     def describe_error(self, error: float) -> str:
         """Say for people what an error means."""
         return f"{error:.2%}"
+
+    def module_parameters(self) -> list[torch.nn.Parameter]:
+        """Return what training changes in a kernel that is trainable."""
+        return []
 
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row, of a kernel that has explicit features."""

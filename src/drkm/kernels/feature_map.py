@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import checks
 from drkm.kernels.base import Explicit, register
+from drkm.validation import checks
 
 #: rows that are looked at alone, and the difference to what they get with others that is more than rounding
 FEW, DEPENDENT = 2, 1e-3

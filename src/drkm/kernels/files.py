@@ -20,9 +20,8 @@ from drkm.kernels.feature_map import FeatureMap
 
 def entry_of(kernel: Kernel) -> dict[str, Any]:
     """Return what the header says of a kernel, if whoever reads it can make it anew."""
-    inner = getattr(kernel, "kernel", kernel) if kernel.count is not None else kernel
-    if inner is not kernel:
-        entry_of(inner)
+    if kernel.original is not kernel:
+        entry_of(kernel.original)
     name = type(kernel).__name__
     if KINDS.get(name) is not type(kernel):
         raise ValueError(

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Isotropic, register
-from drkm.rows import Rows
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
@@ -92,7 +92,7 @@ class FourierFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
-        rows = reduction.spread_rows(points, ERROR_ROWS)
+        rows = collectives.spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()
         return float((self(rows, rows).double() - exact).norm() / exact.norm())
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from drkm.kernels.bandwidth import mean_square
 from drkm.kernels.base import Explicit, register
 
 
@@ -18,6 +19,11 @@ class Linear(Explicit):
     """
 
     name = "linear"
+
+    def resolve(self, points: Tensor, *, layer: int) -> Linear:
+        """Return the kernel itself, after a look at whether its values can be held."""
+        mean_square(points)
+        return self
 
     def features(self, x: Tensor) -> Tensor:
         """Return x itself."""

@@ -10,10 +10,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Kernel, Pairwise, register
-from drkm.rows import Rows
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
@@ -106,9 +106,9 @@ class NystroemFeatures(Approximation):
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""
-        rows = reduction.spread_here(points, ERROR_ROWS)
+        rows = collectives.spread_here(points, ERROR_ROWS)
         own = torch.stack([self.table(rows).double().square().sum(), self.kernel.diagonal(rows).double().sum()])
-        kept, whole = reduction.total(own).tolist()
+        kept, whole = collectives.total(own).tolist()
         return max(0.0, 1.0 - kept / whole)
 
     def describe(self) -> str:
@@ -124,6 +124,6 @@ def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
     """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
     K = kernel(Z.double(), Z.double())
     # Eigenvectors of nearby eigenvalues are at the mercy of rounding, and all processes must have the same.
-    values, vectors = (reduction.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
+    values, vectors = (collectives.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
     kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
     return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import reduction
+from drkm.kernels.bandwidth import mean_square
 from drkm.kernels.base import DotProduct, Room, places, register
+from drkm.validation import checks
 
 LARGEST_DEGREE = 100
 
@@ -51,7 +52,7 @@ class Polynomial(DotProduct):
         """Return the kernel with γ as a number."""
         if self.gamma != "scale":
             return self
-        mean = reduction.total(points.square().sum()).item() / reduction.samples(len(points))
+        mean = mean_square(points)
         return self.with_parameters(gamma=1.0 / mean if mean > 0 else 1.0)
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
@@ -74,4 +75,4 @@ class Polynomial(DotProduct):
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and checks.is_finite(value)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._logistic import logistic_regression
 from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, standardized
+from drkm.validation import checks
 
 # Samples worked on at a time: their rows stay in the cache.
 _CHUNK = 256

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._chance import shuffled_results, summarize
 from drkm.metrics._information import discretize
 from drkm.metrics._metric import METRICS, Metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
+from drkm.validation import checks
 
 
 @dataclass(frozen=True)

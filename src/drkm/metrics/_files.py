@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from drkm.files import QUALITY, Columns, Table, listed, read_table
+from drkm.files.json_values import plain
 from drkm.metrics._evaluate import Evaluation, evaluate
-from drkm.plain import plain
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -90,8 +90,9 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
 
 
 def _without_quality(codes: Table) -> Table:
-    """Return codes without the last two columns of ``drkm encode --quality``, which tell how far to trust them."""
-    if codes.columns is None or codes.header[-2:] != QUALITY:
+    """Return codes without the last columns of ``drkm encode --quality``, which tell how far to trust them."""
+    # Earlier versions wrote two of them.
+    if codes.columns is None or not any(codes.header[-len(told) :] == told for told in (QUALITY, QUALITY[:2])):
         return codes
     used = [index for index, name in enumerate(codes.columns) if name not in QUALITY]
     return replace(codes, values=codes.values[:, used], columns=tuple(codes.columns[index] for index in used))

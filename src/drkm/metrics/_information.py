@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._validation import as_array
+from drkm.validation import checks
 
 
 def bin_columns(values: np.ndarray, bins: int) -> np.ndarray:

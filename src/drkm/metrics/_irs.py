@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._information import bin_columns
 from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
@@ -19,6 +18,7 @@ from drkm.metrics._validation import (
     constant_columns,
     standardized,
 )
+from drkm.validation import checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)

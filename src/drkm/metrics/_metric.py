@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from drkm.metrics._result import Result
-from drkm.registry import Registry
+from drkm.validation.registry import Registry
 
 Function = TypeVar("Function", bound=Callable[..., Result])
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
+from drkm.validation import checks
 
 
 class RowSampler:

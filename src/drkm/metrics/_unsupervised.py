@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from drkm import checks
 from drkm.metrics._information import bin_columns, mutual_information
 from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, constant_columns
+from drkm.validation import checks
 
 _EPS = np.finfo(np.float64).eps
 

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 from drkm.runs._pools import Ended
-from drkm.runs.attempt import Attempt, attempt, one_thread
+from drkm.runs.attempt import Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Run, identify
 
@@ -140,5 +140,7 @@ def _attempt_there(text: str, key: str) -> Attempt:
     configuration = Configuration.from_json(text)
     if identify(configuration).key != key:
         raise RuntimeError("this worker has another version of drkm, or other data, than the runner")
-    with one_thread():
+    from drkm.machine.threads import one_thread_everywhere
+
+    with one_thread_everywhere():
         return attempt(configuration)

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from tqdm import tqdm
 
-from drkm import interrupts
-from drkm.runs.attempt import ONE_THREAD, Attempt, attempt, one_thread
+from drkm.machine import interrupts
+from drkm.runs.attempt import ONE_THREAD, Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Run
 
@@ -48,8 +48,11 @@ class HerePool:
     """This process computes, one run at a time."""
 
     def __init__(self) -> None:
+        # Only here: this module is also what a worker process begins with, and torch takes seconds.
+        from drkm.machine.threads import one_thread_everywhere
+
         self._run: Run | None = None
-        self._pinned = one_thread()
+        self._pinned = one_thread_everywhere()
         self._pinned.__enter__()
 
     def free(self) -> int:

@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from drkm.runs._rows import SEAL, checksum
+
 #: "drkm" as the number that SQLite keeps in the header of a file for programs to know their own
 APPLICATION = int.from_bytes(b"drkm", "big")
 #: raised whenever the table changes
-FORMAT = 1
+FORMAT = 2
 #: seconds that a writer waits for another one; each holds the file for less than a millisecond
 PATIENCE = 60.0
+#: the smallest page of a database
+_LEAST_BYTES = 512
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -34,7 +38,8 @@ CREATE TABLE IF NOT EXISTS runs (
     seconds       REAL,
     result        TEXT,
     traceback     TEXT,
-    environment   TEXT
+    environment   TEXT,
+    checksum      TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_by_configuration ON runs (configuration);
 CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (owner) WHERE status = 'leased';
@@ -56,6 +61,9 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             raise OSError(f"store: {path} is a folder, a store is a file")
         if not write and not path.is_file():
             raise FileNotFoundError(f"store: there is no file {path}; 'drkm reproduce' makes one")
+        # SQLite would take what is left of a file for a new one.
+        if path.is_file() and 0 < path.stat().st_size < _LEAST_BYTES:
+            raise ValueError(f"store: {path} is not a drkm store")
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc", write=True) if write else _open_to_read(path)
@@ -64,6 +72,9 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connection:
     address = f"file:{quote(str(path))}?{options}"
     connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
+    connection.create_function("checksum", -1, checksum, deterministic=True)
+    # Text that is none is one damaged run, not the end of all reading.
+    connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     try:
         _prepare(connection, path, write=write)
     except BaseException:
@@ -99,6 +110,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
         raise ValueError(
             f"store: {path} was written by a newer drkm (format {version}, this one reads up to {FORMAT}): upgrade drkm"
         )
+    if not empty and (version < 1 or has_checksums(connection) != (version > 1)):
+        raise ValueError(f"store: {path} is damaged (its table is not that of format {version})")
+    # What a damaged file says of itself is looked at before it is followed.
+    connection.execute("PRAGMA cell_size_check = TRUE")
     if not write:
         if empty:
             raise ValueError(f"store: {path} is not a drkm store")
@@ -106,12 +121,28 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
     _switch_to_wal(connection)
     # A commit of the log without fsync outlives the process; a power cut can cost the last runs, never the file.
     connection.execute("PRAGMA synchronous = NORMAL")
-    if version == 0:
-        with transaction(connection):
+    if version < FORMAT:
+        _upgrade(connection)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Lay out a new file, or give the runs of an old one the checksums that they lack."""
+    with transaction(connection):
+        # Another process may have done it meanwhile.
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
             for statement in _SCHEMA.strip().split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        elif version == 1:
+            connection.execute("ALTER TABLE runs ADD COLUMN checksum TEXT")
+            connection.execute(SEAL)
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def has_checksums(connection: sqlite3.Connection) -> bool:
+    """Whether runs have checksums: those of the first format have none."""
+    return "checksum" in (row[1] for row in connection.execute("PRAGMA table_info(runs)"))
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
@@ -147,11 +178,11 @@ def sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = _code(error)
+        code, said = _code(error), " ".join(str(error).split())
         if code == sqlite3.SQLITE_NOTADB:
             raise ValueError(f"store: {path} is not a drkm store") from error
         if code == sqlite3.SQLITE_CORRUPT:
-            raise ValueError(f"store: {path} is damaged ({error})") from error
+            raise ValueError(f"store: {path} is damaged ({said})") from error
         if code == sqlite3.SQLITE_FULL:
             raise OSError(f"store: no room left on the disk of {path}") from error
         if code == sqlite3.SQLITE_READONLY:
@@ -160,7 +191,10 @@ def sentences(path: Path) -> Iterator[None]:
             raise OSError(f"store: {path} cannot be opened or made: its folder may be missing or read-only") from error
         if code == sqlite3.SQLITE_BUSY:
             raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
-        raise OSError(f"store: {path} cannot be read or written ({error})") from error
+        raise OSError(f"store: {path} cannot be read or written ({said})") from error
+    except UnicodeDecodeError as error:
+        # What SQLite says may quote the file.
+        raise ValueError(f"store: {path} is damaged (its table is not that of a store)") from error
     except OSError as error:
         if error.errno is None:
             raise

@@ -8,15 +8,14 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from drkm._version import __version__
-from drkm.plain import plain
+from drkm.files.json_values import plain
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import perform
 
@@ -103,14 +102,3 @@ def _processor() -> str:
             return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     except OSError:
         return platform.processor()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep the numerical libraries of this process to one thread for a while."""
-    from threadpoolctl import threadpool_limits
-
-    from drkm import threads
-
-    with threads.one_thread(), threadpool_limits(1):
-        yield

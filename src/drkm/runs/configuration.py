@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,15 +48,29 @@ class Configuration:
         return isinstance(other, Configuration) and self.canonical() == other.canonical()
 
     @classmethod
-    def from_json(cls, text: str) -> Configuration:
-        """Return the run that `canonical` wrote."""
-        found = json.loads(text)
+    def from_json(cls, text: str, about: str = "configuration") -> Configuration:
+        """Return the run that `canonical` wrote, or raise one sentence about what was to be read."""
+        found = parse_object(text, about)
+        kinds = {"task": str, "parameters": dict, "seed": int}
+        if set(found) != set(kinds) or not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+            raise ValueError(f"{about}: expected a task, parameters and a seed, got {text!r:.200}")
         return cls(found["task"], found["parameters"], found["seed"])
 
 
 def canonical(value: Any) -> str:
     """Return JSON with sorted keys and no spaces; NaN is refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def parse_object(text: Any, about: str, kind: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> dict[str, Any]:
+    """Return the object that JSON says, or raise one sentence about what was to be read."""
+    try:
+        found = json.loads(text, object_hook=kind)
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"{about}: expected a JSON object, got {text!r:.200}")
+    return found
 
 
 def key_of(configuration: Configuration, *, data: str, revision: int) -> str:
@@ -70,8 +84,39 @@ def key_of(configuration: Configuration, *, data: str, revision: int) -> str:
     revision : int
         Of the task: raised by whoever changes what it computes, so that old results are not taken for new ones.
     """
-    text = canonical({"run": configuration.canonical(), "data": data, "code": [__version__, revision]})
-    return hashlib.sha256(text.encode()).hexdigest()
+    return result_key(configuration.canonical(), data, __version__, revision)
+
+
+def result_key(run: str, data: str, version: str, revision: int) -> str:
+    """Return the name of a result of any version of the code, from the JSON of its run."""
+    text = canonical({"run": run, "data": data, "code": [version, revision]})
+    # Half characters are in damaged rows alone, which are to be found, not to stumble over.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+class Fields(dict[str, Any]):
+    """A result, or a part of one: a field that is missing is an error that says of which run.
+
+    Parameters
+    ----------
+    values : mapping
+    about : str
+        What it is, for the error.
+    """
+
+    def __init__(self, values: Mapping[str, Any], about: str):
+        super().__init__(values)
+        self._about = about
+
+    @classmethod
+    def from_json(cls, text: Any, about: str) -> Fields:
+        """Return an object of JSON and all objects in it."""
+        found = parse_object(text, about, lambda values: cls(values, about))
+        assert isinstance(found, cls)
+        return found
+
+    def __missing__(self, name: str) -> Any:
+        raise ValueError(f"{self._about} has no field {name!r}")
 
 
 class Results:
@@ -104,4 +149,5 @@ class Results:
         for configuration in configurations:
             if configuration in self._found:
                 result, seconds = self._found[configuration]
-                yield {**configuration.parameters, "seed": configuration.seed, **result, "seconds": seconds}
+                row = {**configuration.parameters, "seed": configuration.seed, **result, "seconds": seconds}
+                yield Fields(row, f"the result of {configuration.canonical()}")

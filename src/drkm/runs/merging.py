@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from drkm.runs._rows import COLUMNS, NAMES, SEAL
 from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
-_COLUMNS = (
-    "key",
-    "task",
-    "configuration",
-    "data",
-    "revision",
-    "version",
-    "status",
-    "attempts",
-    "started",
-    "finished",
-    "seconds",
-    "result",
-    "traceback",
-    "environment",
-)
+_INSERT = f"INSERT OR REPLACE INTO runs ({NAMES}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})"
 
 
 @dataclass(frozen=True)
@@ -40,18 +25,29 @@ class Difference:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did: runs that came in, runs that both stores had, and those of them whose results differ."""
+    """What a merge did.
+
+    Attributes
+    ----------
+    added, shared : int
+        Runs that came in, and runs that both stores had.
+    differences : tuple of Difference
+        Those of the latter whose results differ.
+    damaged : int
+        Runs that were left out because they are not as they were written.
+    """
 
     added: int
     shared: int
     differences: tuple[Difference, ...]
+    damaged: int = 0
 
 
 def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
     """Copy the finished runs of another store into this one, all of them or none.
 
     A result replaces a failure or a lease, never another result; a failure is only copied where there is nothing.
-    Leases stay where they are.
+    Leases stay where they are, and so do runs that are damaged.
 
     Parameters
     ----------
@@ -60,24 +56,23 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
     other : path
         The file that they come from; it is only read.
     """
-    with Store(other, readonly=True) as source:
-        rows = source.finished(_COLUMNS)
-    insert = f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+    store.check()
     added, shared, differences = 0, 0, []
-    with store.writing() as connection:
-        for row in rows:
-            run = dict(zip(_COLUMNS, row, strict=True))
+    with Store(other, readonly=True) as source, store.writing() as connection:
+        rows, damaged = source.finished()
+        for run in rows:
             here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (run["key"],)).fetchone()
             if here is None or (run["status"] == "done" and here[0] != "done"):
-                connection.execute(insert, row)
+                connection.execute(_INSERT, run)
+                connection.execute(f"{SEAL} WHERE key = ?", (run["key"],))
                 added += 1
                 continue
             shared += 1
             if run["status"] == here[0] == "done":
-                fields = differing(json.loads(here[1]), json.loads(run["result"]))
-                if fields:
-                    differences.append(Difference(run["key"], Configuration.from_json(run["configuration"]), fields))
-    return Merged(added, shared, tuple(differences))
+                ours = store.result({**run, "result": here[1]})
+                if fields := differing(ours, source.result(run)):
+                    differences.append(Difference(run["key"], source.configuration(run), fields))
+    return Merged(added, shared, tuple(differences), damaged)
 
 
 def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:

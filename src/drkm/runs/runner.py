@@ -81,6 +81,7 @@ def sweep(
         raise ValueError(f"lease_seconds: expected a number above 0, got {lease_seconds!r}")
     runs = {run.key: run for run in map(identify, configurations)}
     began = time.time()
+    store.check()
     store.release_dead()
     finished = {"done"} if retry_failed else {"done", "failed"}
     states = store.states(runs)

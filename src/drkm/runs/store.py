@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from drkm._version import __version__
-from drkm.runs._sqlite import connect, sentences, transaction
+from drkm.runs._rows import COLUMNS, NAMES, SEAL, Row, flaw
+from drkm.runs._sqlite import connect, has_checksums, sentences, transaction
 from drkm.runs.attempt import Attempt
-from drkm.runs.configuration import Configuration, Results
+from drkm.runs.configuration import Configuration, Fields, Results, parse_object
 from drkm.runs.lease import LEASE_SECONDS, is_dead
 from drkm.runs.tasks import Run, identify, task_of
 
@@ -80,6 +81,9 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
         self.path = Path(path)
         self._connection = connect(self.path, write=not readonly)
+        self._sealed = has_checksums(self._connection)
+        #: the state of the file that was checked last
+        self._checked: Any = None
 
     def __enter__(self) -> Store:
         return self
@@ -107,13 +111,12 @@ class Store:
             Runs that failed before this time (of `time.time`) are given out again.
         """
         now = time.time()
-        row = self._one(
+        rows = self._write(
             "INSERT INTO runs (key, task, configuration, data, revision, version, status, owner, expires, attempts,"
             " started) VALUES (:key, :task, :configuration, :data, :revision, :version, 'leased', :owner, :expires, 1,"
             " :now) ON CONFLICT (key) DO UPDATE SET status = 'leased', owner = :owner, expires = :expires,"
             " attempts = attempts + 1, started = :now, finished = NULL, seconds = NULL, traceback = NULL"
-            " WHERE (status = 'leased' AND expires < :now) OR (status = 'failed' AND finished < :retry_before)"
-            " RETURNING key",
+            " WHERE (status = 'leased' AND expires < :now) OR (status = 'failed' AND finished < :retry_before)",
             {
                 "key": run.key,
                 "task": run.configuration.task,
@@ -127,14 +130,11 @@ class Store:
                 "retry_before": retry_before,
             },
         )
-        return row is not None
+        return bool(rows)
 
     def renew(self, owner: str, seconds: float = LEASE_SECONDS) -> None:
         """Prolong all leases of a runner."""
-        self._do(
-            "UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?",
-            (time.time() + seconds, owner),
-        )
+        self._write("UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?", (time.time() + seconds, owner))
 
     def finish(self, key: str, owner: str, attempt: Attempt) -> bool:
         """Record how a run ended, in one transaction; True if that is now what the store says.
@@ -143,33 +143,34 @@ class Store:
         failed, only from the one who holds it.
         """
         allowed = "status <> 'done'" if attempt.status == "done" else "status = 'leased' AND owner = :owner"
-        row = self._one(
+        values = {
+            "status": attempt.status,
+            "result": attempt.result or None,
+            "traceback": attempt.traceback or None,
+            "seconds": attempt.seconds,
+            "environment": attempt.environment,
+            "now": time.time(),
+            "key": key,
+            "owner": owner,
+        }
+        rows = self._write(
             "UPDATE runs SET status = :status, result = :result, traceback = :traceback, seconds = :seconds,"
             " environment = :environment, finished = :now, owner = NULL, expires = NULL"
-            f" WHERE key = :key AND {allowed} RETURNING key",
-            {
-                "status": attempt.status,
-                "result": attempt.result or None,
-                "traceback": attempt.traceback or None,
-                "seconds": attempt.seconds,
-                "environment": attempt.environment,
-                "now": time.time(),
-                "key": key,
-                "owner": owner,
-            },
+            f" WHERE key = :key AND {allowed}",
+            values,
         )
-        return row is not None
+        return bool(rows)
 
     def release(self, owner: str) -> None:
         """Give back the runs that a runner has begun and will not finish."""
-        self._do("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
+        self._all("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
 
     def release_dead(self) -> None:
         """End the leases of runners of this machine whose process is gone."""
         owners = self._all("SELECT DISTINCT owner FROM runs WHERE status = 'leased' AND expires >= ?", (time.time(),))
         for (owner,) in owners:
             if is_dead(owner):
-                self._do("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
+                self._write("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
 
     def states(self, keys: Iterable[str]) -> dict[str, str]:
         """Return "done", "failed", "leased" or "expired" for those of the runs that the store knows."""
@@ -185,38 +186,56 @@ class Store:
         Where the data of a run are not on this machine, a result of the same configuration and code counts: the
         store may have come from the machine that has them.
         """
+        self.check()
         wanted: dict[str, Configuration] = {}
         for configuration in configurations:
             key = self._known_key(configuration)
             if key is not None:
                 wanted[key] = configuration
-        rows = self._select("key, result, seconds", wanted, "AND status = 'done'")
-        return Results((wanted[key], json.loads(result), seconds) for key, result, seconds in rows)
+        rows = self._whole_rows(self._select(self._columns, wanted, "AND status = 'done'"))
+        return Results((wanted[row["key"]], self.result(row), row["seconds"]) for row in rows)
 
     def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """Return those of the runs that are neither done nor failed."""
+        self.check()
         keys = {configuration: self._known_key(configuration) for configuration in configurations}
         states = self.states(key for key in keys.values() if key is not None)
         return [run for run, key in keys.items() if key is None or states.get(key) not in ("done", "failed")]
 
     def failures(self, configurations: Iterable[Configuration] | None = None) -> list[Failure]:
         """Return the runs that failed, the latest first: all, or those of some configurations."""
-        rows = self._all(
-            "SELECT key, configuration, traceback, finished, attempts FROM runs WHERE status = 'failed'"
-            " ORDER BY finished DESC, key"
+        self.check()
+        rows = self._whole_rows(
+            self._all(f"SELECT {self._columns} FROM runs WHERE status = 'failed' ORDER BY finished DESC, key")
         )
-        failures = [Failure(row[0], Configuration.from_json(row[1]), *row[2:]) for row in rows]
+        failures = [
+            Failure(row["key"], self.configuration(row), row["traceback"] or "", row["finished"], row["attempts"])
+            for row in rows
+        ]
         if configurations is None:
             return failures
         keys = {self._known_key(configuration) for configuration in configurations}
         return [failure for failure in failures if failure.key in keys]
 
-    def finished(self, columns: Iterable[str]) -> list[tuple[Any, ...]]:
-        """Return these columns of all runs that are done or failed."""
-        return self._all(f"SELECT {', '.join(columns)} FROM runs WHERE status <> 'leased'")
+    def finished(self) -> tuple[list[Row], int]:
+        """Return all runs that are done or failed, and how many others are damaged."""
+        rows, flaws = self._sorted_out(self._all(f"SELECT {self._columns} FROM runs"))
+        return [row for row in rows if row["status"] != "leased"], len(flaws)
+
+    def check(self) -> None:
+        """Refuse a store of which anything is not as it was written, with an error that says how to save the rest."""
+        state = self._one("PRAGMA data_version"), self._connection.total_changes
+        if state == self._checked:
+            return
+        (verdict,) = self._one("PRAGMA integrity_check(1)")
+        if verdict != "ok":
+            raise ValueError(f"store: {self.path} is damaged ({verdict.splitlines()[-1]}){self._rescue}")
+        self._whole_rows(self._all(f"SELECT {self._columns} FROM runs"))
+        self._checked = state
 
     def counts(self) -> list[Counts]:
         """Return how far the runs are, one entry a task."""
+        self.check()
         now = time.time()
         leases: dict[str, list[bool]] = {}
         for task, owner, expires in self._all("SELECT task, owner, expires FROM runs WHERE status = 'leased'"):
@@ -234,10 +253,12 @@ class Store:
 
     def environments(self) -> list[dict[str, Any]]:
         """Return what the finished runs ran on, with the number of runs as "runs", the most frequent first."""
-        rows = self._all(
-            "SELECT environment, count(*) FROM runs WHERE status = 'done' GROUP BY environment ORDER BY 2 DESC, 1"
-        )
-        return [{**json.loads(text), "runs": count} for text, count in rows]
+        self.check()
+        rows = self._whole_rows(self._all(f"SELECT {self._columns} FROM runs WHERE status = 'done'"))
+        texts = Counter(row["environment"] for row in rows)
+        frequent = sorted(texts.items(), key=lambda entry: (-entry[1], entry[0]))
+        about = f"store: {self.path}: where runs were made"
+        return [{**parse_object(text, about), "runs": count} for text, count in frequent]
 
     def _known_key(self, configuration: Configuration) -> str | None:
         from drkm.datasets import DatasetError
@@ -252,6 +273,45 @@ class Store:
             )
             return row[0] if row else None
 
+    # Rows.
+
+    def configuration(self, row: Row) -> Configuration:
+        """Return the configuration of a run."""
+        return Configuration.from_json(row["configuration"], f"store: {self.path}: the configuration of a run")
+
+    def result(self, row: Row) -> Fields:
+        """Return the result of a run that is done."""
+        return Fields.from_json(row["result"], f"store: {self.path}: the result of {row['configuration']}")
+
+    @property
+    def _columns(self) -> str:
+        return f"{NAMES}, checksum" if self._sealed else f"{NAMES}, NULL"
+
+    @property
+    def _rescue(self) -> str:
+        return f"; 'drkm merge NEW {self.path}' copies the runs that are whole"
+
+    def _sorted_out(self, rows: Iterable[tuple[Any, ...]]) -> tuple[list[Row], list[str]]:
+        """Return the rows that are as they were written, and what is wrong with each of the others."""
+        whole: list[Row] = []
+        flaws = []
+        for values in rows:
+            row = dict(zip((*COLUMNS, "checksum"), values, strict=True))
+            if why := flaw(row, sealed=self._sealed):
+                flaws.append(f"run {row['key']!r:.14}: {why}")
+            else:
+                whole.append(row)
+        return whole, flaws
+
+    def _whole_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Row]:
+        whole, flaws = self._sorted_out(rows)
+        if flaws:
+            raise ValueError(
+                f"store: {self.path} is damaged: {len(flaws)} of {len(rows)} runs are not as they were written"
+                f" ({flaws[0]}){self._rescue}"
+            )
+        return whole
+
     # SQLite.
 
     @contextmanager
@@ -260,12 +320,14 @@ class Store:
         with sentences(self.path), transaction(self._connection):
             yield self._connection
 
-    def _do(self, statement: str, values: Any = ()) -> None:
-        with sentences(self.path):
-            self._connection.execute(statement, values)
+    def _write(self, statement: str, values: Any) -> list[tuple[str]]:
+        """Change runs, seal them, and return their keys."""
+        with self.writing() as connection:
+            keys = connection.execute(f"{statement} RETURNING key", values).fetchall()
+            connection.executemany(f"{SEAL} WHERE key = ?", keys)
+        return keys
 
     def _one(self, statement: str, values: Any = ()) -> Any:
-        # All rows are fetched: a statement that returns rows is committed when it has been stepped to its end.
         rows = self._all(statement, values)
         return rows[0] if rows else None
 

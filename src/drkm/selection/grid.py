@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from drkm.estimator import ConstrDRKM
-from drkm.nested import PARTS
-from drkm.parameters import component_columns, plan_of, rbf_kernels, strategy
+from drkm.training.parameters import component_columns, plan_of, rbf_kernels, strategy
+from drkm.validation.nested import PARTS
 
 #: keys of a grid that are not parameters of the estimator
 OWN_KEYS = ("sigma2", "keep", "components")

@@ -14,13 +14,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
-from drkm import checks, interrupts
 from drkm.estimator import ConstrDRKM
 from drkm.inputs import is_frame
-from drkm.parameters import array, component_columns
+from drkm.machine import interrupts
 from drkm.selection.grid import Variants, check, configured, describe, fits_of, kept_components, split
 from drkm.selection.noise import estimate_noise
 from drkm.selection.risk import denoising_losses, perturbations
+from drkm.training.parameters import array, component_columns
+from drkm.validation import checks
 
 CRITERIA = ("risk", "reconstruction")
 #: noise below this fraction of the largest deviation is rounding
@@ -62,6 +63,8 @@ class Selection:
     noise : float
         The standard deviation of the noise, given or estimated.
     criterion : str
+    spectra : list of arrays
+        Eigenvalues of each layer of that model; empty where it was not fitted.
     """
 
     table: list[dict[str, Any]] = field(repr=False)
@@ -70,7 +73,7 @@ class Selection:
     components: Any
     noise: float
     criterion: str
-    _spectra: list[np.ndarray] = field(default_factory=list, repr=False)
+    spectra: list[np.ndarray] = field(default_factory=list, repr=False)
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -95,7 +98,7 @@ class Selection:
     def _fitted_rows(self) -> list[dict[str, Any]]:
         return [row for row in self.table if row["failure"] is None]
 
-    def _curves(self) -> dict[str, list[tuple[int, float]]]:
+    def curves(self) -> dict[str, list[tuple[int, float]]]:
         """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
         out: dict[str, list[tuple[int, float]]] = {}
         for row in self._fitted_rows():
@@ -222,7 +225,7 @@ def select(
         model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
         result.best_estimator = model
         result.components = kept_components(variant, model.layer_slices_)
-        result._spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
+        result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
     return result
 
 

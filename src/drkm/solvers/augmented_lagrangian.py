@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import checks, parts, stiefel
-from drkm.energy import Energy
-from drkm.parts import Part
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers.base import Dimensions, Solver, State, Status, register
 from drkm.solvers.lbfgs import two_loop, with_pair
 from drkm.solvers.line_search import rounding
+from drkm.validation import checks, parts
+from drkm.validation.parts import Part
 
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
 MAX_PENALTY = 100.0
@@ -52,6 +53,11 @@ class AugmentedLagrangian(Solver):
         checks.number("growth", self.growth)
         checks.integer("memory", self.memory, 1)
         checks.integer("inner", self.inner, 1)
+
+    @property
+    def blocks(self) -> int:
+        """Two a pair, and what a step makes of them."""
+        return 2 * self.memory + 25
 
     def start(self, energy: Energy, H: Tensor) -> State:
         """Begin with the multipliers that stationarity would have at the start."""

@@ -13,10 +13,12 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from drkm import parts, reduction, stiefel
-from drkm.energy import Energy, Evaluation
-from drkm.parts import Part
-from drkm.registry import Registry
+from drkm.distributed import collectives
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy, Evaluation
+from drkm.validation import parts
+from drkm.validation.parts import Part
+from drkm.validation.registry import Registry
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
@@ -67,6 +69,7 @@ class Status(StrEnum):
     MAX_SECONDS = "max_seconds"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    #: in files of earlier versions alone: codes of small energy still moved when a limit was met
     UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
     GIVEN_UP = "given_up"
@@ -79,13 +82,14 @@ class Status(StrEnum):
         return self in (Status.INTERRUPTED, Status.MAX_SECONDS)
 
 
+#: what makes codes of small energy count
+ALIKE = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
 ADVICE = {
     Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
     Status.MAX_SECONDS: "raise max_seconds or loosen tol",
     Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
     Status.STALLED: "no step lowers the energy beyond rounding: loosen tol or use a smoother kernel",
-    Status.UNSETTLED: "codes of small energy still move: divide X by its typical size, choose eta so that the energies "
-    "of the layers are alike, or raise max_iter",
+    Status.UNSETTLED: f"codes of small energy still move: {ALIKE}",
     Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
 }
 
@@ -200,6 +204,11 @@ class Solver(ABC):
     #: what a result says of a run that is done before the tolerance is reached
     short_of_tolerance: Status = Status.STALLED
 
+    @property
+    def blocks(self) -> int:
+        """n×S blocks that it holds at once, for the account of what a fit takes."""
+        return 40
+
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
         """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
         return self
@@ -275,8 +284,17 @@ def check_state(solver: Solver, dimensions: Dimensions, state: State) -> None:
     parts.check(state, always | (own or {}), others=own is None)
     last = state["history"][-1] if state["history"] else {}
     recorded = all(last.get(name) == state[name] for name in ("iteration", "objective", "stationarity"))
-    if not (recorded and solver.belong_together(state)):
+    # Rows that processes share are on the manifold together, and one that refuses would leave the others waiting.
+    of_point = not solver.on_manifold or own is None or collectives.current() is not None or _is_point(state)
+    if not (recorded and of_point and solver.belong_together(state)):
         raise ValueError("the parts of a state do not belong together")
+
+
+def _is_point(state: State) -> bool:
+    """Whether codes are on the manifold and their gradients are as long as the stationarity says."""
+    size, size_R = stiefel.norms(state["G"], state["R"])
+    off = abs(stiefel.relative(size_R, size) - state["stationarity"])
+    return stiefel.feasibility(state["H"]) <= BELONGS and off <= BELONGS * state["stationarity"]
 
 
 class Journal(Protocol):
@@ -289,14 +307,12 @@ class Journal(Protocol):
         """Store a state if it is time to, or at once."""
 
 
+#: by how much numbers that belong together may disagree
+BELONGS = 1e-3
 #: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
 ROUNDING = 50
 #: a stationarity of this many rounding errors is as good as zero
 EXACT = 4
-#: the encoder's own Hessian is smaller than the multipliers alone, hence a margin
-CONSISTENCY = 0.2
-#: codes that the encoder would return with a larger error, relative to their size, are not settled
-SETTLED = 0.1
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 UNDETERMINED = 1e-7
 
@@ -313,18 +329,15 @@ def solve(
     max_iter: int = 1000,
     max_seconds: float | None = None,
     prepare: bool = True,
-    consistent: bool = False,
     callbacks: Sequence[Callback] = (),
     give_up: GiveUp | None = None,
     journal: Journal | None = None,
 ) -> Result:
     """Run a solver from H until it converges or a limit is met.
 
-    `prepare` lets the solver look for a better place to begin than H. With `consistent` the run goes on, past the
-    tolerance, until the codes themselves are stationary to it: the encoder then returns the codes of the training
-    points to that accuracy. A callback gets one entry of the history an iteration and stops the run by returning True;
-    `give_up` gets the history so far and ends a run that is not worth going on with. Ctrl-C ends the run with the best
-    point so far.
+    `prepare` lets the solver look for a better place to begin than H. A callback gets one entry of the history an
+    iteration and stops the run by returning True; `give_up` gets the history so far and ends a run that is not worth
+    going on with. Ctrl-C ends the run with the best point so far.
     """
     clock = time.perf_counter()
     status: Status | None = None
@@ -344,15 +357,15 @@ def solve(
     spent = state["seconds"]
     try:
         while status is None:
-            state["seconds"] = reduction.agreed(spent + time.perf_counter() - clock)
+            state["seconds"] = collectives.agreed(spent + time.perf_counter() - clock)
             state["evaluations"] = energy.count.evaluations
             entry = _record(state)
             # Every callback is told, even when one before it asks to stop.
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
-            stop = bool(reduction.agreed(any(answers) or reduction.interrupted()))
-            status = _verdict(solver, state, tol, limit, max_seconds, consistent, stop)
-            if status is None and give_up is not None and reduction.agreed(give_up(state["history"])):
+            stop = bool(collectives.agreed(any(answers) or collectives.interrupted()))
+            status = _verdict(solver, state, tol, limit, max_seconds, stop)
+            if status is None and give_up is not None and collectives.agreed(give_up(state["history"])):
                 status = Status.GIVEN_UP
             if journal and (status is None or status.cut_short):
                 journal.write(state, now=status is not None)
@@ -378,7 +391,7 @@ def solve(
 
 def _is_late(clock: float, max_seconds: float | None) -> bool:
     late = max_seconds is not None and time.perf_counter() - clock > 0.5 * max_seconds
-    return bool(reduction.agreed(late or reduction.interrupted()))
+    return bool(collectives.agreed(late or collectives.interrupted()))
 
 
 def _record(state: State) -> dict[str, float]:
@@ -396,39 +409,33 @@ def _record(state: State) -> dict[str, float]:
 
 
 def _verdict(
-    solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, consistent: bool, stop: bool
+    solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, stop: bool
 ) -> Status | None:
     if not math.isfinite(state["objective"]) or not math.isfinite(state["stationarity"]):
         raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
-    limit: Status | None = None
-    if state.get("status"):
-        said = Status(state["status"])
-        limit = solver.short_of_tolerance if said is Status.DONE else said
-    elif stop:
-        limit = Status.INTERRUPTED
-    elif state["iteration"] >= max_iter:
-        limit = Status.MAX_ITER
-    elif max_seconds is not None and state["seconds"] >= max_seconds:
-        limit = Status.MAX_SECONDS
     tol = max(tol, ROUNDING * torch.finfo(state["H"].dtype).eps)
     if state["stationarity"] <= tol and state.get("feasibility", 0.0) <= tol:
-        # Rounding alone moves the gradient by this much: there is nothing left to refine.
-        exact = state["stationarity"] <= EXACT * torch.finfo(state["H"].dtype).eps
-        error = code_error(state) if consistent and not exact and "R" in state else 0.0
-        if error <= (SETTLED if limit else CONSISTENCY * tol):
-            return Status.CONVERGED
-        if limit and not limit.cut_short:
-            return Status.UNSETTLED
-    return limit
+        return Status.CONVERGED
+    if state.get("status"):
+        said = Status(state["status"])
+        return solver.short_of_tolerance if said is Status.DONE else said
+    if stop:
+        return Status.INTERRUPTED
+    if state["iteration"] >= max_iter:
+        return Status.MAX_ITER
+    if max_seconds is not None and state["seconds"] >= max_seconds:
+        return Status.MAX_SECONDS
+    return None
 
 
-def code_error(state: State) -> float:
-    """Return the first-order difference between the codes and what the encoder makes of them, relative to the codes.
+def code_error(H: Tensor, R: Tensor, multipliers: Tensor) -> float:
+    """Return to first order how far the codes are from stationary ones, relative to their size, where G = HΛ + R.
 
-    Directions that the multipliers do not determine are left out.
+    A gradient that is small beside the whole may be all there is of a layer of small energy. Directions that the
+    multipliers do not determine are left out.
     """
-    values, vectors = torch.linalg.eigh(-state["multipliers"])
+    values, vectors = torch.linalg.eigh(-multipliers)
     size = values.abs()
     inverse = torch.where(size > UNDETERMINED * size.max(), 1.0 / size, torch.zeros_like(size))
-    error = state["R"].double() @ (vectors * inverse)
-    return stiefel.norm(error) / stiefel.norm(state["H"].double())
+    error = R.double() @ (vectors * inverse)
+    return stiefel.norm(error) / stiefel.norm(H.double())

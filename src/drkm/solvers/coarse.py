@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.energy import Energy
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 
 MAX_SWEEPS = 100
 SWEEP_TOL = 1e-4

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.eigen import leading_eigenpairs
-from drkm.energy import LEADING_TOL, Energy
-from drkm.parts import Part
+from drkm.problem import stiefel
+from drkm.problem.eigen import leading_eigenpairs
+from drkm.problem.energy import LEADING_TOL, Energy
 from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
+from drkm.validation.parts import Part
 
 #: a start as stationary as this may be one of eigenvectors, but not the leading ones
 SETTLED = 0.1

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import checks, parts, reduction, stiefel
-from drkm.energy import Energy
-from drkm.parts import Part
+from drkm.distributed import collectives
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.solvers.line_search import backtrack
 from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
 from drkm.solvers.warmup import warm_up
+from drkm.validation import checks, parts
+from drkm.validation.parts import Part
 
 #: No single step moves the codes farther than this, √S being the norm of H.
 MAX_STEP = 3.0
@@ -47,6 +49,11 @@ class LBFGS(Solver):
     def __post_init__(self) -> None:
         checks.integer("memory", self.memory, 1)
         checks.boolean("warmup", self.warmup)
+
+    @property
+    def blocks(self) -> int:
+        """Two a pair, and what a step makes of them."""
+        return 2 * self.memory + 40
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
         """Warm up, unless told not to."""
@@ -134,7 +141,7 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
     """
     if not S:
         return precondition(R)
-    if R.is_cuda or reduction.current() is not None:
+    if R.is_cuda or collectives.current() is not None:
         return _two_loop_of_sums(R, torch.stack(S), torch.stack(Y), precondition)
     q = R.flatten().clone()
     weights = []
@@ -151,13 +158,13 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
 def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the same from the inner products of all pairs: two waits for a GPU or processes, not two a pair."""
     r, count = R.flatten(), len(S)
-    products = reduction.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
+    products = collectives.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
     alpha = [0.0] * count
     for i in reversed(range(count)):
         alpha[i] = products[i][count] - sum(alpha[j] * products[i][j] for j in range(i + 1, count))
     z = precondition((r - Y.T @ Y.new_tensor(alpha)).view_as(R)).flatten()
     last = precondition(Y[-1].view_as(R)).flatten()
-    *along, curvature = reduction.total(torch.cat([Y @ z, torch.dot(Y[-1], last)[None]]).double()).tolist()
+    *along, curvature = collectives.total(torch.cat([Y @ z, torch.dot(Y[-1], last)[None]]).double()).tolist()
     weights: list[float] = []
     for i in range(count):
         older = sum(weight * products[j][i] for j, weight in enumerate(weights))

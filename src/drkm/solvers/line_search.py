@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.energy import Energy, Evaluation
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy, Evaluation
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-10

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from drkm import checks, parts, stiefel
-from drkm.energy import Energy
-from drkm.learning import RANGE, learnable_layers, set_bandwidths
-from drkm.parts import Part
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
+from drkm.problem.learning import RANGE, learnable_layers, set_bandwidths
 from drkm.solvers.base import Dimensions, Solver, State, Status, register
+from drkm.validation import checks, parts
+from drkm.validation.parts import Part
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8

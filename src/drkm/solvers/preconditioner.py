@@ -15,8 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm import reduction
-from drkm.energy import Energy
+from drkm.distributed import collectives
+from drkm.problem.energy import Energy
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
@@ -43,7 +43,7 @@ def row_preconditioner(
     rows = curvature[0] if curvature else None
     for block, weight in zip(energy.slices[1:], curvature[1:], strict=False):
         if weight is not None:
-            M[block, block].diagonal().add_(reduction.mean(weight).clamp_min(0).double())
+            M[block, block].diagonal().add_(collectives.mean(weight).clamp_min(0).double())
     values, vectors = torch.linalg.eigh(M)
     values = values.abs()
     values = values.clamp_min(FLOOR * values.mean().item() + torch.finfo(values.dtype).tiny)

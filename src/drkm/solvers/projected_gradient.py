@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm import checks, parts, stiefel
-from drkm.energy import Energy
-from drkm.parts import Part
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
+from drkm.validation import checks, parts
+from drkm.validation.parts import Part
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12

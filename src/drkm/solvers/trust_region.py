@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm import checks, parts, stiefel
-from drkm.energy import Energy
-from drkm.parts import Part
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
+from drkm.validation import checks, parts
+from drkm.validation.parts import Part
 
 
 @register

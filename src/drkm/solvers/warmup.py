@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from drkm import stiefel
-from drkm.energy import Energy, Evaluation
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy, Evaluation
 from drkm.solvers.coarse import coarse_step
 
 #: A start this close to stationary needs no warming up.

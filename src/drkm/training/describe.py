@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from drkm import axes as axes_of
-from drkm import reduction, stiefel
-from drkm.energy import Energy
+from drkm.distributed import collectives
 from drkm.fitted import FittedModel
+from drkm.problem import axes as axes_of
+from drkm.problem import stiefel
+from drkm.problem.energy import Energy
 from drkm.solvers import Result
+from drkm.solvers.base import EXACT, code_error
 from drkm.training.plan import Plan
 
 
@@ -21,6 +23,10 @@ def describe(
     """Return the fitted model with its multipliers and axes."""
     H = result.H
     G = energy.evaluate(H).gradient
+    multipliers = stiefel.multipliers(H, G)
+    R = G - H @ multipliers.to(H.dtype)
+    # Rounding alone moves the gradient by so much: there is nothing left to settle.
+    exact = result.stationarity <= EXACT * torch.finfo(H.dtype).eps
     rotation = axes_of.rotations(energy, H, plan.axes)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     return FittedModel(
@@ -37,7 +43,9 @@ def describe(
         cost=energy.cost,
         n=energy.n,
         result=result,
-        multipliers=stiefel.multipliers(H, G),
+        multipliers=multipliers,
+        residual=R,
+        code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
         eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
         traces=layer_traces(energy, H),
@@ -52,7 +60,7 @@ def describe(
 def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
-    return tuple(reduction.total(torch.stack(own)).tolist())
+    return tuple(collectives.total(torch.stack(own)).tolist())
 
 
 def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
@@ -61,7 +69,7 @@ def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
     It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
     """
     squares = torch.stack([block.double().square().sum(dim=1) for block in H.split(list(sizes), dim=1)])
-    lengths, fourth = reduction.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
+    lengths, fourth = collectives.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
     return tuple(total**2 / power if power > 0 else 0.0 for total, power in zip(lengths, fourth, strict=True))
 
 

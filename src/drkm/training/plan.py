@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.gram import Strategy
+from drkm.gram.cost import start_blocks
 from drkm.kernels import Kernel
 from drkm.solvers import Solver
 from drkm.solvers.base import Callback
+
+#: n×S blocks more at the peak of a start: centred copies of what K_1 is multiplied by
+CENTRED_BLOCKS = 6
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Plan:
     callbacks: Sequence[Callback] = ()
 
     @property
-    def consistent(self) -> bool:
-        """Whether the codes of new points follow from the stationarity of the fit, which must then be exact."""
-        return self.encoder == "stationary"
+    def blocks(self) -> int:
+        """n×S blocks alive at once: the Krylov basis of a start or what the solver holds, and the starts before it."""
+        own = max(start_blocks(sum(self.sizes)), self.solver.blocks)
+        return own + (CENTRED_BLOCKS if self.center else 0) + 2 * (self.n_init > 1) + self.n_init - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drkm.solvers import Result, Status
-from drkm.starts import FAR, NEAR
+from drkm.training.starts import FAR, NEAR
 
 #: Starts are compared when their stationarity first is this: after a third of the evaluations, when their order is
 #: nearly that in which they end.

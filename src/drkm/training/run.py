@@ -11,18 +11,20 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from drkm import learning, reduction, starts
-from drkm.checkpoint import Checkpoint
-from drkm.energy import Energy
+from drkm import gram as grams
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.gram.memory import in_memory
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
-from drkm.rows import Rows
+from drkm.machine.threads import one_thread
+from drkm.problem import learning
+from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
-from drkm.threads import one_thread
+from drkm.training import starts
+from drkm.training.checkpoint import Checkpoint
 from drkm.training.describe import describe
 from drkm.training.plan import Plan
 from drkm.training.race import Race
@@ -40,10 +42,13 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, plan.eta, plan.strategy, plan.center)
+    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
+    resolved = resolve_kernels(X, plan)
+    energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
     if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
-    if reduction.current() and learning.trainable_layers(energy):
+    if collectives.current() and learning.trainable_layers(energy):
         raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
     kernels = energy.kernels
     best_kernels = kernels
@@ -119,12 +124,12 @@ def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
     Rules see some 2,000 rows of samples that are in a file.
     """
     kernels = []
-    points = reduction.spread_rows(X, MEDIAN_ROWS) if isinstance(X, Rows) else X
+    points = collectives.spread_rows(X, MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
         kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
         # Any matrix with orthonormal columns: deep rules depend on nothing else.
-        points = reduction.eye(len(X), size, like=X)
+        points = collectives.eye(len(X), size, like=X)
     return kernels
 
 
@@ -185,7 +190,7 @@ def _rest(plan: Plan, clock: float) -> Plan:
     """Return the plan with the time that is left of it; never none, so that a run sees where it is."""
     if plan.max_seconds is None:
         return plan
-    spent = reduction.agreed(time.perf_counter() - clock)
+    spent = collectives.agreed(time.perf_counter() - clock)
     return replace(plan, max_seconds=max(1e-9, plan.max_seconds - spent))
 
 
@@ -214,7 +219,6 @@ def _solve(
         # A caller who gives the codes to begin with means these.
         # Later rounds of learning go on from the codes of the one before, or the energy could rise.
         prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
-        consistent=plan.consistent and tol == plan.tol,
         callbacks=plan.callbacks,
         give_up=give_up,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,

@@ -12,9 +12,9 @@ from sklearn.decomposition import KernelPCA
 from drkm.experiments.denoising._methods import Grid, base_model, choice, deep_fits, one_layer_grid
 from drkm.experiments.denoising._problems import mean_squared_error
 from drkm.experiments.denoising._table1_cell import rounded
+from drkm.machine.threads import one_thread
 from drkm.selection import denoising_losses, perturbations, select
 from drkm.selection.noise import estimate_noise
-from drkm.threads import one_thread
 
 Array = np.ndarray
 

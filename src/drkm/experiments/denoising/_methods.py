@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from drkm.components import Components
 from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising._problems import Array, Problem, Sizes, posterior_mean
+from drkm.inference.preimage import preimage
+from drkm.inference.subspace import Components
 from drkm.kernels import RBF
-from drkm.preimage import preimage
 from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS
 

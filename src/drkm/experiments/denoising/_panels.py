@@ -28,8 +28,8 @@ from drkm.experiments.denoising._problems import (
 from drkm.experiments.denoising._protocol import reconstruct
 from drkm.experiments.denoising._table1_cell import errors, rounded
 from drkm.kernels import RBF
+from drkm.machine.threads import one_thread
 from drkm.runs.configuration import Configuration
-from drkm.threads import one_thread
 
 NOISE = 0.1
 #: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths

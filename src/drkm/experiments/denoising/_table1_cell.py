@@ -9,7 +9,7 @@ from typing import Any
 from drkm.experiments.denoising._methods import BOUND, METHODS, Outcome
 from drkm.experiments.denoising._problems import Array, Problem, mean_squared_error, noise_of, problem_of
 from drkm.experiments.denoising._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
-from drkm.threads import one_thread
+from drkm.machine.threads import one_thread
 
 PAPER_KPCA = "paper's kernel PCA (3)"
 PAPER_DEEP = "paper's deep model (2, 1)"

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy.stats import kurtosis
 
 from drkm import metrics
-from drkm.axes import ica, varimax
 from drkm.experiments.disentanglement._models import default_model, encode, quiet, rows_of
 from drkm.experiments.disentanglement._tasks import agreement, draw, scores_of
 from drkm.experiments.output import write_csv, write_text
+from drkm.machine.threads import one_thread_for_good
+from drkm.problem.axes import ica, varimax
 from drkm.runs import data
 
 #: components of the two layers; the codes of layer 1 are scored
@@ -144,7 +145,7 @@ def in_processes(function: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: i
     if n_jobs <= 1:
         yield from map(function, tasks)
         return
-    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), initializer=one_thread_for_good) as pool:
         for future in as_completed([pool.submit(function, task) for task in tasks]):
             yield future.result()
 

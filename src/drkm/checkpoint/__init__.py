@@ -1,5 +1,0 @@
-"""Fits that survive the end of their process."""
-
-from drkm.checkpoint.checkpoint import Checkpoint
-
-__all__ = ["Checkpoint"]

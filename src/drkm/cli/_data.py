@@ -1,0 +1,161 @@
+"""Data files in and out of a model: what fit prepares, the later commands repeat and undo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drkm import files
+from drkm.inputs.preparation import Preparation
+
+if TYPE_CHECKING:
+    from drkm import ConstrDRKM
+
+WHITE = 255.0
+
+
+def prepare(
+    path: Path,
+    *,
+    columns: files.Columns,
+    array: str | None,
+    scale: str,
+    resize: tuple[int, ...] | None,
+    grey: bool,
+    shape: tuple[int, ...] | None,
+) -> tuple[files.Table, Preparation]:
+    """Return what a file holds, and what is to be done to its rows, now and later."""
+    pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=grey)
+    table = files.read_table(path, array=array, columns=columns, pictures=pictures)
+    if shape is not None:
+        table = replace(table, shape=check_shape(shape, table.values.shape[1]))
+    eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
+    facts: dict[str, Any] = {
+        "columns": table.columns,
+        "shape": table.shape,
+        "white": WHITE if eight_bits else None,
+        "resize": resize is not None,
+        "grey": grey,
+        "id": columns.id,
+    }
+    if scale == "standard":
+        return table, Preparation.standardizing(table.values, **facts)
+    return table, Preparation(scale=_divisor(scale, WHITE if eight_bits else 1.0), **facts)
+
+
+def _divisor(scale: str, default: float) -> float:
+    if scale == "auto":
+        return default
+    try:
+        number = float(scale)
+    except ValueError:
+        number = float("nan")
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"scale: expected a positive number, standard or auto, got {scale!r}")
+    return number
+
+
+def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
+    """Return the shape of an image if it has as many values as a row."""
+    if int(np.prod(shape)) != features:
+        written = "×".join(map(str, shape))
+        raise ValueError(f"shape: {written} is {int(np.prod(shape))} values, a row has {features}")
+    return tuple(shape)
+
+
+def check_finite(path: Path, table: files.Table) -> None:
+    """Raise one sentence that says where a value is missing."""
+    finite = np.isfinite(table.values)
+    if not finite.all():
+        row, column = (int(index) for index in np.argwhere(~finite)[0])
+        name = repr(table.columns[column]) if table.columns else str(column)
+        raise ValueError(
+            f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
+            f"{(~finite).sum()} of its {finite.size} entries: remove such rows or fill them in"
+        )
+
+
+class PreparedModel:
+    """A model from a file, with how its data were prepared.
+
+    Attributes
+    ----------
+    model : ConstrDRKM
+    preparation : Preparation
+    columns : names of the features, where the training data had them
+    """
+
+    def __init__(self, path: Path, device: str = "cpu"):
+        from drkm.estimator import load_prepared
+
+        with files.called("model"):
+            self.model: ConstrDRKM
+            self.model, self.preparation = load_prepared(path, device=device)
+        # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
+        self.columns = self.preparation.columns
+        if hasattr(self.model, "feature_names_in_"):
+            self.columns = tuple(map(str, self.model.feature_names_in_))
+            del self.model.feature_names_in_
+
+    def read(
+        self,
+        path: Path,
+        *,
+        array: str | None = None,
+        id: str | None = None,
+        drop: Sequence[str] = (),
+        header: bool | None = None,
+    ) -> tuple[files.Table, np.ndarray]:
+        """Return what a file holds, and its rows as the model takes them."""
+        prepared = self.preparation
+        shape = prepared.shape
+        size = (shape[0], shape[1]) if prepared.resize and shape is not None else None
+        table = files.read_table(
+            path,
+            array=array,
+            columns=files.Columns(id, drop, only=self.columns, header=header, usual_id=prepared.id),
+            pictures=files.Pictures(size, shape, prepared.grey),
+        )
+        check_finite(path, table)
+        if table.pictures and prepared.white is None:
+            raise ValueError(
+                f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
+                "fit it on pictures, or give an array here"
+            )
+        wanted = self.model.n_features_in_
+        if table.values.shape[1] != wanted:
+            raise ValueError(f"data: {path} has {table.values.shape[1]} columns, the model was trained on {wanted}")
+        return table, prepared.apply(table.values)
+
+    @staticmethod
+    def numpy(values: Any) -> np.ndarray:
+        """Return what the model gives as an array, which is a tensor where it was trained on one."""
+        return values.cpu().numpy() if hasattr(values, "cpu") else np.asarray(values)
+
+    def feature_names(self) -> list[str]:
+        """Return names for the columns of data that the model gives back."""
+        return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])
+
+    def image_shape(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
+        """Return the shape of the model's images, or say how to give it."""
+        if asked is not None:
+            return check_shape(asked, self.model.n_features_in_)
+        if self.preparation.shape is None:
+            raise ValueError(
+                "shape: the model was not trained on images; give their shape as in --shape 64x64, "
+                "or write to .npy, .npz or .csv"
+            )
+        return self.preparation.shape
+
+    def pixels(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the units of the file as grey values from 0 to 255."""
+        white = self.preparation.white
+        if white is None:
+            from drkm.files.rows import largest_values
+
+            white = float(self.preparation.undo(largest_values(self.model.fitted_.X).cpu().numpy()).max())
+        return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)

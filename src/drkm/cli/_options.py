@@ -1,0 +1,156 @@
+"""Options that several commands share, and how their words become values."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json as json_format
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from drkm.cli._outcome import say
+from drkm.files.json_values import plain
+
+Number = TypeVar("Number", int, float)
+
+READING = "Reading the data"
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that drkm fit or ConstrDRKM.save wrote.", show_default=False)
+]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="npy, npz, csv, tsv or parquet with one row a sample, or a folder of images.",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", show_default=False)]
+Array = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Array of an npz file with several.", rich_help_panel=READING)
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column of a table that names its rows: no data, but kept in csv output.",
+        rich_help_panel=READING,
+    ),
+]
+Drop = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of a table to leave out: label,date; a name with a comma stands in double quotes.",
+        rich_help_panel=READING,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether a csv file begins with names; by default seen from its first lines.",
+        rich_help_panel=READING,
+    ),
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")]
+Shape = Annotated[
+    str | None,
+    typer.Option(metavar="HxW[x3]", help="Shape of images that are stored as plain rows.", rich_help_panel=READING),
+]
+
+
+def members(family: str) -> list[str]:
+    """Return the names by which a family's members are known, read from its files: a help page waits for no torch.
+
+    They are those of the classes that `register` is put above. Ones that were made known while the program runs count
+    too.
+    """
+    package = f"drkm.{family}"
+    if package in sys.modules:
+        return list(sys.modules[package].NAMES)
+    spec = find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
+    classes = (node for path in files for node in ast.parse(path.read_text(encoding="utf-8")).body)
+    return [name for node in classes if isinstance(node, ast.ClassDef) for name in _registered(node)]
+
+
+def _registered(node: ast.ClassDef) -> list[str]:
+    if not any(isinstance(above, ast.Name) and above.id == "register" for above in node.decorator_list):
+        return []
+    lines = (line for line in node.body if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant))
+    return [str(line.value.value) for line in lines if ast.unparse(line.targets[0]) == "name"]  # type: ignore[attr-defined]
+
+
+def completed(*names: str) -> Callable[[str], list[str]]:
+    """Return what a shell may complete an option's value to; the last of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names if name.startswith(last)]
+
+    return complete
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """Print a result for scripts; numbers that are not finite are null."""
+    say(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def columns_of(text: str | None) -> list[str]:
+    """Return the names in a list with commas; those that have a comma themselves are in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))] if text else []
+
+
+def words_of(text: str | None) -> list[str]:
+    """Return the parts of a list with commas."""
+    return [word.strip() for word in text.split(",")] if text else []
+
+
+def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:
+    """Return the numbers of a list with commas."""
+    try:
+        found = [kind(word) for word in words_of(text)]
+    except ValueError:
+        found = []
+    if not found:
+        what = "integers" if kind is int else "numbers"
+        raise ValueError(f"{option}: expected {what} with commas between them, got {text!r}")
+    return found
+
+
+def sizes(option: str, text: str, dimensions: Sequence[int] = (2, 3)) -> tuple[int, ...]:
+    """Return a size such as 64x64 or 64x64x3; one number alone means a square."""
+    parts = re.split("[x×]", text.strip().lower())
+    if len(parts) == 1:
+        parts *= 2
+    if not all(part.isdecimal() and int(part) > 0 for part in parts) or len(parts) not in dimensions:
+        example = "64 or 64x48 (height by width)" if 3 not in dimensions else "64x48 or 64x48x3 (height by width)"
+        raise ValueError(f"{option}: expected a size like {example}, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def component(option: str, text: str) -> tuple[int, int]:
+    """Return layer and index from 1:0."""
+    found = re.fullmatch(r"(\d+):(\d+)", text.strip())
+    if found is None:
+        raise ValueError(f"{option}: expected layer:index, as in 1:0 for the first of layer 1, got {text!r}")
+    return int(found[1]), int(found[2])
+
+
+def components(option: str, text: str) -> Any:
+    """Return what ConstrDRKM.denoise takes: None for all, the name of a layer, or pairs."""
+    if text == "all":
+        return None
+    layer = re.fullmatch(r"layer ?(\d+)", text)
+    return f"layer {layer[1]}" if layer else [component(option, word) for word in words_of(text)]

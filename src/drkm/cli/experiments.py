@@ -1,0 +1,117 @@
+"""Running experiments: demo and reproduce."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.cli._help import examples
+from drkm.cli._options import words_of
+from drkm.cli._outcome import Interrupted, say, warn
+
+EXAMPLES = examples(
+    "drkm reproduce table1 --scale quick",
+    "drkm reproduce all --scale medium --skip beta-vae     # here",
+    "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
+    "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
+)
+#: data of the demo → the module that runs it
+DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments.digits_demo"}
+
+
+def demo(
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="sprites (drawn dSprites, with scores) or digits (with denoising).")
+    ] = "sprites",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the figure and the model.")
+    ] = Path("results/demo"),
+    n: Annotated[int, typer.Option("--n", metavar="N", min=50, max=1500, help="Number of training images.")] = 400,
+) -> None:
+    """Train on embedded data, print what was fitted, and draw it.
+
+    Example: drkm demo digits --out results/demo
+    """
+    from drkm.files import called
+    from drkm.plotting import pyplot
+
+    if data not in DEMOS:
+        raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(DEMOS)}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out: {out} is a file, not a folder")
+    # Now, not after the work.
+    pyplot()
+    with called("out"):
+        importlib.import_module(DEMOS[data]).run(out, n)
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all; any other name lists them.")],
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale", metavar="SCALE", help="quick (minutes), medium (hours) or paper (the published sizes)."
+        ),
+    ] = "quick",
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the results.")] = Path(
+        "results"
+    ),
+    store: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File of the runs.", show_default="runs.sqlite in the folder")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Processes with one thread each, -1 for one a processor.")
+    ] = -1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster: tcp://host:port, or local.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Compute failed runs again.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
+    ] = None,
+    skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
+) -> None:
+    """Make tables and figures of the paper, and a page of what held.
+
+    They go to a folder of their scale, such as results/quick, with report.html as the page that shows all of them.
+    Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
+    the runs can be made in parts and on several machines, and put together with drkm merge.
+    """
+    from drkm.experiments.report import write_report
+    from drkm.experiments.reproduce import configurations_of, expand, store_path
+    from drkm.experiments.reproduce import reproduce as make
+    from drkm.files import called
+    from drkm.runs.store import Store
+
+    runs, written = store_path(out, store), out / scale
+    try:
+        with called("out"), called("out" if store is None else "store", "store"):
+            paths = make(
+                names,
+                scale=scale,
+                out=out,
+                store=runs,
+                jobs=jobs,
+                dask=dask,
+                retry_failed=retry_failed,
+                only=words_of(only),
+                skip=words_of(skip),
+            )
+            if not no_report:
+                paths.append(write_report(runs, written / "report.html", scale=scale))
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
+    for path in paths:
+        say(path)
+    waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
+    if waiting:
+        warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
+    with Store(runs, readonly=True) as opened:
+        failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
+    if failed:
+        warn(f"{failed} runs failed: 'drkm status --store {runs}' says why, --retry-failed computes them again")
+        raise typer.Exit(1)

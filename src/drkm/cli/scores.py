@@ -1,0 +1,76 @@
+"""Scoring codes: evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.cli import _options as options
+from drkm.cli._help import examples
+from drkm.cli._options import READING, Header, Json
+from drkm.cli._outcome import say
+
+EXAMPLES = examples(
+    "drkm evaluate codes.npy factors.npy --standardize",
+    "drkm evaluate codes.csv factors.csv --id file --metrics mig,sap --json",
+)
+
+
+def evaluate(
+    codes: Annotated[
+        Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv, tsv or parquet.")
+    ],
+    factors: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FACTORS", help="Factors as classes, integers or text, one row a sample, in the same order."
+        ),
+    ],
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
+    ] = False,
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="Factors are numbers, which most metrics take in 20 bins.")
+    ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="Column that names the rows; where both files have it, they are compared.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns of either file to leave out.", rich_help_panel=READING),
+    ] = None,
+    header: Header = None,
+    json: Json = False,
+) -> None:
+    """Score codes against factors, each score beside chance.
+
+    All disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table has what
+    some of them say of each factor, by the names of the columns (csv, parquet, arrays of an npz) or factor_names in it.
+    The columns that encode --quality adds are no codes and are left out.
+    """
+    from drkm.metrics import evaluate_files
+
+    say(
+        evaluate_files(
+            codes,
+            factors,
+            metrics=options.words_of(metrics) or None,
+            standardize=standardize,
+            continuous=continuous,
+            id=id,
+            drop=options.columns_of(drop),
+            header=header,
+            format="json" if json else "table",
+        )
+    )

@@ -1,0 +1,150 @@
+"""Data through a trained model: encode and denoise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from drkm.cli import _options as options
+from drkm.cli._help import examples
+from drkm.cli._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
+from drkm.cli._outcome import say, warn
+from drkm.wording import counted
+
+ENCODE_EXAMPLES = examples(
+    "drkm encode X.safetensors new.npy -o codes.npy",
+    "drkm encode table.safetensors table.csv -o codes.csv --quality",
+)
+DENOISE_EXAMPLES = examples(
+    "drkm denoise X.safetensors noisy.npy -o clean.npy --components 'layer 1'",
+    "drkm denoise photos.safetensors noisy/ -o clean/",
+)
+
+
+def encode(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="CODES", help="File for the codes: npy, npz or csv.")],
+    array: Array = None,
+    id: Id = None,
+    drop: Drop = None,
+    header: Header = None,
+    quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality",
+            help="Add columns (csv, npz): residual, whether the code is ambiguous, and whether the row is strange, "
+            "that is unlike all training samples. Takes twice as long.",
+        ),
+    ] = False,
+    device: Device = "cpu",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the codes of data, one row a sample.
+
+    Data are prepared as they were for fit; a table is read by the names of the model's columns, in any order. The csv
+    has the names layer1_0, layer1_1, … and, for a folder of images, the name of each file.
+    """
+    import numpy as np
+
+    from drkm import files
+
+    files.check_target(out, force=force, suffixes=files.WRITABLE)
+    files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header)
+    if quality and out.suffix.lower() == ".npy":
+        raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
+    from drkm.cli._data import PreparedModel
+    from drkm.strange_data.new_points import describe
+
+    fitted = PreparedModel(model, device)
+    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
+    encoding = fitted.model.encode(rows, ambiguity=quality)
+    codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
+    more: dict[str, Any] = {}
+    if quality:
+        told = (residual, np.asarray(encoding.ambiguous).astype(int), np.asarray(encoding.strange).astype(int))
+        more = dict(zip(files.QUALITY, told, strict=True))
+    names = list(fitted.model.get_feature_names_out())
+    with files.called("out"):
+        files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
+    ambiguous = int(more["ambiguous"].sum()) if quality else None
+    strange = int(np.asarray(encoding.strange).sum())
+    if strange:
+        warn(describe(strange, len(codes)))
+    if json:
+        facts: dict[str, Any] = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
+        facts |= {"largest_residual": float(residual.max()), "ambiguous": ambiguous, "strange": strange}
+        options.print_json(facts)
+        return
+    said = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
+    said += f"largest residual {residual.max():.1g}"
+    said += "" if ambiguous is None else f", {ambiguous} of {len(codes)} codes ambiguous"
+    say(f"{said}, {strange} of {len(codes)} rows strange" if strange else said)
+
+
+def denoise(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="OUT", help="npy, npz or csv, or a new folder for images.")
+    ],
+    components: Annotated[
+        str,
+        typer.Option(metavar="WHICH", help="all, 'layer 1', or a list of layer:index as in 1:0,1:3,2:0."),
+    ] = "all",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Pre-images by fixed-point, gradient or ridge; by default what suits the kernel."
+        ),
+    ] = None,
+    array: Array = None,
+    id: Id = None,
+    drop: Drop = None,
+    header: Header = None,
+    shape: Shape = None,
+    device: Device = "cpu",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write data reconstructed from a model's components.
+
+    Values are in the units of the file. Images go to a new folder of PNG files when OUT has no suffix; npy and npz
+    keep the shape of the images.
+    """
+    import numpy as np
+
+    from drkm import files
+
+    asked = None if shape is None else options.sizes("shape", shape)
+    folder = not out.suffix or out.is_dir()
+    if folder:
+        files.check_folder(out)
+    else:
+        files.check_target(out, force=force, suffixes=files.WRITABLE)
+    files.check_source(data)
+    files.check_options(data, array=array, id=id, drop=drop, header=header)
+    from drkm.cli._data import PreparedModel
+
+    fitted = PreparedModel(model, device)
+    image_shape = fitted.image_shape(asked) if folder else None
+    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
+    found = fitted.model.reconstruct(rows, options.components("components", components), method)
+    values = fitted.preparation.undo(np.asarray(found.points))
+    with files.called("out"):
+        if image_shape is not None:
+            files.write_images(out, fitted.pixels(values), image_shape, table.names)
+        else:
+            files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
+    change = float(np.mean((values - table.values) ** 2))
+    unfinished = int((~found.converged).sum())
+    if json:
+        facts: dict[str, Any] = {"out": out, "samples": len(values), "features": values.shape[1]}
+        options.print_json({**facts, "mean_squared_change": change, "not_converged": unfinished})
+        return
+    told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
+    say(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)

@@ -1,0 +1,192 @@
+"""Numbers that depend on all samples, whether one process holds them or several share them.
+
+Whatever a fit sums, averages, draws or gathers over samples passes through this module. In one process every function
+here is the plain operation on the rows at hand. While `shared` is active (`drkm.gram.Sharded` activates it, for the
+duration of a fit alone) the rows at hand are those of one process, and the functions exchange what is needed with the
+others: each process then gets the same bits, which is what keeps their decisions in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import Rows
+
+#: rows of random numbers that come from one generator; a process draws the blocks that its own rows lie in
+RANDOM_BLOCK = 1 << 16
+
+
+class Shards(Protocol):
+    """The rows of one matrix of samples, in order, shared out over processes."""
+
+    #: number of rows of every process
+    counts: Sequence[int]
+    #: which of them is this process
+    rank: int
+    #: whether this process was asked to stop, to be told to the others by `agreed`
+    interrupted: bool
+
+    def total(self, own: Tensor) -> Tensor:
+        """Return the sum over processes."""
+
+    def maximum(self, own: Tensor) -> Tensor:
+        """Return the largest over processes, entry by entry."""
+
+    def of_first(self, own: Tensor) -> Tensor:
+        """Return what the first process has."""
+
+    def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
+        """Return the rows of all processes, of which each holds the given number."""
+
+
+_current: ContextVar[Shards | None] = ContextVar("drkm shards", default=None)
+
+
+def current() -> Shards | None:
+    """Return how the samples are shared out, or None where one process holds them all."""
+    return _current.get()
+
+
+@contextmanager
+def shared(shards: Shards | None) -> Iterator[None]:
+    """Share the samples out for the duration of a block; None is for small matrices that every process holds whole."""
+    token = _current.set(shards)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def total(own: Tensor) -> Tensor:
+    """Return a sum over samples from the sum over the rows at hand."""
+    shards = current()
+    return own if shards is None else shards.total(own)
+
+
+def root_sum_square(own: Tensor) -> Tensor:
+    """Return norms over all samples from those over the rows at hand."""
+    shards = current()
+    return own if shards is None else shards.total(own.double().square()).sqrt()
+
+
+def mean(A: Tensor) -> Tensor:
+    """Return the mean over all samples."""
+    shards = current()
+    return A.mean(dim=0) if shards is None else shards.total(A.sum(dim=0)) / samples(len(A))
+
+
+def samples(rows: int) -> int:
+    """Return the number of all samples, of which `rows` are at hand."""
+    shards = current()
+    return rows if shards is None else sum(shards.counts)
+
+
+def offset() -> int:
+    """Return the number of samples in the processes before this one."""
+    shards = current()
+    return 0 if shards is None else sum(shards.counts[: shards.rank])
+
+
+def gather(A: Tensor, most: int | None = None) -> Tensor:
+    """Return the rows of all processes, in order, for blocks of at most `most` rows each."""
+    shards = current()
+    if shards is None:
+        return A
+    counts = [count if most is None else min(count, most) for count in shards.counts]
+    return shards.gather(A, counts)
+
+
+def own_rows(A: Tensor, most: int | None = None) -> Tensor:
+    """Return the rows of this process from what `gather` returned."""
+    shards = current()
+    if shards is None:
+        return A
+    counts = [count if most is None else min(count, most) for count in shards.counts]
+    return A[sum(counts[: shards.rank]) :][: counts[shards.rank]]
+
+
+def rows_at(A: Tensor | Rows, index: Tensor) -> Tensor:
+    """Return some of all samples, on every process, by their index among all."""
+    if current() is None:
+        return A[index]
+    local = index - offset()
+    here = (local >= 0) & (local < len(A))
+    chosen = torch.zeros(len(index), *A.shape[1:], dtype=A.dtype, device=A.device)
+    chosen[here] = A[local[here]]
+    # Every row is nonzero in one process alone, so that the sum is exact.
+    return total(chosen)
+
+
+def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
+    """Return at most so many of all samples, evenly spaced, on every process."""
+    n = samples(len(A))
+    if n <= most:
+        return gather(A[:])
+    return rows_at(A, _evenly(n, most).to(A.device))
+
+
+def spread_here(A: Tensor | Rows, most: int) -> Tensor:
+    """Return those of the rows of `spread_rows` that are at hand."""
+    n = samples(len(A))
+    if n <= most:
+        return A[:]
+    index = _evenly(n, most).to(A.device) - offset()
+    return A[index[(index >= 0) & (index < len(A))]]
+
+
+def _evenly(n: int, most: int) -> Tensor:
+    # In float64: float32 cannot count beyond 2²⁴.
+    return torch.linspace(0, n - 1, most, dtype=torch.float64).round().long()
+
+
+def of_first(own: Tensor) -> Tensor:
+    """Return what the first process has, for small results that rounding might make different elsewhere."""
+    shards = current()
+    return own if shards is None else shards.of_first(own)
+
+
+def agreed(number: float) -> float:
+    """Return the largest that any process has, for clocks and decisions that all must read alike."""
+    shards = current()
+    return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
+
+
+def is_first() -> bool:
+    """Return whether this process is the one that writes what all share."""
+    shards = current()
+    return shards is None or shards.rank == 0
+
+
+def interrupted() -> bool:
+    """Return whether this process was asked to stop while others depend on it."""
+    shards = current()
+    return shards is not None and shards.interrupted
+
+
+def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
+    """Return the rows at hand of the identity matrix of all samples, cut to some columns."""
+    out = torch.zeros(rows, columns, dtype=like.dtype, device=like.device)
+    if offset() < columns:
+        out.diagonal(offset()).fill_(1.0)
+    return out
+
+
+def normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    """Return the rows at hand of a matrix of standard normal numbers that does not depend on how rows are shared."""
+    n, begin = samples(rows), offset()
+    if n <= RANDOM_BLOCK:
+        return torch.randn(n, columns, generator=generator, dtype=torch.float64)[begin : begin + rows]
+    seed = int(torch.randint(1 << 62, (1,), generator=generator))
+    parts = []
+    for block in range(begin // RANDOM_BLOCK, (begin + rows - 1) // RANDOM_BLOCK + 1):
+        first = block * RANDOM_BLOCK
+        own = torch.Generator().manual_seed(seed + block)
+        draw = torch.randn(min(RANDOM_BLOCK, n - first), columns, generator=own, dtype=torch.float64)
+        parts.append(draw[max(begin - first, 0) : begin + rows - first])
+    return torch.cat(parts)

@@ -1,0 +1,212 @@
+"""Processes that share the samples of one fit, by `torch.distributed`: gloo between CPUs, NCCL between GPUs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
+
+log = logging.getLogger("drkm.gram")
+
+
+class ProcessLost(RuntimeError):
+    """Another process of the group ended or stopped answering, so that this one cannot go on."""
+
+
+class ProcessShards:
+    """What `drkm.distributed.collectives` asks for, from a process group.
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+        Whose processes share the samples; by default all of `torch.distributed`, in a group made for this purpose.
+    rows : int
+        Number of samples that this process holds.
+    device : torch.device
+        Where sums are exchanged: between GPUs by NCCL, else by gloo.
+    timeout : float
+        Seconds after which a process that does not answer counts as lost.
+    checkpoint : str
+        What the message of a lost process says about going on.
+    """
+
+    def __init__(self, group: Any, rows: int, device: torch.device, timeout: float, checkpoint: str):
+        if not dist.is_available() or not dist.is_initialized():
+            raise ValueError(
+                'gram: "sharded" needs a process group, call torch.distributed.init_process_group() first '
+                "and start the processes with torchrun"
+            )
+        self.device = device
+        self.checkpoint = checkpoint
+        #: whether this process was asked to stop; the next decision that all take together tells the others
+        self.interrupted = False
+        #: how often something was exchanged, and how many bytes this process contributed
+        self.exchanges, self.bytes = 0, 0
+        #: what was exchanged last, held until a group of our own is gone: if the group held the last reference, its
+        #: thread would wait for the interpreter's lock, and the interpreter, which ends the group, for the thread
+        self._exchanged: tuple[Any, ...] = ()
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self._group, self._is_own = group, group is None
+        if self._is_own:
+            # It has our time limit, and closing it after a failure tells the others, whatever else is going on.
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
+        self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
+
+    def total(self, own: Tensor) -> Tensor:
+        """Return the sum over processes: the same bits in each, since every entry is summed in one of them."""
+        return self._reduce(own, dist.ReduceOp.SUM)
+
+    def maximum(self, own: Tensor) -> Tensor:
+        """Return the largest over processes, entry by entry."""
+        return self._reduce(own, dist.ReduceOp.MAX)
+
+    def of_first(self, own: Tensor) -> Tensor:
+        """Return what the first process has."""
+        sent = self._copy(own)
+        self._exchange(dist.broadcast, sent, src=dist.get_process_group_ranks(self._group)[0])
+        return sent.to(own.device)
+
+    def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
+        """Return the rows of all processes, of which each holds the given number."""
+        padded = torch.zeros(max(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
+        padded[: len(own)] = own.to(self.device)
+        parts = [torch.empty_like(padded) for _ in counts]
+        self._exchange(dist.all_gather, parts, padded)
+        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
+
+    def close(self) -> None:
+        """Leave a group of our own; whoever still waits for this process learns that it is gone."""
+        if not self._is_own:
+            return
+        group, self._group = self._group, None
+        with suppress(RuntimeError, ValueError, AssertionError):
+            dist.destroy_process_group(group)
+
+    def lost(self, reason: str) -> ProcessLost:
+        """Return the one sentence that every process ends with."""
+        return ProcessLost(
+            f"gram: process {self.rank} of {self.size} cannot go on, because another process of the group was lost "
+            f"({reason}); {self.checkpoint}"
+        )
+
+    def _reduce(self, own: Tensor, operation: Any) -> Tensor:
+        sent = self._copy(own)
+        self._exchange(dist.all_reduce, sent, op=operation)
+        return sent.to(own.device)
+
+    def _exchange(self, collective: Callable[..., Any], *tensors: Any, **options: Any) -> None:
+        self.exchanges += 1
+        self.bytes += tensors[-1].nbytes
+        self._exchanged = tensors
+        self._carefully(collective, *tensors, group=self._group, **options)
+
+    def _copy(self, own: Tensor) -> Tensor:
+        """Return a copy that may be overwritten, where the group exchanges."""
+        sent = own.to(self.device)
+        return sent.clone(memory_format=torch.contiguous_format) if sent is own else sent.contiguous()
+
+    def _carefully(self, collective: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return collective(*arguments, **options)
+        except RuntimeError as error:
+            if isinstance(error, ProcessLost):
+                raise
+            raise self.lost(_reason(error)) from None
+
+
+def _reason(error: RuntimeError) -> str:
+    """Return the first sentence of what the backend says, without the place in its sources."""
+    first = (str(error).splitlines() or [""])[0]
+    return re.sub(r"\[/[^]]*\]\s*", "", first).split(". ")[0].strip().rstrip(".") or "no answer"
+
+
+@contextmanager
+def sharing(
+    group: Any, X: Tensor | Rows, settings: str, *, timeout: float, checkpoint: str | os.PathLike[str] | None
+) -> Iterator[None]:
+    """Share the samples of a fit, of which X are the rows of this process, for the duration of a block.
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+    X : Tensor or Rows, of shape (rows, d)
+    settings : str
+        What must be the same in all processes, as a hexadecimal digest.
+    timeout : float
+    checkpoint : path, optional
+        Where the state of the fit is kept, for the message of a lost process.
+    """
+    advice = "there is no checkpoint, pass checkpoint=... to be able to go on"
+    if checkpoint is not None:
+        advice = f"the last checkpoint is {os.fspath(checkpoint)}, fit again to go on from it"
+    shards = ProcessShards(group, len(X), X.device, timeout, advice)
+    try:
+        _check_alike(shards, X, settings)
+        with _signals(shards), collectives.shared(shards):
+            yield
+            # Nobody leaves before all have what they need from each other.
+            shards.total(torch.zeros(1))
+        log.info("gram: %d exchanges, %d bytes in all, %d processes", shards.exchanges, shards.bytes, shards.size)
+    finally:
+        shards.close()
+
+
+def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None:
+    """Raise one sentence on all processes where their fits are not one and the same."""
+    digest = [int(settings[i : i + 8], 16) for i in range(0, 32, 8)]
+    mine = torch.tensor([[X.shape[1], X.dtype.itemsize, *digest]])
+    everyone = shards.gather(mine, [1] * shards.size)
+    for row, what in (
+        (everyone[:, :1], "numbers of features"),
+        (everyone[:, 1:2], "precisions"),
+        (everyone[:, 2:], "parameters"),
+    ):
+        if (row != row[0]).any():
+            raise ValueError(f"gram: the processes of a sharded fit were given different {what}, they must be the same")
+
+
+@contextmanager
+def _signals(shards: ProcessShards) -> Iterator[None]:
+    """Turn Ctrl-C into a stop that all processes agree on, and an end by torchrun into the sentence of a lost process.
+
+    A second Ctrl-C ends this process at once. Handlers that the caller has set for ending the process stay.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {signal.SIGINT: signal.getsignal(signal.SIGINT), signal.SIGTERM: signal.getsignal(signal.SIGTERM)}
+
+    def interrupt(number: int, frame: Any) -> None:
+        if shards.interrupted:
+            # Not KeyboardInterrupt: a solver would end with the best point so far, and leave the others waiting.
+            raise SystemExit(
+                f"gram: process {shards.rank} of {shards.size} was interrupted at once; {shards.checkpoint}"
+            )
+        shards.interrupted = True
+
+    def end(number: int, frame: Any) -> None:
+        raise shards.lost("this one was told to end, as torchrun does when another one fails")
+
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    if before[signal.SIGTERM] is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

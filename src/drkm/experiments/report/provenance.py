@@ -1,0 +1,61 @@
+"""The end of the page: what was run, with which seeds and versions, on what, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drkm.experiments.report.blocks import table_block
+from drkm.experiments.report.chapters import Chapter, Report
+from drkm.experiments.report.markup import Markup, element
+from drkm.experiments.section import Table
+from drkm.wording import duration
+
+#: of an environment, in this order; the name of the machine is nobody's business
+SHOWN = (
+    "processor",
+    "device",
+    "cores",
+    "threads",
+    "system",
+    "python",
+    "drkm",
+    "torch",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
+
+
+def provenance(report: Report) -> Markup:
+    """Return the chapter about the runs themselves."""
+    runs = Table(
+        "runs", "Runs at this scale, with the computing time of the finished ones.", list(map(_run, report.chapters))
+    )
+    machines = Table("environments", "What the finished runs ran on.", list(map(_machine, report.environments)))
+    return element(
+        "footer",
+        element("h2", "Configuration, versions, hardware, run time", id="provenance"),
+        element(
+            "p",
+            "Each result is kept under a key made of its configuration, the checksum of its data, its seed and the "
+            "version of the code: what is shown here is what this version computes.",
+        ),
+        (table_block(table) for table in (runs, machines) if table.rows),
+        element("p", element("a", "Back to the contents", href="#contents"), class_="back"),
+    )
+
+
+def _run(chapter: Chapter) -> dict[str, Any]:
+    return {
+        "experiment": chapter.section.title,
+        "runs": chapter.expected,
+        "finished": chapter.finished,
+        "failed": len(chapter.failed),
+        "seeds": ", ".join(str(seed) for seed in chapter.seeds) or None,
+        "computing time": duration(chapter.seconds) if chapter.finished else None,
+    }
+
+
+def _machine(environment: Mapping[str, Any]) -> dict[str, Any]:
+    return {"runs": environment.get("runs"), **{name: environment.get(name) for name in SHOWN}}

@@ -1,0 +1,89 @@
+"""From a store of runs to the file of the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from drkm._version import __version__
+from drkm.experiments import NAMES, module_of
+from drkm.experiments.report.chapters import Chapter, FailedRun, Report
+from drkm.experiments.report.listing import listing
+from drkm.experiments.report.page import page
+from drkm.files import write_whole
+from drkm.runs.configuration import Configuration, check_scale
+from drkm.runs.store import Store
+
+#: what a report is written as, by the end of its name
+FORMATS = {".html": page, ".md": listing}
+
+
+def write_report(
+    store: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    scale: str = "quick",
+    names: Sequence[str] | None = None,
+) -> Path:
+    """Write the page, or the claims alone as Markdown, whole or not at all.
+
+    Parameters
+    ----------
+    store : path
+        File of the runs; it is only read.
+    path : path
+        The page, or a file whose name ends in .md for the claims alone.
+    scale : {"quick", "medium", "paper"}
+    names : sequence of str, optional
+        Experiments to show, all by default.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    path = Path(path)
+    write = FORMATS.get(path.suffix.lower())
+    if write is None:
+        raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {path.name}")
+    text = write(gather(Path(store), scale, names))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_whole(path, lambda file: file.write(text.encode()))
+
+
+def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
+    """Return what the runs of a store at one scale show."""
+    check_scale(scale)
+    names = list(NAMES) if names is None else names
+    with Store(store, readonly=True) as opened:
+        chapters = [_chapter(opened, name, scale) for name in names]
+        runs = len(opened.results({run for name in names for run in module_of(name).configurations(scale)}))
+        environments = opened.environments()
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return Report(scale, chapters, runs, environments, made, __version__)
+
+
+def _chapter(store: Store, name: str, scale: str) -> Chapter:
+    module = module_of(name)
+    # Experiments may ask for the same run twice; it is one run.
+    runs = list(dict.fromkeys(module.configurations(scale)))
+    results = store.results(runs)
+    return Chapter(
+        module.section(results, scale),
+        expected=len(runs),
+        finished=len(results),
+        failed=[FailedRun(described(one.configuration), one.reason) for one in store.failures(runs)],
+        seconds=sum(results.seconds(run) for run in runs if run in results),
+        seeds=sorted({run.seed for run in runs}),
+        command=f"drkm reproduce {name} --scale {scale}",
+    )
+
+
+def described(run: Configuration) -> str:
+    """Return a run in a few words: its task, its short parameters and its seed."""
+    short = {
+        name: value for name, value in run.parameters.items() if isinstance(value, str | int | float) or value is None
+    }
+    return ", ".join([run.task, *(f"{name} {value}" for name, value in short.items()), f"seed {run.seed}"])

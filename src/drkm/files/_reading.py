@@ -1,0 +1,68 @@
+"""Files that may be damaged, or declare more than fits: one sentence with the file's name, whatever goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from drkm.files._table import Refused
+from drkm.machine.system import TRIFLE, available_memory
+from drkm.wording import in_bytes
+
+#: letters of what a library says of its failure
+MOST_SAID = 200
+
+
+@contextmanager
+def reading(subject: str, failure: str, error: type[Exception] = ValueError) -> Iterator[None]:
+    """Turn whatever goes wrong inside into one sentence that begins with the file.
+
+    A damaged file fails in as many ways as there are libraries that read it (zlib, tokenize, struct, zipfile, HDF5,
+    each with errors of its own), and a list of them would never be complete. What is not installed says so itself.
+
+    Parameters
+    ----------
+    subject : str
+        The file, as the sentence begins.
+    failure : str
+        How the sentence goes on if the file is damaged.
+    error : type
+        What is raised.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Refused as refusal:
+        raise error(f"{subject} {refusal}") from None
+    except FileNotFoundError as cause:
+        raise error(f"{subject} is not there") from cause
+    except PermissionError as cause:
+        raise error(f"{subject} may not be read by you") from cause
+    except MemoryError as cause:
+        raise error(f"{subject} needs more memory than there is") from cause
+    except Exception as cause:
+        raise error(f"{subject} {failure} ({_reason(cause)})") from cause
+
+
+def check_room(needed: int, content: str) -> None:
+    """Refuse a file that declares more than fits into memory, before any of it is read.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes.
+    content : str
+        What the file holds, or says that it holds, as its name goes on.
+    """
+    if needed <= TRIFLE:
+        return
+    there = available_memory()
+    if needed > there:
+        raise Refused(f"{content}: that takes {in_bytes(needed)} of memory, {in_bytes(there)} are available")
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error says, on one line and without anything that a terminal would obey."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:MOST_SAID])

@@ -1,0 +1,116 @@
+"""One kind of file: safetensors with a JSON header, written whole or not at all. No pickle, no code."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.files._whole import write_whole
+from drkm.files.tensor_file import TensorFile, parsed
+
+HEADER, CHECKSUMS = "drkm", "checksums"
+#: what the header says of itself where there are checksums beside it
+PROMISE = "has_checksums"
+
+
+def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors and a JSON header, whole or not at all."""
+    from safetensors.torch import save
+
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: expected the name of a file, got {path!r}")
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # The format has no room for one tensor under two names.
+    shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
+    plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
+    text = json.dumps({**header, PROMISE: True}, default=_numbers)
+    data = save(plain, {HEADER: text, CHECKSUMS: json.dumps(_checksums(plain, text))})
+    write_whole(path, lambda file: file.write(data))
+
+
+def _numbers(value: Any) -> Any:
+    """Return numbers of numpy or torch as JSON takes them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
+
+
+def _checksums(tensors: dict[str, Tensor], header: str) -> dict[str, int]:
+    """Return one number for each tensor, and one for the header under no name."""
+    return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
+
+
+def _checksum(tensor: Tensor) -> int:
+    kind = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
+    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, zlib.crc32(kind))
+
+
+def read(
+    path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu", prefix: str = ""
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the header of a file of this kind, or raise one sentence that says what is wrong.
+
+    Only tensors whose names begin with `prefix` are read. The file may change afterwards: nothing of it is in use.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: expected the name of a file, got {path!r}")
+    target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"path: {target} is a folder, not a drkm {kind}")
+    if not target.is_file():
+        raise FileNotFoundError(f"path: there is no file {target}")
+    try:
+        with target.open("rb") as opened:
+            file = TensorFile(opened)
+            header = parsed(file.metadata.get(HEADER, "null"))
+            _check_kind(header, target, kind, version)
+            tensors = file.read(lambda name: name.startswith(prefix), f"path: reading {target}")
+            _check_sums(file.metadata, header, tensors, prefix, target)
+    except Refused:
+        raise
+    except (ValueError, OSError) as error:
+        raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
+    header.pop(PROMISE, None)
+    return {name: tensor.to(device) for name, tensor in tensors.items()}, header
+
+
+class Refused(ValueError):
+    """A whole sentence about a file, to which there is nothing to add."""
+
+
+def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
+    """Make sure that the header is one of this kind and of a version that can be read."""
+    written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
+    if type(written) is not int or written < 1:
+        raise Refused(f"path: {target} is not a drkm {kind}")
+    if written > version:
+        raise Refused(
+            f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "
+            "upgrade drkm"
+        )
+
+
+def _check_sums(
+    metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], prefix: str, target: Path
+) -> None:
+    """Make sure that the file holds what was written.
+
+    The first versions wrote no checksums. Their files have no other metadata either, and no header that promises them:
+    a file in which one of the two names is damaged does not pass for one of them.
+    """
+    if set(metadata) == {HEADER} and not header.get(PROMISE):
+        return
+    if set(metadata) == {HEADER, CHECKSUMS}:
+        written = parsed(metadata[CHECKSUMS])
+        if isinstance(written, dict):
+            expected = {name: value for name, value in written.items() if not name or name.startswith(prefix)}
+            if _checksums(tensors, metadata[HEADER]) == expected:
+                return
+    raise Refused(f"path: {target} is damaged, it is not what was written")

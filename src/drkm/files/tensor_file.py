@@ -1,0 +1,119 @@
+"""The safetensors format, read into memory of our own.
+
+The library that writes it maps a file into memory: whoever shortens the file then kills the process, whoever writes
+into it changes the tensors, and they lie at whatever address their place in the file gives, on which the last bits of
+sums depend.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor
+
+from drkm.machine.memory import require
+
+#: bytes before the header: its length
+PREFIX = 8
+#: the most bytes that the format allows a header
+LARGEST_HEADER = 100_000_000
+MOST_DIMENSIONS, TOO_MANY = 16, 1 << 60
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+    "C64": torch.complex64,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a tensor lies, in bytes from the beginning of the file."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class TensorFile:
+    """An open file whose header has been read and found to describe all of it, without gap or overlap.
+
+    Raises ValueError, with the rest of a sentence, for any other file.
+    """
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(PREFIX), "little")
+        if size < PREFIX or length > min(size - PREFIX, LARGEST_HEADER):
+            raise ValueError("its header is cut short")
+        described = parsed(file.read(length).decode())
+        if not isinstance(described, dict):
+            raise ValueError("its header describes no tensors")
+        self.metadata = _texts(described.pop("__metadata__", {}))
+        self.entries = {name: _entry(name, fields, PREFIX + length) for name, fields in described.items()}
+        place = PREFIX + length
+        for entry in sorted(self.entries.values(), key=lambda entry: (entry.begin, entry.end)):
+            if entry.begin != place:
+                raise ValueError("its tensors do not lie one after the other")
+            place = entry.end
+        if place != size:
+            raise ValueError(f"it has {size} bytes where {place} are described")
+
+    def read(self, wanted: Callable[[str], bool], what: str) -> dict[str, Tensor]:
+        """Return the tensors of the names that are wanted, each with memory of its own, if there is enough of it."""
+        chosen = {name: entry for name, entry in self.entries.items() if wanted(name)}
+        require(sum(entry.end - entry.begin for entry in chosen.values()), torch.device("cpu"), what)
+        return {name: self._tensor(name, entry) for name, entry in chosen.items()}
+
+    def _tensor(self, name: str, entry: Entry) -> Tensor:
+        # Memory that torch allocates begins at a multiple of 64 bytes.
+        flat = torch.empty(math.prod(entry.shape), dtype=entry.dtype)
+        self._file.seek(entry.begin)
+        if self._file.readinto(flat.view(torch.uint8).numpy().data) != entry.end - entry.begin:  # type: ignore[attr-defined]
+            raise ValueError(f"{name} is cut short")
+        return flat.reshape(entry.shape)
+
+
+def parsed(text: str) -> Any:
+    """Return what a text of JSON says; any other text, a very deep one too, is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("its header is nested too deeply") from error
+
+
+def _texts(metadata: Any) -> dict[str, str]:
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("its metadata are not texts")
+    return metadata
+
+
+def _entry(name: str, fields: Any, origin: int) -> Entry:
+    """Return the entry of a tensor whose shape and number type take the bytes that it has."""
+    match fields:
+        case {"dtype": str(kind), "shape": [*shape], "data_offsets": [int(begin), int(end)], **more} if not more:
+            dtype = DTYPES.get(kind)
+            if dtype is not None and _is_shape(shape) and math.prod(shape) * dtype.itemsize == end - begin:
+                return Entry(dtype, tuple(shape), origin + begin, origin + end)
+    raise ValueError(f"the tensor {name!r} is not described rightly")
+
+
+def _is_shape(shape: list[Any]) -> bool:
+    """Whether torch takes it for a shape: an empty one may have other dimensions, whose product it computes."""
+    counts = len(shape) <= MOST_DIMENSIONS and all(type(count) is int and 0 <= count < TOO_MANY for count in shape)
+    return counts and math.prod(max(count, 1) for count in shape) < TOO_MANY

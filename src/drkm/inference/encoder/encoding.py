@@ -1,0 +1,41 @@
+"""What an encoder returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+#: a relative residual above this is no rounding and no tolerance
+UNSETTLED = 1e-3
+
+
+class Encoding(NamedTuple):
+    """Codes with what is known of their quality.
+
+    Attributes
+    ----------
+    codes : Tensor of shape (m, S)
+    residual : Tensor of shape (m,)
+        Norm of the gradient of ψ, relative to that of its parts.
+    ambiguous : Tensor of bool, shape (m,), or None
+        Whether the codes of the second nearest training sample lead to another minimum of ψ.
+    strange : Tensor of bool, shape (m,), or None
+        Whether the point is unlike all training samples (`drkm.strange_data`), so that its codes say little; an encoder
+        alone, which sees kernel values and not points, does not know.
+    """
+
+    codes: Tensor
+    residual: Tensor
+    ambiguous: Tensor | None
+    strange: Tensor | None = None
+
+    def doubt(self) -> str:
+        """Return one sentence if some codes are far from stationary, as after a fit that did not converge, else ""."""
+        count = int((self.residual > UNSETTLED).sum())
+        if not count:
+            return ""
+        return (
+            f"codes of {count} of {len(self.residual)} points are not stationary (largest residual "
+            f"{float(self.residual.max()):.2g}): fit to convergence, and see encode(X).residual"
+        )

@@ -1,0 +1,42 @@
+"""Codes of new points by the formulas of the paper."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drkm.fitted import FittedModel
+from drkm.inference.encoder.coupling import couplings
+from drkm.inference.encoder.encoding import Encoding
+from drkm.inference.encoder.first_layer import first_layer
+from drkm.inference.first_gram import FirstGram
+
+
+class ProjectionEncoder:
+    """The paper's formulas: h^l = 1/(λ_l η_l) Σ_i h_i^l k_l(h_i^{l-1}, h^{l-1}), one layer after the other.
+
+    They do not return the codes of the training points and are here for reproduction.
+    """
+
+    def __init__(self, fitted: FittedModel, gram: FirstGram):
+        self.own = fitted.slices[0]
+        self.weights = [1.0 / (weight * eta) for weight, eta in zip(fitted.lam, fitted.eta, strict=True)]
+        self.first = first_layer(fitted, gram)
+        self.deep = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
+
+    def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
+        """Return the codes of points given as `drkm.gram.Cross` gives them."""
+        z = self.codes_of(self.first.scores(rows))
+        unknown = torch.full_like(z[:, 0], torch.nan)
+        return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)
+
+    def codes_of(self, scores: Tensor) -> Tensor:
+        """Return the codes of points with these scores t = H_1ᵀk_1(X, x)."""
+        codes = [self.weights[0] * scores]
+        for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
+            codes.append(weight * coupling.gradient_own(codes[-1]))
+        return torch.cat(codes, dim=1)
+
+    def scores_of(self, codes: Tensor) -> Tensor:
+        """Return t = H_1ᵀk_1(X, x) of points with these codes."""
+        return codes[:, self.own] / self.weights[0]

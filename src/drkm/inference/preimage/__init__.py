@@ -1,0 +1,5 @@
+"""From projections on components back to points: their pre-images."""
+
+from drkm.inference.preimage.search import METHODS, PreImage, preimage
+
+__all__ = ["METHODS", "PreImage", "preimage"]

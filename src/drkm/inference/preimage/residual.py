@@ -1,0 +1,162 @@
+"""The residual of a pre-image and its derivatives, for every family of kernels, in blocks of the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import tiles
+from drkm.gram.sweep import jets
+from drkm.inference.preimage.descent import Evaluation
+from drkm.inference.subspace import Components
+from drkm.kernels import Explicit, Pairwise
+
+#: with at most so many columns more, sums with every component are formed instead of β
+FEW_SUMS = 16
+
+
+class Target(NamedTuple):
+    """The residual as a function of x - origin: small numbers can move by small steps, large ones cannot.
+
+    With a `basis` (d×r, orthonormal columns), as a function of the coordinates of x - origin in it.
+    """
+
+    evaluate: Callable[[Tensor, Tensor], Evaluation]
+    origin: Tensor
+    basis: Tensor | None = None
+
+    def inside(self, points: Tensor) -> Tensor:
+        """Return points as the residual takes them."""
+        return points - self.origin if self.basis is None else (points - self.origin) @ self.basis
+
+    def outside(self, found: Tensor, begin: Tensor, start: Tensor) -> Tensor:
+        """Return what was found as points; what has not moved from its start is as it was, to the last digit."""
+        if self.basis is None:
+            return torch.where(found == begin, start, found + self.origin)
+        unmoved = (found == begin).all(dim=1, keepdim=True)
+        return torch.where(unmoved, start, found @ self.basis.T + self.origin)
+
+
+def residual_of(components: Components, *, second_order: bool = False, in_span: bool = False) -> Target:
+    """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient.
+
+    With `second_order` (kernels of distances) also with its Hessian. With `in_span` (kernels of distances and of dot
+    products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
+    """
+    kernel = components.kernel
+    match kernel:
+        case Pairwise():
+            # Only differences matter to kernels of distances.
+            origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
+            X, basis = components.X - origin, None
+            if in_span:
+                basis, coordinates = torch.linalg.qr(X.T)
+                X = coordinates.T
+            return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
+        case Explicit():
+            return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
+    raise TypeError(
+        f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
+        'use denoise with method="ridge"'
+    )
+
+
+class _PairwiseTarget:
+    """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ)."""
+
+    def __init__(self, components: Components, kernel: Pairwise, X: Tensor, second_order: bool):
+        self.components, self.kernel = components, kernel
+        self.right = _right_factor(kernel, X)
+        d = X.shape[1]
+        monomials = [torch.ones_like(X[:, :1]), X]
+        if second_order:
+            first, second = torch.triu_indices(d, d, device=X.device)
+            monomials.append(X[:, first] * X[:, second])
+            #: where the product of two coordinates is among those
+            self.pair = torch.empty(d, d, dtype=torch.long, device=X.device)
+            self.pair[first, second] = self.pair[second, first] = torch.arange(len(first), device=X.device)
+        self.monomials = torch.cat(monomials, dim=1)
+        #: how many of them each derivative of f is summed with
+        self.widths = (1, 1 + d, self.monomials.shape[1])[: 3 if second_order else 2]
+        self.B = components.H
+        if components.center:
+            self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
+        self.Bt = self.B.T.contiguous()
+        # Sums with β are linear in the coordinates: with few components, sums with B_ic come cheaper than forming β
+        # for every point.
+        few = self.B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
+        self.table = (self.monomials[:, :, None] * self.B[:, None, :]).flatten(1) if few else None
+
+    def __call__(self, x: Tensor, coordinates: Tensor) -> Evaluation:
+        kernel = self.kernel
+        if self.components.center:
+            coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
+        left = kernel.factors(x)[0]
+        sums = [x.new_empty(len(x), width) for width in self.widths]
+        for rows, jet, (weights,) in jets(kernel, left, self.right, len(sums) - 1, spare=1):
+            self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
+        if kernel.is_isotropic:
+            return self._isotropic(x, sums)
+        scale = kernel.pull_scale
+        norm2 = (x * x).sum(dim=1, keepdim=True)
+        value, slope = kernel.jet(scale * norm2 + kernel.offset, 1)  # type: ignore[attr-defined]
+        return Evaluation(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
+
+    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
+        """Write Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
+        beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
+        for order, width in reversed(list(enumerate(self.widths))):
+            f = jet[order]
+            if order + 1 < len(jet) and f is jet[order + 1]:
+                out[order].copy_(out[order + 1][:, :width])
+            elif beta is not None:
+                torch.mm(f.mul_(beta), self.monomials[:, :width], out=out[order])
+            else:
+                of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
+                out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
+
+    def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
+        scale = self.kernel.pull_scale
+        value = self.kernel.diagonal(x) - 2 * sums[0][:, 0]
+        curvature = 2 * scale * sums[1][:, 0]
+        gradient = curvature[:, None] * x - 2 * scale * sums[1][:, 1:]
+        if len(sums) == 2:
+            return Evaluation(value, gradient, curvature)
+        d = x.shape[1]
+        total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, self.pair]
+        # Σ β f'' (x_i - x)(x_i - x)ᵀ
+        cross = (mean - 0.5 * total[:, None] * x)[:, :, None] * x[:, None, :]
+        # The square of the scale may be no number of the precision at hand, where all else is.
+        hessian = -2 * scale * (scale * (second - cross - cross.mT))
+        hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
+        return Evaluation(value, gradient, curvature, hessian)
+
+
+def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
+    """Return the transposed right factor of the samples, made in tiles: its copies would be what memory goes into."""
+    right = X.new_empty(kernel.factors(X[:1])[1].shape[1], len(X))
+    for rows in tiles(X):
+        right[:, rows] = kernel.factors(X[rows])[1].T
+    return right
+
+
+def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Evaluation]:
+    with torch.enable_grad():
+        probe = kernel.features(components.X[:1].clone().requires_grad_())
+    if not probe.requires_grad:
+        raise TypeError(
+            'method: "gradient" needs a kernel that can be differentiated, and this feature map carries no '
+            'gradients; use denoise with method="ridge"'
+        )
+
+    def evaluate(points: Tensor, coordinates: Tensor) -> Evaluation:
+        projection = components.projected_features(coordinates)
+        with torch.no_grad():
+            image = kernel.features(points)
+            gradient = kernel.pullback(points)(2 * (image - projection))
+        return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
+
+    return evaluate

@@ -1,0 +1,225 @@
+"""From projections on components back to points: their pre-images.
+
+A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² (the paper's
+equation for r).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import Rows
+from drkm.inference.preimage.descent import Evaluation, Minima, minimise
+from drkm.inference.preimage.residual import residual_of
+from drkm.inference.preimage.ridge import RidgeMap
+from drkm.inference.subspace import Components
+from drkm.validation import checks
+
+METHODS = ("fixed-point", "gradient", "ridge")
+#: rows handled together, as long as they are so many numbers at most (the search keeps about twenty times as many);
+#: their kernel values are formed and used in smaller blocks
+BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
+#: a start whose kernel sum is this small beside that of the best training point carries no information
+VANISHED = 1e-10
+#: from so many dimensions a training point, and projections an eighth of the training points, the search pays for a
+#: basis of their span, in which the points it finds lie
+WIDE, MANY = 4, 1 / 8
+#: up to so many dimensions sums for a Hessian cost less than the steps it saves
+NEWTON_DIMENSIONS = 8
+
+
+@dataclass(frozen=True)
+class PreImage:
+    """Points of the input space that stand for projections.
+
+    Attributes
+    ----------
+    points : Tensor of shape (m, d)
+    residual : Tensor of shape (m,)
+        Squared distance in feature space to the projection; never above that of the starting point (of the
+        one given, for "ridge", which has none of its own).
+    iterations : Tensor of shape (m,)
+        Steps taken.
+    converged : Tensor of shape (m,), bool
+        Whether the tolerance was met.
+    strange : Tensor of shape (m,), bool, or None
+        Whether the point that was projected is unlike all training samples; None for projections of no point.
+    """
+
+    points: Tensor
+    residual: Tensor
+    iterations: Tensor
+    converged: Tensor
+    strange: Tensor | None = None
+
+
+def preimage(
+    components: Components,
+    coordinates: Tensor,
+    *,
+    method: str = "fixed-point",
+    start: Tensor | Rows | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    batch_size: int | None = None,
+    memory: int = 4,
+    out: Tensor | None = None,
+) -> PreImage:
+    """Return the points whose images are nearest to projections.
+
+    Parameters
+    ----------
+    components : Components
+        The subspace.
+    coordinates : Tensor of shape (m, c)
+        The projections, as `Components.coordinates` gives them.
+    method : {"fixed-point", "gradient", "ridge"}
+        "fixed-point" (kernels of distances): x ← Σ β_i f'(e_i) x_i / Σ β_i f'(e_i), the step of Mika et al.,
+        as the metric of a quasi-Newton method, which reaches the same points in fewer steps; up to 8 dimensions and
+        with a twice differentiable kernel, Newton's method, which needs fewer still. "gradient"
+        (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
+        inputs, fitted on the training points.
+    start : Tensor or Rows of shape (m, d), optional
+        Where to begin; by default the training point of smallest residual. The paper takes the noisy point.
+    tol : float
+        Stop when a step is shorter than this fraction of the bandwidth σ.
+    max_iter : int
+        Largest number of evaluations a point.
+    batch_size : int, optional
+        Points handled together; the result does not depend on it.
+    memory : int
+        Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control, also in few dimensions.
+    out : Tensor of shape (m, d), optional
+        Where to write the points.
+    """
+    checks.number("tol", tol)
+    checks.integer("max_iter", max_iter, 1)
+    checks.integer("memory", memory, 0)
+    if batch_size is not None:
+        checks.integer("batch_size", batch_size, 1)
+    in_span = start is None and _is_wide(components, len(coordinates))
+    search = _search(components, method, tol, max_iter, memory, in_span)
+    if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
+        got = tuple(coordinates.shape)
+        raise ValueError(f"coordinates: expected {components.c} columns, one a component, got shape {got}")
+    shape = (len(coordinates), components.X.shape[1])
+    if start is not None and tuple(start.shape) != shape:
+        raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
+    most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
+    size = batch_size or max(1, min(BATCH_ROWS, most))
+    found = PreImage(
+        coordinates.new_empty(shape) if out is None else out,
+        coordinates.new_empty(len(coordinates)),
+        torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device),
+        torch.empty(len(coordinates), dtype=torch.bool, device=coordinates.device),
+    )
+    for begin in range(0, len(coordinates), size):
+        rows = slice(begin, begin + size)
+        part = _one_batch(components, coordinates[rows], None if start is None else start[rows], search)
+        for whole, piece in zip(vars(found).values(), vars(part).values(), strict=True):
+            if piece is not None:
+                whole[rows] = piece
+    return found
+
+
+class Search(NamedTuple):
+    """A function from (coordinates, starting points) to points, and whether it uses the latter."""
+
+    run: Callable[[Tensor, Tensor], Minima]
+    iterative: bool
+
+
+def _search(
+    components: Components, method: str, tol: float, max_iter: int, memory: int, in_span: bool = False
+) -> Search:
+    """Return how to find points (from starts in the span of the training points), if the kernel allows it."""
+    kernel = components.kernel
+    name = type(kernel).__name__
+    if method not in METHODS:
+        raise ValueError(f"method: unknown name {method!r}, allowed are {', '.join(METHODS)}")
+    if kernel.is_given:
+        raise TypeError("kernel: a precomputed Gram matrix has no input space, so there are no pre-images")
+    if method == "ridge":
+        ridge = RidgeMap.fit(components)
+        return Search(lambda coordinates, start: ridge.search(coordinates), iterative=False)
+    if method == "fixed-point" and not kernel.is_isotropic:
+        raise TypeError(
+            'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
+            f'got {name}; use method="gradient" or "ridge"'
+        )
+    newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
+    target = residual_of(components, second_order=newton, in_span=in_span)
+    rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
+    scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else rms or 1.0
+    unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
+
+    # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
+    length = 2.0 ** round(math.log2(scale))
+
+    def search(coordinates: Tensor, start: Tensor) -> Minima:
+        def evaluate(x: Tensor, index: Tensor) -> Evaluation:
+            return target.evaluate(length * x, coordinates[index]).in_units_of(length)
+
+        begin = target.inside(start)
+        found = minimise(
+            evaluate,
+            begin / length,
+            scale=scale / length,
+            unit=unit,
+            tol=tol,
+            max_iter=max_iter,
+            memory=memory,
+            use_curvature=method == "fixed-point",
+        )
+        points = target.outside(length * found.points, begin, start)
+        if not kernel.is_kinked:
+            return found._replace(points=points)
+        # The last digit of a point next to a kink is half of those of its residual.
+        values = components.residual(points, coordinates) - components.norm2(coordinates)
+        return found._replace(points=points, values=values)
+
+    return Search(search, iterative=True)
+
+
+def _has_cheap_hessian(components: Components) -> bool:
+    """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
+    return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
+
+
+def _is_wide(components: Components, m: int) -> bool:
+    """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
+    n, d = components.X.shape
+    return components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
+
+
+def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:
+    index, default_residual = components.nearest_training_point(coordinates)
+    default = components.X[index]
+    if start is None:
+        begin, begin_residual = default, default_residual
+    else:
+        begin, begin_residual = start.to(default), components.residual(start.to(default), coordinates)
+        if components.kernel.is_isotropic:
+            # S(x) = Σ β_i k(x, x_i) from the residual 1 - 2S(x) + ‖P‖².
+            S, S_best = (0.5 * (1 + components.norm2(coordinates) - r) for r in (begin_residual, default_residual))
+            vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)
+            begin = torch.where(vanished[:, None], default, begin)
+    found = search.run(coordinates, begin)
+    if search.iterative:
+        residual = (found.values + components.norm2(coordinates)).clamp(min=0)
+    else:
+        residual = components.residual(found.points, coordinates)
+    # The learned map has no starting point of its own: only one that the caller gives is a bound for it.
+    worse = ~(residual <= begin_residual) if search.iterative or start is not None else residual.isnan()
+    return PreImage(
+        torch.where(worse[:, None], begin, found.points),
+        torch.where(worse, begin_residual, residual),
+        found.iterations,
+        found.converged & torch.isfinite(residual),
+    )

@@ -1,0 +1,237 @@
+"""Components as a subspace of the first feature space, and the projections of points on it.
+
+A component is a vector of coefficients over the training points, of whatever layer: column c of H_C stands
+for v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) on the span of a set of components is Σ_i β_i φ_1(x_i)
+with β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x). Components of different layers are not orthogonal in this space,
+hence the middle factor; the paper leaves it out (its β is H_C H_Cᵀ k_1(X, x)): the option `normalized=False`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import in_memory
+from drkm.fitted import FittedModel
+from drkm.gram import Dense, Gram
+from drkm.gram.base import center as centered
+from drkm.gram.features import feature_sums
+from drkm.gram.sweep import blocks
+from drkm.inference.first_gram import FirstGram
+from drkm.kernels import Kernel, NystroemFeatures
+
+
+class Components:
+    """A set of components as a subspace of the first feature space.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel of the first layer, with numbers for parameters.
+    X : Tensor of shape (n, d)
+        Training points (the Gram matrix itself for a precomputed kernel).
+    H : Tensor of shape (n, c)
+        One component a column; their order and linear dependence do not matter to the projection.
+    center : bool
+        The components and what is projected are centred in feature space; the mean is added back.
+    normalized : bool
+        False gives the paper's β, without the factor (HᵀKH)⁺.
+    gram : Gram, optional
+        The operator of K_1; by default it is applied without being stored.
+    mean_weights : Tensor of shape (n,), optional
+        With `center`: coefficients of the mean that is added back; by default all points count alike, and the
+        coefficients H are centred here. Given, H is taken as centred.
+    reader : Tensor of shape (D, c), optional
+        What turns the rows given to `scores` into inner products with the components: H for kernel values with the
+        points (the default), H_CᵀΦ, transposed, for features.
+
+    Attributes
+    ----------
+    H : Tensor of shape (n, c)
+        The coefficients (centred if asked).
+    KH : Tensor of shape (n, c)
+        K_1 times these.
+    M : Tensor of shape (c, c)
+        HᵀK_1H, the inner products of the components.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Tensor,
+        H: Tensor,
+        *,
+        center: bool = False,
+        normalized: bool = True,
+        gram: Gram | None = None,
+        mean_weights: Tensor | None = None,
+        reader: Tensor | None = None,
+    ):
+        if H.ndim != 2 or len(H) != len(X):
+            raise ValueError(
+                f"H: expected one row of coefficients for each of {len(X)} points, got shape {tuple(H.shape)}"
+            )
+        if H.shape[1] == 0:
+            raise ValueError("components: expected at least one component, got none")
+        self.kernel, self.X = kernel, X
+        self.center = center
+        self.n, self.c = H.shape
+        self.H = H - H.mean(dim=0) if center and mean_weights is None else H
+        self.mean_weights = H.new_full((self.n,), 1.0 / self.n) if mean_weights is None else mean_weights
+        self._reader = self.H if reader is None else reader
+        operator = self._operator = _operator(kernel, X) if gram is None else gram
+        self._features: Tensor | None = None
+        self.diagonal = operator.diagonal()
+        self.mean_row: Tensor | None = None
+        if center:
+            product = operator.matmul(torch.cat([self.H, self.mean_weights[:, None]], dim=1))
+            self.KH, self.mean_row = product[:, :-1].contiguous(), product[:, -1].contiguous()
+            self.mean_scores = self.H.T @ self.mean_row
+            self.mean_norm2 = float(self.mean_row @ self.mean_weights)
+        else:
+            self.KH = operator.matmul(self.H.contiguous())
+            self.mean_scores, self.mean_norm2 = H.new_zeros(self.c), 0.0
+        M = (self.H.T.double() @ self.KH.double()).to(H)
+        self.M = 0.5 * (M + M.T)
+        self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
+
+    def scores(self, k_rows: Tensor) -> Tensor:
+        """Return t = H_Cᵀk (m×c) from raw kernel rows k_1(x*, X) (m×n), centred if the components are.
+
+        With a `reader` of features, from the rows φ_1(x*).
+        """
+        width = len(self._reader)
+        if k_rows.ndim != 2 or k_rows.shape[1] != width:
+            raise ValueError(f"k_rows: expected {width} columns, one a training point, got {tuple(k_rows.shape)}")
+        return k_rows @ self._reader - self.mean_scores
+
+    def coordinates(self, k_rows: Tensor) -> Tensor:
+        """Return the coefficients a (m×c) of the projections Σ_c a_c v_c, from raw kernel rows k_1(x*, X)."""
+        return self.coordinates_from_scores(self.scores(k_rows))
+
+    def coordinates_from_scores(self, scores: Tensor) -> Tensor:
+        """Return the coefficients a (m×c) from t = H_Cᵀk̃, a point's inner products with the components."""
+        if scores.ndim != 2 or scores.shape[1] != self.c:
+            raise ValueError(f"scores: expected {self.c} columns, one a component, got {tuple(scores.shape)}")
+        return scores @ self._inverse
+
+    def training_coordinates(self) -> Tensor:
+        """Return the coordinates of the training points (n×c)."""
+        return self.coordinates_from_scores(self.KH - self.mean_scores)
+
+    def weights(self, coordinates: Tensor) -> Tensor:
+        """Return β (m×n), whose Σ_i β_i φ_1(x_i) is the projection with the mean added back."""
+        beta = coordinates @ self.H.T
+        return beta + self.mean_weights if self.center else beta
+
+    def norm2(self, coordinates: Tensor) -> Tensor:
+        """Return the squared norm of each projection, the mean included."""
+        inner = (coordinates @ self.M + 2 * self.mean_scores) * coordinates
+        return inner.sum(dim=1) + self.mean_norm2
+
+    def residual(self, points: Tensor, coordinates: Tensor) -> Tensor:
+        """Return ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² of each point against the projection in the same row."""
+        if self.kernel.is_explicit:
+            with torch.no_grad():
+                return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
+        cross = points.new_empty(len(points))
+        for rows in blocks(len(points), self.n, self.X):
+            k = self.kernel(points[rows], self.X)
+            cross[rows] = (k * self.weights(coordinates[rows])).sum(dim=1)
+        return (self.kernel.diagonal(points) - 2 * cross + self.norm2(coordinates)).clamp(min=0)
+
+    def projected_features(self, coordinates: Tensor) -> Tensor:
+        """Return the projections themselves (m×D), for a kernel of explicit features."""
+        if self._features is None:
+            block = torch.cat([self.H, self.mean_weights[:, None]], dim=1)
+            self._features = feature_sums(self._operator, self.kernel, self.X, block).T
+        projection = coordinates @ self._features[:-1]
+        return projection + self._features[-1] if self.center else projection
+
+    def nearest_training_point(self, coordinates: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the training point of smallest residual and that residual, for each projection."""
+        index = torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device)
+        best = coordinates.new_empty(len(coordinates))
+        base = self.diagonal if self.mean_row is None else self.diagonal - 2 * self.mean_row
+        # The constants ride along as one more column: adding a broadcast vector costs more than the product.
+        table = torch.cat([-2 * self.KH.T, base[None]])
+        augmented = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
+        for rows in blocks(len(coordinates), self.n, self.X):
+            best[rows], index[rows] = (augmented[rows] @ table).min(dim=1)
+        return index, (best + self.norm2(coordinates)).clamp(min=0)
+
+
+def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | None:
+    """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
+
+    It is all that pre-images need of the samples; None for kernels without explicit features.
+    """
+    kernel = fitted.kernels[0]
+    if not kernel.is_explicit:
+        return None
+    block = torch.cat([_centered(fitted, H), torch.full_like(H[:, :1], 1.0 / fitted.n)], dim=1)
+    return feature_sums(gram.uncentered, kernel, fitted.X, block)
+
+
+def _centered(fitted: FittedModel, H: Tensor) -> Tensor:
+    return centered(H) if fitted.center else H
+
+
+def components_of(
+    fitted: FittedModel, gram: FirstGram, H: Tensor, sums: Tensor | None, *, normalized: bool = True
+) -> Components:
+    """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
+
+    `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
+    by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
+    with the kernel itself, without the samples.
+    """
+    kernel, center = fitted.kernels[0], fitted.center
+    if sums is None:
+        X = in_memory(fitted.X)
+        return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
+    reader = sums[:, :-1].contiguous()
+    if isinstance(kernel, NystroemFeatures):
+        on_landmarks = kernel.factor @ sums
+        return Components(
+            kernel.kernel,
+            kernel.landmarks,
+            on_landmarks[:, :-1].contiguous(),
+            center=center,
+            normalized=normalized,
+            mean_weights=on_landmarks[:, -1].contiguous(),
+            reader=reader,
+        )
+    if fitted.is_shared:
+        raise ValueError(
+            "gram: pre-images of samples that processes share need Nyström features in the first layer, "
+            f"got {kernel.describe()}"
+        )
+    return Components(
+        kernel,
+        in_memory(fitted.X),
+        _centered(fitted, H),
+        center=center,
+        normalized=normalized,
+        gram=gram.uncentered,
+        mean_weights=torch.full_like(H[:, 0], 1.0 / fitted.n),
+        reader=reader,
+    )
+
+
+def _operator(kernel: Kernel, X: Tensor) -> Gram:
+    """Return the operator of K_1 that stores no more than it must."""
+    if kernel.is_pairwise:
+        return Dense().moving(kernel, X - X.mean(dim=0) if kernel.is_isotropic else X)
+    return Dense().fixed(kernel, X)
+
+
+def _pseudo_inverse(M: Tensor, H: Tensor) -> Tensor:
+    """Return M⁺, cut after scaling the columns of H to length 1, so that their lengths do not matter."""
+    norm = H.double().norm(dim=0)
+    scale = torch.where(norm > 0, 1.0 / norm, torch.zeros_like(norm))
+    values, vectors = torch.linalg.eigh(M.double() * scale[:, None] * scale)
+    keep = values > 100 * torch.finfo(M.dtype).eps * values[-1].clamp(min=0)
+    inverse = torch.where(keep, 1.0 / torch.where(keep, values, 1.0), 0.0)
+    vectors = scale[:, None] * vectors
+    return ((vectors * inverse) @ vectors.T).to(M)

@@ -1,0 +1,139 @@
+"""What is done to rows of a file before a model sees them, kept beside the model so that later rows get the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.inputs.samples import is_frame
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Samples are (values - offset) / scale.
+
+    Attributes
+    ----------
+    offset, scale : float or array of shape (d,)
+    columns : names of the columns, where the training file had them
+    shape : shape of one sample, for images
+    white : value of white in images, where it is known; the largest training value else
+    resize, grey : whether images of any size are brought to that shape, and whether colours are left out
+    id : name of the column that named the rows
+    """
+
+    offset: float | np.ndarray = 0.0
+    scale: float | np.ndarray = 1.0
+    columns: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    white: float | None = None
+    resize: bool = False
+    grey: bool = False
+    id: str | None = None
+
+    @classmethod
+    def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
+        """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
+        mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+        # The mean of equal values is rounded, and their deviation from it is not always 0.
+        varies = spread > 10 * np.finfo(np.float64).eps * np.abs(mean)
+        return cls(mean, np.where(varies, spread, 1.0), **more)
+
+    def apply(self, values: Any) -> np.ndarray:
+        """Return values as the model sees them; a frame has its columns found by name, as tables in files have."""
+        if self.columns is not None and is_frame(values):
+            values = _by_name(values, self.columns)
+        return (np.asarray(values, dtype=np.float64) - self.offset) / self.scale
+
+    def undo(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples in the units of the file."""
+        return np.asarray(samples, dtype=np.float64) * self.scale + self.offset
+
+    @property
+    def changes_values(self) -> bool:
+        """Whether samples are other numbers than those of the file."""
+        return bool(np.any(self.offset != 0.0) or np.any(self.scale != 1.0))
+
+    def describe(self) -> str:
+        """Return what is done in a few words, or nothing."""
+        if np.ndim(self.scale):
+            done = ["columns standardised"]
+        else:
+            done = [f"values divided by {self.scale:g}"] if self.scale != 1 else []
+        if self.shape is not None:
+            done.append(f"images of {'x'.join(map(str, self.shape))}")
+        return ", ".join(done)
+
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the plain values to write."""
+        tensors = {
+            name: torch.from_numpy(np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)))
+            for name in ("offset", "scale")
+        }
+        plain = {name: getattr(self, name) for name in ("columns", "shape", "white", "resize", "grey", "id")}
+        return tensors, plain
+
+    @classmethod
+    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int) -> Preparation:
+        """Return the preparation of so many features that `parts` took apart; without parts nothing is done to values.
+
+        Parts that are not those of a preparation are refused with one sentence.
+        """
+        if not plain:
+            return cls()
+        parts.check(plain, _plain_parts(features))
+        parts.check(tensors, dict.fromkeys(("offset", "scale"), _row_or_number(features)), others=True)
+        if (tensors["scale"] == 0).any():
+            raise ValueError("scale: expected numbers other than 0")
+        columns, shape = plain["columns"], plain["shape"]
+        if shape is not None and math.prod(shape) != features:
+            raise ValueError(f"shape: expected one of {features} values, got {shape}")
+        return cls(
+            _number_or_row(tensors["offset"]),
+            _number_or_row(tensors["scale"]),
+            None if columns is None else tuple(columns),
+            None if shape is None else tuple(shape),
+            plain["white"],
+            plain["resize"],
+            plain["grey"],
+            plain.get("id"),
+        )
+
+
+def _by_name(frame: Any, columns: Sequence[str]) -> Any:
+    places = {str(name): place for place, name in enumerate(frame.columns)}
+    missing = [name for name in columns if name not in places]
+    if missing:
+        raise ValueError(f"values: lacks {', '.join(missing)} of the columns that the model was trained on")
+    return frame.iloc[:, [places[name] for name in columns]]
+
+
+def _plain_parts(features: int) -> dict[str, Part]:
+    return {
+        "columns": parts.nullable(parts.several(parts.text, features, features)),
+        "shape": parts.nullable(parts.several(parts.count(1), 3)),
+        "white": parts.nullable(parts.number()),
+        "resize": parts.truth,
+        "grey": parts.truth,
+        "id": parts.optional(parts.nullable(parts.text)),
+    }
+
+
+def _row_or_number(features: int) -> Part:
+    def part(name: str, value: Any) -> None:
+        single = isinstance(value, Tensor) and value.shape == (1,)
+        parts.tensor(1 if single else features, dtype=torch.float64)(name, value)
+
+    return part
+
+
+def _number_or_row(tensor: Tensor) -> float | np.ndarray:
+    return float(tensor) if tensor.numel() == 1 else tensor.double().numpy()

@@ -1,0 +1,205 @@
+"""Samples in, codes and points out: numpy, pandas and torch, each answered in kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.files.rows import Rows, is_on_disk, open_rows
+from drkm.machine import memory
+from drkm.validation import checks
+
+#: a share of the spread of the samples that rounding may take, looked for in about so many rows
+WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
+AS_A_FILE = 'a numpy.memmap or the path of a .npy or HDF5 file with gram="tiled" is read in tiles'
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas frame, without importing pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def as_row(point: Any) -> Any:
+    """Return one point, in one dimension or two, as samples; that of a frame keeps the names of its features."""
+    if hasattr(point, "iloc") and hasattr(point, "to_frame"):
+        return point.to_frame().T
+    row = point if isinstance(point, Tensor) or is_frame(point) else np.asarray(point)
+    return row if row.ndim > 1 else row[None]
+
+
+def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
+    """Return the samples as a tensor of their own precision and device, checked against the estimator.
+
+    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and comes back as
+    `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
+    """
+    if isinstance(X, Tensor):
+        return _read_tensor(estimator, X, reset=reset, least=least)
+    if isinstance(X, str | os.PathLike):
+        return _read_rows(estimator, open_rows(X), reset=reset, least=least)
+    if isinstance(X, Rows) or is_on_disk(X):
+        return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
+    from sklearn.utils.validation import validate_data
+
+    if np.ma.is_masked(X):
+        raise ValueError("X: contains masked values, fill them or leave their samples out")
+    # Pixels stay as small as they are until they reach the device and the precision of the model.
+    kinds = (np.float64, np.float32, np.uint8)
+    if isinstance(X, np.ndarray):
+        # A copy, because a model must not change with the caller's array.
+        item = X.dtype.itemsize if X.dtype in kinds else 8
+        memory.require(item * X.size, torch.device("cpu"), f"X: a copy of {X.size} values", AS_A_FILE)
+    try:
+        if found := checks.not_numbers(np.asarray(X)):
+            raise ValueError(f"X: expected numbers, got {found}")
+        array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
+    except (TypeError, ValueError) as error:
+        raise type(error)(_one_sentence(str(error))) from error
+    except OverflowError as error:
+        raise ValueError("X: expected numbers that float64 can hold, got one beyond 1.8e308") from error
+    return torch.from_numpy(np.array(array, order="C"))
+
+
+@contextmanager
+def features_restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Take back what a fit has set of the features if it fails, so that what was fitted before stays usable."""
+    names = ("n_features_in_", "feature_names_in_")
+    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(estimator).pop(name, None)
+        vars(estimator).update(known)
+        raise
+
+
+def _one_sentence(message: str) -> str:
+    """Return scikit-learn's complaint about samples as one sentence, without the array and the advice it may hold."""
+    first = message.split("\n", 1)[0].rstrip(":. ")
+    if first.startswith("Expected 2D array"):
+        return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
+    if first.startswith("Input X contains NaN"):
+        return "X: contains NaN: leave such rows or columns out, or fill them in, as by scikit-learn's SimpleImputer"
+    if first.startswith("Sparse data"):
+        return "X: expected dense data, got a sparse matrix, use '.toarray()'"
+    if first.startswith(("could not convert", "float() argument")):
+        return f"X: expected numbers, {first}"
+    if first.startswith("setting an array element"):
+        return "X: expected one number for each sample and feature, got sequences of other lengths"
+    if first.startswith(("The DType", "Cannot cast")):
+        return "X: expected numbers, got columns of other kinds beside them"
+    if first.startswith(("Complex data", "Found array")):
+        return f"X: {first}"
+    if first.startswith("Expected a 2-dimensional container"):
+        advice = "use X.to_frame() for one feature or X.to_frame().T for one sample"
+        return f"X: expected rows and columns, got a Series, {advice}"
+    return first if "\n" in message and first.startswith("Input X") else message
+
+
+def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tensor:
+    checks.dense_real("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
+    X = X.detach()
+    # Whole numbers stay as small as they are until they reach the device and the precision of the model.
+    X = X if not X.is_floating_point() or X.dtype in (torch.float32, torch.float64) else X.double()
+    _check_shape(estimator, X, reset=reset, least=least)
+    if not torch.isfinite(X).all():
+        raise ValueError("X: contains NaN or infinity")
+    return X
+
+
+def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:
+    _check_shape(estimator, X, reset=reset, least=least)
+    if np.dtype(X.array.dtype).kind == "f" and not all(torch.isfinite(X[rows]).all() for rows in X.tiles()):
+        raise ValueError(f"{X.label}: contains NaN or infinity")
+    return X
+
+
+def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -> None:
+    label = X.label if isinstance(X, Rows) else "X"
+    if len(X) < least:
+        raise ValueError(f"{label}: expected at least {least} samples, got {len(X)}")
+    if X.shape[1] == 0:
+        raise ValueError(f"{label}: expected at least 1 feature, got 0 features")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif X.shape[1] != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"{label}: has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features"
+        )
+
+
+def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:
+    """Return the samples in the precision and on the device of a fit, after making sure that a GPU can hold them.
+
+    Those of a tensor that the caller has `given` are copied, because a model must not change with it.
+    """
+    if dtype != torch.float64:
+        _check_digits(samples, dtype)
+    if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
+        needed = samples.numel() * dtype.itemsize
+        memory.require(needed, device, f"X: {samples.numel()} values on the GPU", AS_A_FILE)
+    placed = samples.to(dtype=dtype, device=device)
+    if isinstance(placed, Tensor) and isinstance(given, Tensor) and placed.data_ptr() == given.data_ptr():
+        memory.require(placed.nbytes, device, f"X: a copy of {placed.numel()} values", AS_A_FILE)
+        return placed.clone()
+    return placed
+
+
+def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
+    """Raise one sentence if another precision keeps too little of what tells samples apart."""
+    rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
+    lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
+    if lost > WORST_ROUNDING * spread:
+        kind = str(dtype).removeprefix("torch.")
+        raise ValueError(
+            f"X: {kind} loses {(lost / spread).item():.0%} of what tells the samples apart: subtract their mean, "
+            'divide them by their typical size, or take dtype="float64"'
+        )
+
+
+def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
+    """Return the caller's array as a tensor that shares its memory, to be written into."""
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray) or out.dtype not in (np.float32, np.float64) or not out.flags.writeable:
+        got = f"{type(out).__name__} of {getattr(out, 'dtype', 'no numbers')}"
+        raise TypeError(f"out: expected a writable numpy array of float32 or float64, got {got}")
+    if out.shape != shape:
+        raise ValueError(f"out: expected shape {shape}, got {out.shape}")
+    if min(out.strides) < 0:
+        raise ValueError(f"out: expected an array that runs forward in memory, got strides {out.strides}")
+    return torch.from_numpy(out)
+
+
+def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = True) -> Any:
+    """Return the tensor as whatever `like` is.
+
+    `columns` name the columns of a frame; with `same_rows` its rows are named as those of `like`.
+    """
+    if isinstance(like, Tensor):
+        return tensor.to(like.device)
+    array = tensor.detach().cpu().numpy()
+    if is_frame(like) and columns is not None:
+        return type(like)(array, index=like.index if same_rows else None, columns=columns)
+    return array
+
+
+def empty_frame() -> Any:
+    """Return a pandas frame to answer like, or None where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas.DataFrame()

@@ -1,0 +1,1 @@
+"""What the machine has and does: memory, threads, Ctrl-C."""

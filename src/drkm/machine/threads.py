@@ -1,0 +1,157 @@
+"""How many threads numerical libraries work with: one for a while, and then what it was.
+
+`torch.set_num_threads` sets more than the calling thread's count: it also sets what every thread that begins later is
+given, so that fits that overlap lose it. OpenMP and MKL have a count for each thread, which is what is set here. The
+BLAS of numpy and scipy has one for the whole process: the first who asks sets it, and the last who leaves restores it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+#: what torch brings that leads to its own OpenMP, on Linux, macOS and Windows
+_LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "libiomp5md.dll")
+
+
+@contextmanager
+def one_thread(when: bool = True) -> Iterator[None]:
+    """Keep torch to one thread in the calling thread for a while, or leave it alone.
+
+    No other thread sees it, nor does a process that another thread forks meanwhile. Where torch was built without
+    OpenMP there is no count to set.
+    """
+    library = _torch_library() if when else None
+    if library is None:
+        yield
+        return
+    # torch gives a thread its counts when it first asks, which must not happen later on.
+    before, set_count = torch.get_num_threads(), library.omp_set_num_threads
+    with _for_a_while(partial(set_count, 1), partial(set_count, before)), _one_of_mkl(library):
+        yield
+
+
+@contextmanager
+def one_thread_everywhere() -> Iterator[None]:
+    """Keep numpy, scipy and scikit-learn to one thread too: the BLAS of the first two in all threads of the process."""
+    from threadpoolctl import ThreadpoolController
+
+    loaded = ThreadpoolController()
+    openmp, blas = (loaded.select(user_api=kind).lib_controllers for kind in ("openmp", "blas"))
+    before = _counts(openmp)
+    with one_thread(), _for_a_while(partial(_set_one, before), partial(_restore, before)), _BLAS.held(blas):
+        yield
+
+
+def one_thread_for_good() -> None:
+    """Keep torch to one thread in a process of our own, as it begins."""
+    torch.set_num_threads(1)
+
+
+@cache
+def _torch_library() -> ctypes.CDLL | None:
+    folder = Path(torch.__file__).parent / "lib"
+    for name in _LIBRARIES:
+        if (folder / name).is_file():
+            library = ctypes.CDLL(str(folder / name))
+            # A name is looked up in what the library itself was linked with: other copies of OpenMP may be loaded.
+            return library if hasattr(library, "omp_set_num_threads") else None
+    return None
+
+
+@contextmanager
+def _for_a_while(change: Callable[[], None], restore: Callable[[], None]) -> Iterator[None]:
+    """Change something and restore it, also if Ctrl-C comes while either is done."""
+    try:
+        change()
+        yield
+    finally:
+        try:
+            restore()
+        except KeyboardInterrupt:
+            restore()
+            raise
+
+
+@contextmanager
+def _one_of_mkl(library: ctypes.CDLL) -> Iterator[None]:
+    if not hasattr(library, "MKL_Set_Num_Threads_Local"):
+        yield
+        return
+    before = library.MKL_Get_Max_Threads()
+    try:
+        # What it returns is 0 where the thread has no count of its own, which is more exact.
+        before = library.MKL_Set_Num_Threads_Local(1)
+        yield
+    finally:
+        library.MKL_Set_Num_Threads_Local(before)
+
+
+#: a library as threadpoolctl controls it, and its count
+_Counts = list[tuple[Any, int]]
+
+
+def _counts(libraries: Sequence[Any]) -> _Counts:
+    return [(library, library.get_num_threads()) for library in libraries]
+
+
+def _set_one(counts: _Counts) -> None:
+    for library, _ in counts:
+        library.set_num_threads(1)
+
+
+def _restore(counts: _Counts) -> None:
+    for library, count in counts:
+        library.set_num_threads(count)
+
+
+class _SharedCount:
+    """One thread for libraries that have one count for the whole process, for as long as anybody holds it there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: who holds it, with the thread
+        self._holders: dict[object, int] = {}
+        self._before: _Counts = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._keep_own_thread)
+
+    @contextmanager
+    def held(self, libraries: Sequence[Any]) -> Iterator[None]:
+        """Hold it at one thread."""
+        holder = object()
+        with _for_a_while(partial(self._add, holder, libraries), partial(self._remove, holder)):
+            yield
+
+    def _add(self, holder: object, libraries: Sequence[Any]) -> None:
+        with self._lock:
+            if not self._holders:
+                self._before = _counts(libraries)
+            self._holders[holder] = threading.get_ident()
+            _set_one(self._before)
+
+    def _remove(self, holder: object | None) -> None:
+        with self._lock:
+            self._holders.pop(holder, None)
+            if not self._holders:
+                _restore(self._before)
+                self._before = []
+
+    def _keep_own_thread(self) -> None:
+        """Forget the holders that are no threads of a forked process, and a lock that one of them may have had."""
+        own = threading.get_ident()
+        self._lock = threading.Lock()
+        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
+        # Also where another thread was about to hold it.
+        self._remove(None)
+
+
+_BLAS = _SharedCount()

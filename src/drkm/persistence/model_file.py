@@ -1,0 +1,303 @@
+"""Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
+
+A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
+the landmarks and a few numbers a sample. It never holds code: feature maps are stored as the numbers of their module,
+and `load` needs the module itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm import gram as grams
+from drkm import solvers
+from drkm.distributed import collectives
+from drkm.files import container
+from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
+from drkm.fitted import FittedModel
+from drkm.gram import Cost, Dense, Strategy
+from drkm.gram.features import CodedFeatures
+from drkm.inputs.preparation import Preparation
+from drkm.kernels import Kernel, files
+from drkm.persistence import model_parts
+from drkm.persistence.model_parts import PREPARATION
+from drkm.problem.energy import Energy
+from drkm.solvers import Result
+from drkm.training import layer_supports, layer_traces, parameters, row_means
+from drkm.validation.registry import Unknown
+
+#: version 2 has models without their samples; all others are written as version 1
+KIND, VERSION = "model", 2
+#: parameters that a file can hold as they are; objects among them are stored by name or left at their default
+PLAIN = (
+    "n_components",
+    "center",
+    "eta",
+    "lam",
+    "n_init",
+    "axes",
+    "encoder",
+    "learn_bandwidth",
+    "tol",
+    "max_iter",
+    "max_seconds",
+    "verbose",
+)
+NAMED = ("init", "solver", "gram", "dtype")
+#: what stands for parameters that a file may lack; a seed, because none is to be drawn
+DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a file holds: the record of a fit, and what the estimator around it needs to be there again.
+
+    Attributes
+    ----------
+    fitted : FittedModel
+    parameters : dict
+        Parameters of the estimator, as far as a file can hold them.
+    feature_names : sequence of str
+        Names of the features seen by `fit`; empty where they have none.
+    kind_of_array : {"numpy", "torch", "pandas"}
+        What `fit` got.
+    preparation : Preparation, optional
+        What was done to the data before the model saw them.
+    """
+
+    fitted: FittedModel
+    parameters: Mapping[str, Any]
+    feature_names: Sequence[str]
+    kind_of_array: str
+    preparation: Preparation | None = None
+
+
+def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
+    """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
+    fitted = saved.fitted
+    # Before samples are gathered: it may be refused.
+    layers, asked = [files.entry_of(kernel) for kernel in fitted.kernels], files.asked_entry(saved.parameters["kernel"])
+    tensors = _sample_tensors(fitted)
+    if not collectives.is_first():
+        return
+    tensors |= {"multipliers": fitted.multipliers}
+    for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
+        tensors[f"rotation{layer}"] = R
+        tensors[f"eigenvalues{layer}"] = values
+    tensors |= files.arrays_of(fitted.kernels)
+    header: dict[str, Any] = {
+        "kind": KIND,
+        "version": 1 if "X" in tensors else 2,
+        "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
+        "kernels": layers,
+        "asked": asked,
+        "sizes": fitted.sizes,
+        "eta": fitted.eta,
+        "lam": fitted.lam,
+        "axes": fitted.axes,
+        "n_features": fitted.X.shape[1],
+        "feature_names": list(saved.feature_names),
+        "kind_of_array": saved.kind_of_array,
+        "objectives": fitted.objectives,
+        "errors": fitted.errors,
+        "traces": fitted.traces,
+        "operator": fitted.operator,
+        "cost": vars(fitted.cost),
+        "at_bound": fitted.at_bound,
+        "code_error": fitted.code_error,
+        "seconds": fitted.seconds,
+        "result": fitted.result.facts(),
+    }
+    if saved.preparation is not None:
+        more, header["preparation"] = saved.preparation.parts()
+        tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
+    container.write(path, tensors, header)
+
+
+def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
+    """Return what a file holds for each sample of all processes."""
+    tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
+    if fitted.row_means is not None:
+        tensors["row_means"] = fitted.row_means
+    features = _first_without_samples(fitted)
+    if features is None:
+        return tensors | {"X": collectives.gather(in_memory(fitted.X))}
+    return tensors | {
+        "first.phi": collectives.gather(features.phi),
+        "first.lengths": collectives.gather(features.lengths),
+        "first.basis": features.basis,
+        "largest": collectives.gather(largest_values(fitted.X), 1),
+    }
+
+
+def load_preparation(path: str | os.PathLike[str]) -> Preparation:
+    """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
+    tensors, header = container.read(path, KIND, VERSION, prefix=PREPARATION)
+    try:
+        return model_parts.preparation(tensors, header)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
+
+
+def read(
+    path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
+) -> SavedModel:
+    """Return the model in a file, as `drkm.load` describes."""
+    tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
+    try:
+        model_parts.check(tensors, header)
+        return _rebuild(tensors, header, feature_maps or {})
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).startswith("feature_maps: "):
+            raise
+        if isinstance(error, Unknown):
+            raise ValueError(f"path: {path} has {error}") from error
+        why = (str(error).splitlines() or [""])[0]
+        raise ValueError(
+            f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
+        ) from error
+
+
+def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
+    }
+    if isinstance(chosen.get("gram"), dict):
+        chosen["gram"] = _strategy(chosen["gram"])
+    if isinstance(chosen.get("solver"), dict):
+        chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
+    H = tensors["H"]
+    layers = tuple(
+        files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
+    )
+    chosen["kernel"] = files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    _check_plan(chosen, header, len(H))
+    return SavedModel(
+        _fitted(tensors, header, layers, chosen),
+        chosen,
+        header["feature_names"],
+        header["kind_of_array"],
+        model_parts.preparation(tensors, header),
+    )
+
+
+def _fitted(
+    tensors: dict[str, Tensor], header: dict[str, Any], layers: tuple[Kernel, ...], chosen: dict[str, Any]
+) -> FittedModel:
+    """Return the record of the fit. Files of the first versions leave to be computed what later ones hold."""
+    X: Tensor | Rows
+    if header["version"] == 1:
+        X, features = tensors["X"], None
+    else:
+        X = AbsentRows((len(tensors["H"]), header["n_features"]), tensors["largest"])
+        features = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+    strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
+    result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
+    known: dict[str, Any]
+    if "traces" in header:
+        if (center and not layers[0].is_explicit) != ("row_means" in tensors):
+            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
+        known = {
+            "operator": header["operator"],
+            "cost": Cost(**header["cost"]),
+            "traces": tuple(header["traces"]),
+            "row_means": tensors.get("row_means"),
+        }
+    else:
+        energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
+        known = {
+            "operator": energy.strategy.describe(),
+            "cost": energy.cost,
+            "traces": layer_traces(energy, result.H),
+            "row_means": row_means(energy),
+        }
+    return FittedModel(
+        kernels=layers,
+        X=X,
+        sizes=tuple(header["sizes"]),
+        eta=tuple(header["eta"]),
+        lam=tuple(header["lam"]),
+        center=center,
+        axes=header["axes"],
+        encoder=chosen["encoder"],
+        strategy=strategy,
+        n=len(X),
+        result=result,
+        multipliers=tensors["multipliers"],
+        # Files of earlier versions lack these: their fits went on until there was next to none.
+        residual=tensors.get("residual", torch.zeros_like(result.H)),
+        code_error=header.get("code_error", 0.0),
+        rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
+        eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),
+        supports=layer_supports(result.H, header["sizes"]),
+        errors=tuple(header.get("errors", [None] * len(layers))),
+        objectives=tuple(header["objectives"]),
+        at_bound=tuple(header.get("at_bound", [])),
+        seconds=float(header.get("seconds", result.seconds)),
+        features=features,
+        **known,
+    )
+
+
+def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
+    """Make sure that the parameters are known ones, and those of the fit."""
+    full = {**DEFAULTS, **chosen}
+    plan = parameters.plan_of(full, n, parameters.strategy(full["gram"]))
+    parameters.dtype(chosen.get("dtype", "auto"), torch.device("cpu"))
+    if strange := chosen.keys() - {*PLAIN, *DEFAULTS, "kernel"}:
+        raise ValueError(f"parameters: expected no {min(strange)!r}")
+    for name, values in {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}.items():
+        if list(values) != header[name]:
+            raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
+    if header.get("at_bound") and not plan.learn_bandwidth:
+        raise ValueError(f"at_bound: expected none where no bandwidth was learned, got {header['at_bound']}")
+    if not 1 <= len(header["objectives"]) <= plan.n_init:
+        raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
+    if plan.axes != header["axes"]:
+        raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
+
+
+def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
+    """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
+    if fitted.features is not None or not fitted.kernels[0].preimages_without_samples:
+        return fitted.features
+    return Dense().fixed(fitted.kernels[0], fitted.X).coded(fitted.H)
+
+
+def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """Return the parameters of the estimator that a file can hold, as JSON."""
+    simple = {name: chosen[name] for name in PLAIN}
+    simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
+    if not isinstance(chosen["dtype"], str):
+        simple["dtype"] = str(dtype).removeprefix("torch.")
+    if type(chosen["solver"]) in solvers.NAMES.values():
+        simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
+    if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
+        simple["gram"] = _describe_strategy(chosen["gram"])
+    if isinstance(chosen["random_state"], Integral):
+        simple["random_state"] = chosen["random_state"]
+    return simple
+
+
+def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
+    # The file holds all samples: whoever reads it need not share them.
+    own = strategy.alone
+    settings = {
+        name: _describe_strategy(value) if isinstance(value, Strategy) else value for name, value in vars(own).items()
+    }
+    return {"name": own.name, "settings": settings}
+
+
+def _strategy(entry: dict[str, Any]) -> Strategy:
+    kind = grams.NAMES.written(entry["name"])
+    settings = {
+        name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
+    }
+    return kind(**settings)

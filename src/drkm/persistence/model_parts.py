@@ -1,0 +1,126 @@
+"""What the file of a model must hold: parts that are missing, of another kind or do not fit together are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.inputs.preparation import Preparation
+from drkm.problem import axes, stiefel
+from drkm.solvers.base import FACTS
+from drkm.training import parameters
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+PREPARATION = "preparation."
+ANY_GROUP = parts.optional(parts.group({}, others=True))
+#: what every header must have, but for the numbers of layers
+HEADER: dict[str, Part] = {
+    "parameters": parts.group({}, others=True),
+    "kernels": parts.several(parts.group({"type": parts.text}, others=True), least=1),
+    "sizes": parts.several(parts.count(1), least=1),
+    "eta": parts.several(parts.positive),
+    "lam": parts.several(parts.positive),
+    "axes": parts.nullable(parts.choice(*(name for name in axes.NAMES if name))),
+    "n_features": parts.count(1),
+    "feature_names": parts.several(parts.text),
+    "kind_of_array": parts.choice("numpy", "pandas", "torch"),
+    "objectives": parts.several(parts.nullable(parts.number())),
+    "result": parts.group(FACTS),
+    "preparation": ANY_GROUP,
+    "code_error": parts.optional(parts.number(0)),
+}
+#: what the first versions left out
+LATER: dict[str, Part] = {
+    "errors": parts.several(parts.nullable(parts.number(0))),
+    "at_bound": parts.several(parts.count(1)),
+    "traces": parts.several(parts.number(0)),
+    "operator": parts.text,
+    "seconds": parts.number(0),
+    "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
+}
+#: by how much ‖HᵀH - I‖ may be off what was written
+DEFECT = 1e-3
+
+
+def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Make sure that the parts of a file are what they must be and fit together."""
+    later = LATER if "traces" in header else {name: parts.optional(part) for name, part in LATER.items()}
+    parts.check(header, HEADER | later, others=True)
+    layers, names = len(header["sizes"]), header["feature_names"]
+    for name in ("kernels", "eta", "lam", "errors", "traces"):
+        if len(header.get(name, range(layers))) != layers:
+            raise ValueError(f"{name}: expected one for each of the {layers} layers")
+    if names and len(names) != header["n_features"]:
+        raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
+    parts.check(tensors, _tensor_parts(tensors, header), others=True)
+    preparation(tensors, header)
+    rotations = [tensors[f"rotation{layer}"] for layer in range(layers)]
+    off = [stiefel.feasibility(tensors["H"]) - header["result"]["feasibility"], *map(stiefel.feasibility, rotations)]
+    if not max(map(abs, off)) <= DEFECT * (1 + header["result"]["feasibility"]):
+        raise ValueError("H: the codes or their axes are not as orthonormal as the file says")
+    if header["version"] > 1:
+        _check_projection(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
+
+
+def _check_projection(phi: Tensor, basis: Tensor, lengths: Tensor) -> None:
+    """Make sure that features in a basis are no longer than they are without."""
+    longest = lengths + DEFECT * lengths.mean()
+    if not stiefel.feasibility(basis) <= DEFECT or not (phi.square().sum(dim=1) <= longest).all():
+        raise ValueError("first.phi: the features of the samples are not those in an orthonormal basis")
+
+
+def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Part]:
+    """Return what the tensors of a file must be, for a header that is what it must be."""
+    H = tensors.get("H")
+    if H is None or H.ndim != 2 or H.dtype not in parameters.DTYPES.values():
+        raise ValueError(f"H: expected codes in {' or '.join(parameters.DTYPES)}")
+    sizes, features, n = header["sizes"], header["n_features"], len(H)
+    total = sum(sizes)
+    shapes: dict[str, tuple[int, ...]] = {"H": (n, total)}
+    for layer, (kernel, inputs) in enumerate(zip(header["kernels"], [features, *sizes], strict=False)):
+        if kernel["type"] == "NystroemFeatures":
+            count, width = _rows(tensors, f"kernel{layer}.landmarks"), _columns(tensors, f"kernel{layer}.factor")
+            shapes |= {f"kernel{layer}.landmarks": (count, inputs), f"kernel{layer}.factor": (count, width)}
+        if kernel["type"] == "FourierFeatures":
+            name = f"kernel{layer}.frequencies"
+            shapes[name] = (inputs, _columns(tensors, name))
+    if header["version"] == 1:
+        shapes["X"] = (n, features)
+    else:
+        width = _columns(tensors, "first.basis")
+        shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
+        shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
+        shapes["largest"] = (_rows(tensors, "largest"), features)
+    if "residual" in tensors:
+        shapes["residual"] = (n, total)
+    if "row_means" in tensors:
+        shapes["row_means"] = (n,)
+    exact: dict[str, tuple[int, ...]] = {"multipliers": (total, total)}
+    exact |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
+    exact |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
+    own = {name: parts.tensor(*shape, dtype=H.dtype) for name, shape in shapes.items()}
+    return own | {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in exact.items()}
+
+
+def _rows(tensors: dict[str, Tensor], name: str) -> int:
+    """Return the rows of a matrix, of which there must be some."""
+    if name not in tensors or tensors[name].ndim != 2 or 0 in tensors[name].shape:
+        raise ValueError(f"{name}: expected a matrix")
+    return tensors[name].shape[0]
+
+
+def _columns(tensors: dict[str, Tensor], name: str) -> int:
+    _rows(tensors, name)
+    return tensors[name].shape[1]
+
+
+def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparation:
+    """Return what was done to the data; nothing, for a model made in Python."""
+    parts.check(header, {"n_features": parts.count(1), "preparation": ANY_GROUP}, others=True)
+    own = {name.removeprefix(PREPARATION): value for name, value in tensors.items() if name.startswith(PREPARATION)}
+    if own and not header.get("preparation"):
+        raise ValueError("preparation: expected what belongs to its offset and scale, got nothing")
+    return Preparation.from_parts(own, header.get("preparation") or {}, header["n_features"])

@@ -1,5 +1,0 @@
-"""From projections on components back to points: their pre-images."""
-
-from drkm.preimage.search import METHODS, PreImage, preimage
-
-__all__ = ["METHODS", "PreImage", "preimage"]

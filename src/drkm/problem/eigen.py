@@ -1,0 +1,128 @@
+"""Leading eigenpairs of a Gram operator: dense, or by a restarted block Krylov method, by size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drkm.distributed import collectives
+from drkm.gram import Gram
+from drkm.problem import stiefel
+
+#: below this many samples, or when a tenth of the spectrum is wanted, a dense eigensolver is the fastest
+DENSE_BELOW = 200
+#: blocks of the Krylov basis before it is restarted
+MAX_BLOCKS = 8
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues in descending order, their eigenvectors as columns, and the largest residual ‖Kv - ρv‖/ρ_1."""
+
+    values: Tensor
+    vectors: Tensor
+    residual: float
+
+
+def leading_eigenpairs(
+    gram: Gram,
+    count: int,
+    *,
+    like: Tensor,
+    outside: Tensor | None = None,
+    tol: float = 1e-10,
+    max_passes: int = 60,
+) -> Eigenpairs:
+    """Return the `count` largest eigenpairs of K, or of PKP with P the projection away from `outside`.
+
+    Parameters
+    ----------
+    gram : Gram
+        The operator K of size n×n.
+    count : int
+        Number of eigenpairs.
+    like : Tensor
+        Any tensor with the dtype and device of the result.
+    outside : Tensor of shape (n, q), optional
+        Orthonormal columns to which the eigenvectors must be orthogonal.
+    tol : float
+        Largest residual relative to the first eigenvalue.
+    max_passes : int
+        Largest number of products with K.
+    """
+    n = collectives.samples(gram.n)
+    free = n - (0 if outside is None else outside.shape[1])
+    if n <= DENSE_BELOW or 10 * count >= free:
+        return _dense(gram, count, like, outside)
+    return _block_krylov(gram, count, like, outside, tol, max_passes)
+
+
+def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:
+    # Above its own directions the projected matrix has eigenvalue 0; pushing these below zero keeps them out of the
+    # answer even when K itself has no more than rounding left there.
+    K = _whole(gram, like).double()
+    shift = torch.linalg.norm(K).item() + 1.0
+    if outside is not None:
+        Q = collectives.gather(outside.double())
+        KQ = K @ Q
+        K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T
+    values, vectors = torch.linalg.eigh(stiefel.symmetric(K))
+    values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
+    return Eigenpairs(values.to(like.dtype), collectives.own_rows(vectors).to(like.dtype), 0.0)
+
+
+def _whole(gram: Gram, like: Tensor) -> Tensor:
+    """Return the matrix itself."""
+    if collectives.current() is None:
+        return gram.rows(torch.arange(gram.n, device=like.device))
+    return collectives.gather(gram.matmul(collectives.eye(gram.n, collectives.samples(gram.n), like=like)))
+
+
+def _block_krylov(
+    gram: Gram, count: int, like: Tensor, outside: Tensor | None, tol: float, max_passes: int
+) -> Eigenpairs:
+    width = count + max(5, count // 2)
+    # A fixed generator: the answer must not depend on who else draws random numbers.
+    generator = torch.Generator().manual_seed(0)
+    start = collectives.normal(gram.n, width, generator).to(like)
+    n = collectives.samples(gram.n)
+    floor = 50 * torch.finfo(like.dtype).eps
+    block = _orthonormal(start, outside)
+    passes = 0
+    while True:
+        basis, image = block, _apply(gram, block, outside)
+        passes += 1
+        while True:
+            values, rotation = torch.linalg.eigh(stiefel.symmetric(stiefel.gram(basis, image)))
+            values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(like.dtype)
+            vectors = basis @ rotation
+            defect = image @ rotation - vectors * values.to(like.dtype)
+            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), 1e-300)
+            if residual <= max(tol, floor) or passes >= max_passes or basis.shape[1] + width > n:
+                return Eigenpairs(values[:count].to(like.dtype), vectors[:, :count].contiguous(), residual)
+            if basis.shape[1] >= MAX_BLOCKS * width:
+                break
+            # The defect of the Ritz vectors spans what the next Krylov block would add.
+            fresh = _orthonormal(defect, outside, basis)
+            # What is not needed any more goes: here is where a fit takes the most memory besides its samples.
+            del vectors, defect
+            basis = torch.cat([basis, fresh], dim=1)
+            image = torch.cat([image, _apply(gram, fresh, outside)], dim=1)
+            passes += 1
+        block = _orthonormal(vectors, outside)
+
+
+def _apply(gram: Gram, block: Tensor, outside: Tensor | None) -> Tensor:
+    image = gram.matmul(block)
+    return image if outside is None else image - outside @ collectives.total(outside.T @ image)
+
+
+def _orthonormal(block: Tensor, *against: Tensor | None) -> Tensor:
+    """Return an orthonormal basis of the block's columns, orthogonal to what it is held against."""
+    for _ in range(2):
+        for other in against:
+            if other is not None:
+                block = block - other @ collectives.total(other.T @ block)
+        block = stiefel.qr(block)[0]
+    return block

@@ -1,0 +1,95 @@
+"""Adapting kernels to the energy, alternating with the codes.
+
+The energy rewards any kernel that makes points look more alike, so this is ill-posed: the layer that holds the constant
+vector asks for σ² → ∞. The paper does it all the same; bandwidths are therefore bounded, and feature maps normalised.
+Selecting them on held-out data is the sound way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import in_memory
+from drkm.kernels import Kernel
+from drkm.problem.energy import Energy
+
+#: A learned σ² stays within this factor of where it began.
+RANGE = 1e4
+
+
+def learnable_layers(energy: Energy) -> list[int]:
+    """Return the layers (counted from 0) whose kernels have a bandwidth."""
+    return [layer for layer, kernel in enumerate(energy.kernels) if kernel.has_bandwidth]
+
+
+def trainable_layers(energy: Energy) -> list[int]:
+    """Return the layers whose feature maps are to be trained."""
+    return [layer for layer, k in enumerate(energy.kernels) if k.trainable]
+
+
+def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> float:
+    """Minimise J over log σ² of every layer at fixed codes; return the largest change of a logarithm."""
+    from scipy.optimize import minimize
+
+    layers = sorted(begin)
+    now = [math.log(energy.kernels[layer].bandwidth) for layer in layers]
+
+    def objective(logs: list[float]) -> tuple[float, list[float]]:
+        set_bandwidths(energy, {layer: math.exp(log) for layer, log in zip(layers, logs, strict=True)})
+        return energy.value(H), [energy.bandwidth_gradient(H, layer) for layer in layers]
+
+    limit = math.log(RANGE)
+    bounds = [(math.log(begin[layer]) - limit, math.log(begin[layer]) + limit) for layer in layers]
+    try:
+        found = minimize(objective, now, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
+    except KeyboardInterrupt:
+        # What was tried last may be worse than what there was.
+        objective(now)
+        raise
+    objective(found.x)
+    return max(abs(new - old) for new, old in zip(found.x, now, strict=True))
+
+
+def layers_at_bound(begin: Sequence[Kernel], end: Sequence[Kernel]) -> list[int]:
+    """Return the layers (counted from 1) whose σ² went from `begin` as far as it may."""
+    nearly = 0.999 * math.log(RANGE)
+    return [
+        layer
+        for layer, (old, new) in enumerate(zip(begin, end, strict=True), start=1)
+        if old.has_bandwidth and abs(math.log(new.bandwidth / old.bandwidth)) >= nearly
+    ]
+
+
+def set_bandwidths(energy: Energy, sigma2: dict[int, float]) -> None:
+    """Give some layers another σ²."""
+    kernels = list(energy.kernels)
+    for layer, value in sigma2.items():
+        kernels[layer] = kernels[layer].with_parameters(sigma2=value)
+    energy.set_kernels(kernels)
+
+
+def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
+    """Minimise J over the parameters of trainable feature maps at fixed codes; return the relative change of J."""
+    blocks = energy.split(H)
+    before = energy.value(H)
+    for layer in trainable_layers(energy):
+        kernel = energy.kernels[layer]
+        U = blocks[layer - 1] if layer else in_memory(energy.X)
+        U, A, eta = U.detach(), blocks[layer].detach(), energy.eta[layer]
+        A = A - A.mean(dim=0) if energy.center else A
+        optimiser = torch.optim.LBFGS(kernel.module_parameters(), max_iter=steps, line_search_fn="strong_wolfe")
+
+        def closure(kernel=kernel, U=U, A=A, eta=eta, optimiser=optimiser) -> Tensor:
+            optimiser.zero_grad()
+            loss = -0.5 / eta * (kernel.features(U).T @ A).square().sum()
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+    if 0 in trainable_layers(energy):
+        energy.form_first()
+    return abs(energy.value(H) - before) / max(abs(before), 1e-300)

@@ -1,0 +1,132 @@
+"""The Stiefel manifold St(n, S) of n×S matrices with orthonormal columns, with the metric of the surrounding space.
+
+Small S×S matrices are kept in float64 whatever the precision of the long ones: this is what keeps HᵀH = I to
+rounding in float32 as well. Long matrices may be shared out over processes by rows: every sum over rows here is one
+over all of them (`drkm.distributed.collectives`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from drkm.distributed import collectives
+
+#: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
+ILL_CONDITIONED = 1e-6
+#: the same ratio above which one pass leaves HᵀH = I to rounding; below it a second pass removes what the first left
+WELL_CONDITIONED = 0.1
+
+
+def gram(A: Tensor, B: Tensor) -> Tensor:
+    """Return AᵀB in float64."""
+    return collectives.total((A.T @ B).double())
+
+
+def inner(A: Tensor, B: Tensor) -> float:
+    """Return ⟨A, B⟩."""
+    product = torch.dot(A, B) if A.ndim == 1 else (A * B).sum()
+    return float(collectives.total(product.double()))
+
+
+def norm(A: Tensor) -> float:
+    """Return ‖A‖_F."""
+    return norms(A)[0]
+
+
+def norms(*blocks: Tensor) -> list[float]:
+    """Return ‖A‖_F of several blocks, in one exchange between processes."""
+    return collectives.root_sum_square(torch.stack([torch.linalg.vector_norm(A) for A in blocks])).tolist()
+
+
+def column_norms(A: Tensor) -> Tensor:
+    """Return the norm of every column."""
+    return collectives.root_sum_square(torch.linalg.vector_norm(A, dim=0))
+
+
+def qr(Y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Q with orthonormal columns and a triangular R with QR = Y.
+
+    Processes that share Y factorise their own rows and then the stack of their triangular factors, which is as
+    accurate as one factorisation of the whole.
+    """
+    Q, R = torch.linalg.qr(Y)
+    if collectives.current() is None:
+        return Q, R
+    most = Y.shape[1]
+    again, R = torch.linalg.qr(collectives.gather(R, most))
+    return Q @ collectives.own_rows(again, most), R
+
+
+def symmetric(M: Tensor) -> Tensor:
+    """Return (M + Mᵀ)/2."""
+    return 0.5 * (M + M.T)
+
+
+def multipliers(H: Tensor, G: Tensor) -> Tensor:
+    """Return Λ = sym(HᵀG), the Lagrange multipliers of HᵀH = I at a stationary point."""
+    return symmetric(gram(H, G))
+
+
+def projection(H: Tensor, Z: Tensor) -> Tensor:
+    """Return the tangent vector at H that is nearest to Z."""
+    return Z - H @ multipliers(H, Z).to(Z.dtype)
+
+
+def polar(Y: Tensor) -> Tensor:
+    """Return Y(YᵀY)^(-1/2), the nearest matrix with orthonormal columns.
+
+    It goes through the eigenvectors of the S×S Gram matrix, which squares the condition number of Y; columns that are
+    nearly dependent take the longer way through a QR factorisation and a small singular value decomposition.
+    """
+    values, vectors = torch.linalg.eigh(gram(Y, Y))
+    if values[0] <= ILL_CONDITIONED * values[-1]:
+        Q, R = qr(Y.double())
+        left, _, right = torch.linalg.svd(R)
+        return (Q @ (left @ right)).to(Y.dtype)
+    H = Y @ ((vectors * values.rsqrt()) @ vectors.T).to(Y.dtype)
+    return H if values[0] > WELL_CONDITIONED * values[-1] else polar(H)
+
+
+def retraction(H: Tensor, Z: Tensor) -> Tensor:
+    """Return the point reached from H along the tangent vector Z: polar(H + Z), correct to second order."""
+    return polar(H + Z)
+
+
+def transport(H_new: Tensor, Z: Tensor) -> Tensor:
+    """Return the tangent vector Z of another point carried to `H_new`, by projection."""
+    return projection(H_new, Z)
+
+
+def hessian(H: Tensor, Lambda: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
+    """Return the Riemannian Hessian along the tangent Z from the multipliers Λ and D²J[Z].
+
+    The second term is the curvature of the manifold (its Weingarten map).
+    """
+    return projection(H, euclidean - Z @ Lambda.to(Z.dtype))
+
+
+def defect(H: Tensor) -> Tensor:
+    """Return HᵀH - I in float64."""
+    M = gram(H, H)
+    M.diagonal().sub_(1.0)
+    return M
+
+
+def feasibility(H: Tensor) -> float:
+    """Return ‖HᵀH - I‖_F."""
+    return float(defect(H).norm())
+
+
+def stationarity(H: Tensor, G: Tensor) -> float:
+    """Return ‖G - H sym(HᵀG)‖_F / ‖G‖_F, which is 0 where no tangent direction lowers the energy."""
+    return relative(*norms(projection(H, G), G))
+
+
+def relative(tangent: float, whole: float) -> float:
+    """Return tangent/whole, 0 where both vanish and NaN where the whole overflowed, which certifies nothing."""
+    if not math.isfinite(whole):
+        return math.nan
+    return tangent / whole if whole > 0 else 0.0

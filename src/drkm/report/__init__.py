@@ -1,5 +1,0 @@
-"""The report: one self-contained HTML page of every table, figure and claim that a store of runs has to show."""
-
-from drkm.report.writing import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,126 @@
+"""Samples that a fit makes little of: a few columns, or one sample, outweigh all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.distributed import collectives
+from drkm.files.rows import Rows
+from drkm.kernels import Cosine, Kernel, Linear
+from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.strange_data.new_points import CLOSE
+from drkm.wording import counted
+
+#: this share of the squared distances is nearly all of them
+NEARLY_ALL = 0.99
+#: columns are few up to so many, and up to this share of all
+FEW, FEW_SHARE = 5, 0.2
+#: units differ where variances do by this factor: 30 in the values
+OTHER_UNITS = 1e3
+#: a column whose variance is below this share of its mean square is constant beside its size
+CONSTANT = 1e-3
+#: samples farthest from the mean that are looked at
+CANDIDATES = 10
+#: one sample of at least so many that has more than this share of all squared lengths outweighs the others
+LEAST_SAMPLES, OUTWEIGHS = 10, 0.5
+#: numbers that are looked at at once
+BLOCK = 1 << 20
+
+
+def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[Any] | None = None) -> list[str]:
+    """Return one sentence for each way in which the samples of a fit are strange to the kernel of its first layer.
+
+    `names` are those of the columns. A Gram matrix and a feature map of the caller's own have no columns to look at.
+    """
+    kernel = kernel.original
+    if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
+        return []
+    # Processes that share the samples look at some of all of them.
+    rows = collectives.spread_rows(X, MEDIAN_ROWS)
+    X = X if collectives.current() is None else rows
+    about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
+    told, limit = _outliers(kernel, X, about)
+    rows = rows.double()
+    kept = rows[_squares(rows, about) < limit]
+    return told + _columns(kept if len(kept) > 1 else rows, about is not None, names)
+
+
+def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[list[str], float]:
+    """Return a sentence about samples far from all others, and the squared length from which on samples are."""
+    squares = torch.cat([_squares(part, about) for part in _parts(X)])
+    farthest = squares.topk(min(CANDIDATES, len(squares)))
+    if kernel.is_isotropic:
+        largest = torch.full_like(farthest.values, -torch.inf)
+        points, begin = X[farthest.indices], 0
+        for part in _parts(X):
+            k = kernel(points, part).double()
+            own = farthest.indices[:, None] == torch.arange(begin, begin + len(part), device=k.device)
+            largest = torch.maximum(largest, k.masked_fill(own, -torch.inf).amax(dim=1))
+            begin += len(part)
+        alone = largest < CLOSE
+        why = "no other sample has a kernel value with"
+    elif isinstance(kernel, Cosine):
+        return [], torch.inf
+    else:
+        alone = (farthest.values > OUTWEIGHS * squares.sum()) & (len(squares) >= LEAST_SAMPLES)
+        why = "all others together are shorter than"
+    if not alone.any():
+        return [], torch.inf
+    return [_alone(farthest.indices[alone].tolist(), len(alone), why)], farthest.values[alone].min().item()
+
+
+def _alone(which: list[int], looked_at: int, why: str) -> str:
+    if len(which) == looked_at:
+        return f"X: at least {counted(looked_at, 'sample')} are far from all others, is sigma2 too narrow?"
+    rows = ", ".join(map(str, sorted(which)))
+    row, them, each = ("row", "it", "it gets") if len(which) == 1 else ("rows", "them", "each gets")
+    return (
+        f"X: {why} {row} {rows} (counted from 0): {each} a component of its own, or no code; leave {them} out if "
+        f"{'that is an error' if len(which) == 1 else 'those are errors'}"
+    )
+
+
+def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> list[str]:
+    """Return a sentence about columns that outweigh the others, if there are few of them and others vary too."""
+    # Squares of what only a cosine can make use of would overflow.
+    rows = rows / rows.abs().max().clamp_min(torch.finfo(rows.dtype).tiny)
+    variances = rows.var(dim=0, correction=0)
+    weights = variances if of_distances else rows.square().mean(dim=0)
+    count = weights.shape[0]
+    order = weights.argsort(descending=True)
+    shares = weights[order].cumsum(0) / weights.sum()
+    few = int((shares < NEARLY_ALL).sum()) + 1
+    heavy, others = order[:few], order[few:]
+    others = others[variances[others] > 0]
+    if few > max(1, min(FEW, int(FEW_SHARE * count))) or not len(others):
+        return []
+    if weights[heavy[-1]] < OTHER_UNITS * weights[others].median():
+        return []
+    named = ", ".join(str(index if names is None else names[index]) for index in heavy.tolist())
+    what = "squared distances between samples" if of_distances else "squared lengths of samples"
+    head = f"X: {'column' if few == 1 else 'columns'} {named} of {count} {'has' if few == 1 else 'have'} "
+    head += f"{shares[few - 1]:.1%} of the {what}, the others hardly count: "
+    if (variances[heavy] < CONSTANT * rows[:, heavy].square().mean(dim=0)).all():
+        return [head + f"leave {'it' if few == 1 else 'them'} out, or subtract the mean of every column"]
+    return [head + "if units differ, standardise the columns (StandardScaler, drkm fit --scale standard)"]
+
+
+def _mean(X: Tensor | Rows) -> Tensor:
+    return sum((part.double().sum(dim=0) for part in _parts(X)), start=torch.zeros((), device=X.device)) / len(X)
+
+
+def _squares(rows: Tensor, about: Tensor | None) -> Tensor:
+    """Return squared lengths, or squared distances from a point."""
+    return (rows.double() if about is None else rows.double() - about).square().sum(dim=1)
+
+
+def _parts(X: Tensor | Rows) -> Iterator[Tensor]:
+    """Return some rows after the other, so that no copy of all of them is made."""
+    if isinstance(X, Rows):
+        yield from (X[rows] for rows in X.tiles())
+    else:
+        yield from X.split(max(1, BLOCK // X.shape[1]))

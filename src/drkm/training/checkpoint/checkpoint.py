@@ -1,0 +1,238 @@
+"""A long fit that survives being killed or stopped: the state of the solver, on disk, every few seconds.
+
+Solvers are deterministic functions of their state, so a fit that is killed and started again with the same data and
+parameters ends at the same result as one that was not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from drkm.distributed import collectives
+from drkm.files import called
+from drkm.kernels import Kernel
+from drkm.solvers import Result, Solver, State
+from drkm.solvers.base import FACTS, Dimensions, check_state
+from drkm.training.checkpoint import slots
+from drkm.training.checkpoint.slots import KIND, VERSION
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+#: more tensors than any list of a state has
+LONGEST_LIST = 100_000
+
+
+@dataclass(frozen=True)
+class FinishedStart:
+    """The result of one of several starts."""
+
+    result: Result
+    sigma2: list[float | None]
+
+    def kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+        """Return the kernels with the bandwidths that this start ended with."""
+        pairs = zip(kernels, self.sigma2, strict=True)
+        return tuple(kernel if value is None else kernel.with_parameters(sigma2=value) for kernel, value in pairs)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where the run of a solver is: the stage of its start, the bandwidths of that stage, and the state."""
+
+    stage: int
+    sigma2: list[float | None]
+    state: State
+
+
+class Checkpoint:
+    """The file behind one fit.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to write. The file is removed when the fit ends, unless `keep` or it was interrupted or out of time: the
+        same fit goes on from there, with a larger `max_seconds` if that was the reason; of several starts all that
+        were out of time. Processes that share the samples keep two files each, with their number added to the name
+        (`drkm.training.checkpoint.slots`).
+    every : float
+        Least seconds between two writes.
+    keep : bool
+        Whether the file outlives the fit, whose result it then holds, until the caller, who has put that in safety,
+        calls `remove`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 5.0, *, keep: bool = False):
+        self.path = Path(path)
+        self.every = every
+        self.keep = keep
+        self.fingerprint = ""
+        self._place: slots.Place = slots.OneFile(self.path)
+        self._last_write = -float("inf")
+        self._finished: dict[int, FinishedStart] = {}
+        self._runs: dict[int, Run] = {}
+
+    def bind(self, fingerprint: str, solver: Solver, dimensions: Dimensions) -> None:
+        """Read the file, if there is one, and make sure that it belongs to this fit and that its solver can go on."""
+        self.fingerprint = fingerprint
+        self._finished, self._runs = {}, {}
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint: there is no folder {self.path.parent}")
+        self._place = slots.place(self.path)
+        with called("checkpoint"):
+            content = self._place.read(dimensions.device)
+        if content is None:
+            return
+        tensors, header = content
+        if collectives.agreed(header.get("fingerprint") != fingerprint):
+            raise ValueError(
+                f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
+                "remove it or choose another path"
+            )
+        if header["version"] != VERSION:
+            raise ValueError(f"checkpoint: {self.path} is from an older drkm, remove it or choose another path")
+        try:
+            self._restore(tensors, header, solver, dimensions)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"checkpoint: {self.path} is damaged ({error}), remove it or choose another path"
+            ) from error
+
+    def _restore(
+        self, tensors: dict[str, Tensor], header: dict[str, Any], solver: Solver, dimensions: Dimensions
+    ) -> None:
+        parts.check(header, _parts(dimensions), others=True)
+        parts.check(tensors, {f"finished{number}": dimensions.codes for number in header["finished"]}, others=True)
+        for number, entry in header["finished"].items():
+            result = Result.from_facts(tensors[f"finished{number}"], entry["result"])
+            self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
+        for number, entry in header["runs"].items():
+            state = _unpack(tensors, f"run{number}.", entry["scalars"], entry["lists"])
+            check_state(solver, dimensions, state)
+            self._runs[int(number)] = Run(entry["stage"], entry["sigma2"], state)
+
+    def finished_starts(self) -> dict[int, FinishedStart]:
+        """Return the starts that had ended before the interruption, by their numbers."""
+        return dict(self._finished)
+
+    def finish_start(self, number: int, result: Result, kernels: Sequence[Kernel]) -> None:
+        """Store the result of a start."""
+        self._finished[number] = FinishedStart(result, _sigma2_of(kernels))
+        self._runs.pop(number, None)
+        self._write()
+
+    def spent(self) -> float:
+        """Return the seconds that solvers had spent before the interruption."""
+        ended = [start.result.seconds for start in self._finished.values()]
+        return sum([*ended, *(run.state["seconds"] for run in self._runs.values())])
+
+    def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
+        """Return the stage at which this start was interrupted, with the bandwidths it had then."""
+        run = self._runs.get(number)
+        return None if run is None else (run.stage, run.sigma2)
+
+    def journal(self, stage: tuple[int, int], kernels: Sequence[Kernel]) -> _StageJournal:
+        """Return the journal of one run of a solver."""
+        return _StageJournal(self, stage, _sigma2_of(kernels))
+
+    def remove(self) -> None:
+        """Delete the file: its fit is not needed any more."""
+        self._place.remove()
+
+    def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State, *, now: bool = False) -> None:
+        """Write the state of a run, if the last write is long enough ago or `now`."""
+        if not now and collectives.agreed(time.monotonic() - self._last_write) < self.every:
+            return
+        self._runs[stage[0]] = Run(stage[1], sigma2, state)
+        self._write()
+        self._last_write = time.monotonic()
+
+    def recall(self, stage: tuple[int, int]) -> State | None:
+        """Return the stored state of this stage, once."""
+        run = self._runs.get(stage[0])
+        return self._runs.pop(stage[0]).state if run is not None and run.stage == stage[1] else None
+
+    def _write(self) -> None:
+        tensors = {f"finished{number}": start.result.H for number, start in self._finished.items()}
+        runs = {}
+        for number, run in self._runs.items():
+            more, scalars, lists = _pack(run.state, f"run{number}.")
+            tensors |= more
+            runs[number] = {"stage": run.stage, "sigma2": run.sigma2, "scalars": scalars, "lists": lists}
+        header = {
+            "kind": KIND,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "runs": runs,
+            "finished": {
+                number: {"result": start.result.facts(), "sigma2": start.sigma2}
+                for number, start in self._finished.items()
+            },
+        }
+        with called("checkpoint"):
+            self._place.write(tensors, header)
+
+
+@dataclass
+class _StageJournal:
+    checkpoint: Checkpoint
+    stage: tuple[int, int]
+    sigma2: list[float | None]
+
+    def read(self) -> State | None:
+        return self.checkpoint.recall(self.stage)
+
+    def write(self, state: State, *, now: bool = False) -> None:
+        self.checkpoint.store(self.stage, self.sigma2, state, now=now)
+
+
+def _parts(dimensions: Dimensions) -> dict[str, Part]:
+    """Return what the header of a checkpoint must have; the states are the solver's."""
+    sigma2 = parts.each([parts.positive if has else parts.nothing for has in dimensions.widths])
+    run = {
+        "stage": parts.count(most=dimensions.stages),
+        "sigma2": sigma2,
+        "scalars": parts.group({}, others=True),
+        "lists": parts.named(parts.count(most=LONGEST_LIST)),
+    }
+    finished = {"result": parts.group(FACTS), "sigma2": sigma2}
+    return {"runs": parts.numbered(parts.group(run)), "finished": parts.numbered(parts.group(finished))}
+
+
+def _pack(state: State, prefix: str) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
+    """Return the tensors of a state by name, its plain values, and the lengths of its lists of tensors."""
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    lists: dict[str, int] = {}
+    for key, value in state.items():
+        if isinstance(value, Tensor):
+            tensors[f"{prefix}{key}"] = value
+        elif isinstance(value, list) and all(isinstance(entry, Tensor) for entry in value):
+            lists[key] = len(value)
+            tensors |= {f"{prefix}{key}.{number}": entry for number, entry in enumerate(value)}
+        else:
+            scalars[key] = value
+    return tensors, scalars, lists
+
+
+def _unpack(tensors: dict[str, Tensor], prefix: str, scalars: dict[str, Any], lists: dict[str, int]) -> State:
+    """Return the state that `_pack` took apart."""
+    single = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix) and name.count(".") == 1
+    }
+    several = {
+        key: [tensors.get(f"{prefix}{key}.{number}") for number in range(length)] for key, length in lists.items()
+    }
+    return {**scalars, **single, **several}
+
+
+def _sigma2_of(kernels: Sequence[Kernel]) -> list[float | None]:
+    return [kernel.bandwidth if kernel.has_bandwidth else None for kernel in kernels]

@@ -1,0 +1,100 @@
+"""Checks of single values: a wrong one gets one sentence with its name, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def number(name: str, value: Any, *, positive: bool = True) -> float:
+    """Return a positive (or non-negative) finite number."""
+    kind = "a positive number" if positive else "a number of at least 0"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: expected {kind}, got {value!r}")
+    if not is_finite(value) or value < 0 or (positive and value == 0):
+        raise ValueError(f"{name}: expected {kind}, got {value}")
+    return float(value)
+
+
+def is_finite(value: numbers.Real | float) -> bool:
+    """Whether float64 can hold a number; Python has integers that it cannot."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Return an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}: expected an integer of at least {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name}: expected an integer of at least {least}, got {value}")
+    return int(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}: expected True or False, got {value!r}")
+    return bool(value)
+
+
+def random_state(value: Any) -> np.random.RandomState:
+    """Return the generator behind a seed or a random state."""
+    from sklearn.utils import check_random_state
+
+    try:
+        # A truth value counts as an integer in Python, and as a slip here.
+        return check_random_state(repr(value) if isinstance(value, bool | np.bool_) else value)
+    except ValueError as error:
+        allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
+        raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
+
+
+def not_numbers(array: np.ndarray) -> str:
+    """Return what an array holds that numpy would turn into numbers though it is none; nothing for other arrays."""
+    kind = array.dtype.kind
+    if kind in "USO":
+        texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
+        return next((f"text like {str(entry)[:20]!r}" for entry in texts), "")
+    return "dates or times" if kind in "Mm" else ""
+
+
+def dense_real(name: str, tensor: Tensor) -> Tensor:
+    """Return a tensor of real numbers, all of them stored."""
+    import torch
+
+    odd = {
+        "a sparse": tensor.layout != torch.strided,
+        "a complex": tensor.is_complex(),
+        "a quantized": tensor.is_quantized,
+        "an empty": tensor.is_meta,
+    }
+    if found := [kind for kind, is_so in odd.items() if is_so]:
+        raise TypeError(f"{name}: expected a dense real tensor, got {found[0]} one")
+    return tensor
+
+
+def is_list(value: Any) -> bool:
+    """Whether it holds one entry after another: an array without dimensions does not, nor does text."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
+    """Return one positive number a layer."""
+    given = [value] * layers if isinstance(value, numbers.Real) else value
+    if not is_list(given):
+        raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
+    if len(given) != layers:
+        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
+    return tuple(number(name, entry) for entry in given)

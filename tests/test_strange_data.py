@@ -1,0 +1,219 @@
+"""Strange data get a warning, and real data none."""
+
+import functools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.preprocessing import StandardScaler
+
+from drkm import ConstrDRKM, datasets, load
+from drkm.datasets import DatasetError
+from drkm.gram import Fourier, Nystroem
+from drkm.kernels import RBF, FeatureMap
+from drkm.strange_data import StrangeDataWarning
+
+WINE, CELLS = load_wine().data, load_breast_cancer().data
+STANDARD = StandardScaler().fit_transform(WINE)
+TRAINED, NEW = STANDARD[::2], STANDARD[1::2]
+FAR = "are unlike all training samples"
+
+
+def of_pixels(name):
+    images, _ = getattr(datasets, f"load_{name}")().sample(400, 0)
+    return images.reshape(len(images), -1) / 255.0
+
+
+REAL = {
+    "digits": lambda: load_digits().data[:600] / 16,
+    "breast cancer": lambda: StandardScaler().fit_transform(CELLS),
+    "wine": lambda: STANDARD,
+    "diabetes": lambda: load_diabetes().data,
+    "cars3d": functools.partial(of_pixels, "cars3d"),
+    "smallnorb": functools.partial(of_pixels, "smallnorb"),
+    "dsprites": functools.partial(of_pixels, "dsprites"),
+}
+
+MODELS = {
+    "rbf": {},
+    "one layer": {"n_components": 3},
+    "centred": {"center": True},
+    "laplacian": {"kernel": ["laplacian", "rbf"]},
+    "matern": {"kernel": ["matern", "rbf"]},
+    "nystroem": {"gram": Nystroem(m=40)},
+    "fourier": {"gram": Fourier(300)},
+    "linear": {"kernel": ["linear", "rbf"]},
+    "centred linear": {"kernel": ["linear", "rbf"], "center": True},
+    "polynomial": {"kernel": ["polynomial", "rbf"]},
+    "feature map": {"kernel": [FeatureMap(lambda x: torch.cat([x, x**2], dim=1), normalize=False), "rbf"]},
+    "projection": {"encoder": "projection"},
+    "float32": {"dtype": "float32"},
+}
+
+
+@functools.cache
+def fitted(name):
+    return ConstrDRKM(**{"n_components": (4, 2), "max_iter": 3000, **MODELS[name]}).fit(TRAINED)
+
+
+@pytest.mark.parametrize("name", MODELS)
+class TestNewData:
+    @pytest.mark.parametrize("factor", [1e3, 1e-3])
+    def test_in_other_units_are_named(self, name, factor):
+        model = fitted(name)
+        with pytest.warns(StrangeDataWarning, match=rf"{len(NEW)} of {len(NEW)} rows {FAR}"):
+            model.transform(NEW * factor)
+        assert np.all(model.encode(NEW * factor).strange)
+
+    def test_like_the_samples_are_not(self, name):
+        encoding = fitted(name).encode(NEW)
+        assert encoding.strange.shape == (len(NEW),)
+        assert not np.any(encoding.strange)
+
+    def test_are_told_apart_row_by_row(self, name):
+        mixed = NEW.copy()
+        mixed[::7] *= 1e4
+        strange = np.asarray(fitted(name).encode(mixed, ambiguity=False).strange)
+        np.testing.assert_array_equal(strange.nonzero()[0], np.arange(0, len(NEW), 7))
+
+    def test_are_named_by_denoise_too(self, name):
+        model = fitted(name)
+        with pytest.warns(StrangeDataWarning, match=FAR) as caught:
+            found = model.reconstruct(NEW[:2] * 1e4)
+        assert caught[0].filename == __file__
+        assert np.all(found.strange)
+        with pytest.warns(StrangeDataWarning, match=FAR) as caught:
+            model.denoise(NEW[:2] * 1e4)
+        assert caught[0].filename == __file__
+
+
+def test_the_warning_points_at_the_callers_line():
+    with pytest.warns(StrangeDataWarning, match=FAR) as caught:
+        fitted("rbf").transform(NEW * 1e3)
+    assert caught[0].filename == __file__
+    with pytest.warns(StrangeDataWarning, match=FAR) as caught:
+        fitted("rbf").score(NEW * 1e3)
+    assert caught[0].filename == __file__
+    with pytest.warns(StrangeDataWarning, match=r"1 of 1 row is unlike") as caught:
+        fitted("rbf").traverse(1, 0, [0.0], base=NEW[0] * 1e3)
+    assert caught[0].filename == __file__
+
+
+def test_a_cosine_knows_no_units_and_names_what_is_orthogonal_to_all_samples():
+    X = np.abs(STANDARD) * ([1] * 12 + [0])
+    model = ConstrDRKM((4, 2), kernel=["cosine", "rbf"], max_iter=3000).fit(X[::2])
+    assert not model.encode(X[1::2] * 1e3).strange.any()
+    assert model.encode(np.eye(13)[12:]).strange.all()
+
+
+def test_a_precomputed_kernel_is_judged_by_its_values():
+    model = ConstrDRKM((4, 2), kernel=["precomputed", "rbf"], max_iter=3000).fit(TRAINED @ TRAINED.T)
+    assert not model.encode(NEW @ TRAINED.T).strange.any()
+    assert model.encode(1e3 * NEW @ TRAINED.T).strange.mean() > 0.9
+    assert model.encode(1e-12 * NEW @ TRAINED.T).strange.all()
+
+
+def test_a_file_in_batches_gives_one_warning(tmp_path):
+    np.save(tmp_path / "far.npy", np.tile(NEW * 1e3, (30, 1)))
+    with pytest.warns(StrangeDataWarning) as caught:
+        fitted("rbf").transform(tmp_path / "far.npy")
+    assert [str(warning.message).split(" rows")[0] for warning in caught] == ["2670 of 2670"]
+
+
+@pytest.mark.parametrize("name", ["rbf", "nystroem", "fourier", "linear"])
+def test_a_model_from_a_file_warns_as_before(tmp_path, name):
+    fitted(name).save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    mixed = NEW * np.where(np.arange(len(NEW)) % 2, 1, 1e4)[:, None]
+    strange = fitted(name).encode(mixed).strange
+    assert strange.sum() == len(NEW[::2])
+    np.testing.assert_array_equal(again.encode(mixed).strange, strange)
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_halves_of_real_data_are_not_strange(name, seed):
+    try:
+        X = REAL[name]()
+    except DatasetError as error:
+        pytest.skip(str(error))
+    order = np.random.default_rng(seed).permutation(len(X))
+    known, held_out = X[order[: len(X) // 2]], X[order[len(X) // 2 :]]
+    for kernel in ("rbf", "laplacian", "linear", "cosine"):
+        with warnings.catch_warnings(action="error", category=StrangeDataWarning):
+            model = ConstrDRKM(5, kernel=kernel).fit(known)
+            model.transform(held_out)
+            model.transform(held_out[:1])
+
+
+class TestColumns:
+    @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "polynomial", "cosine"])
+    @pytest.mark.parametrize(("X", "columns"), [(WINE, "12"), (CELLS, "23, 3")], ids=["wine", "cells"])
+    def test_in_their_own_units_are_named(self, X, columns, kernel):
+        with pytest.warns(StrangeDataWarning, match=rf"X: columns? {columns}.* of \d+ ha.* standardise the columns"):
+            ConstrDRKM(2, kernel=kernel).fit(X)
+
+    def test_are_called_by_their_names(self):
+        frame = load_wine(as_frame=True).data
+        with pytest.warns(StrangeDataWarning, match=r"X: column proline of 13 has 99\.\d% of the squared distances"):
+            ConstrDRKM(2).fit(frame)
+
+    @pytest.mark.parametrize("gram", [Nystroem(m=40), Fourier(300)])
+    def test_are_named_through_an_approximation(self, gram):
+        with pytest.warns(StrangeDataWarning, match="column 12 of 13"):
+            ConstrDRKM(2, gram=gram).fit(WINE)
+
+    @pytest.mark.parametrize("kernel", ["rbf", "matern", "laplacian"])
+    def test_that_are_constant_do_no_harm_to_distances(self, kernel):
+        X = np.column_stack([STANDARD, np.full(len(STANDARD), 1e3)])
+        model = ConstrDRKM((4, 2), kernel=[kernel, "rbf"], max_iter=3000).fit(X)
+        plain = ConstrDRKM((4, 2), kernel=[kernel, "rbf"], max_iter=3000).fit(STANDARD)
+        assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+
+    @pytest.mark.parametrize("kernel", ["linear", "polynomial", "cosine"])
+    def test_that_are_constant_and_large_are_named_where_lengths_count(self, kernel):
+        X = np.column_stack([STANDARD, np.full(len(STANDARD), 1e3)])
+        with pytest.warns(StrangeDataWarning, match=r"X: column 13 of 14 .* of the squared lengths .* leave it out"):
+            ConstrDRKM(3, kernel=kernel).fit(X)
+        ConstrDRKM(3, kernel="linear", center=True).fit(X)
+
+
+class TestOneFarSample:
+    @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "polynomial"])
+    def test_is_named(self, kernel):
+        X = STANDARD.copy()
+        X[17] *= 1e3
+        with pytest.warns(StrangeDataWarning) as caught:
+            ConstrDRKM(4, kernel=kernel).fit(X)
+        # The outlier alone, and not the column that it is farthest out in.
+        assert len(caught) == 1
+        assert "row 17 (counted from 0)" in str(caught[0].message)
+
+    def test_does_not_matter_to_a_cosine(self):
+        X = STANDARD.copy()
+        X[17] *= 1e3
+        ConstrDRKM(4, kernel="cosine").fit(X)
+
+    def test_is_found_in_a_file(self, tmp_path):
+        X = np.tile(STANDARD, (20, 1))
+        X[1234, 3] = 1e5
+        np.save(tmp_path / "X.npy", X)
+        with pytest.warns(StrangeDataWarning, match="row 1234 "):
+            ConstrDRKM(3, gram="tiled").fit(tmp_path / "X.npy")
+
+    def test_is_told_from_a_kernel_that_is_too_narrow_for_all(self):
+
+        with pytest.warns(
+            StrangeDataWarning, match="at least 10 samples are far from all others, is sigma2 too narrow"
+        ):
+            ConstrDRKM(4, kernel=RBF(1e-3)).fit(STANDARD)
+
+
+def test_frames_and_tensors_get_flags_of_their_kind():
+    frame = pd.DataFrame(TRAINED)
+    assert isinstance(ConstrDRKM(2).fit(frame).encode(frame).strange, np.ndarray)
+    tensor = torch.from_numpy(TRAINED)
+    assert ConstrDRKM(2).fit(tensor).encode(tensor).strange.dtype == torch.bool

@@ -1,0 +1,82 @@
+"""A fit ends at the first iteration that reaches its tolerance, and what that leaves open is made up for or said."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from drkm import ConstrDRKM, load
+from drkm.solvers import Penalty
+
+CELLS = StandardScaler().fit_transform(load_breast_cancer().data)[:150]
+TOLERANCES = (1e-2, 1e-4, 1e-6)
+SOLVERS = {
+    "lbfgs": {"solver": "lbfgs"},
+    "trust-region": {"solver": "trust-region"},
+    "projected-gradient": {"solver": "projected-gradient", "max_iter": 3000},
+    "augmented-lagrangian": {"solver": "augmented-lagrangian", "max_iter": 3000},
+    "penalty": {"solver": Penalty(learning_rate=1e-2, outer=10, growth=4.0)},
+    "eigensolver": {"solver": "auto", "n_components": 5},
+}
+
+
+def fitted(X=CELLS, **more):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return ConstrDRKM(**{"n_components": (5, 3), "eta": (1, 10), **more}).fit(X)
+
+
+def reached(entry, tol):
+    return max(entry["stationarity"], entry["feasibility"]) <= tol
+
+
+@pytest.mark.parametrize("tol", TOLERANCES)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_first_iteration_that_reaches_the_tolerance_is_the_last(name, tol):
+    model = fitted(eta=1.0, tol=tol, **SOLVERS[name])
+    *earlier, last = model.history_
+    assert not any(reached(entry, tol) for entry in earlier)
+    assert model.converged_ == reached(last, tol)
+    assert model.n_iter_ == max(1, last["iteration"])
+    # Algorithm 1 is not made to converge any closer.
+    assert model.converged_ or (name == "penalty" and tol < 1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("tol", TOLERANCES)
+@pytest.mark.parametrize("center", [False, True])
+def test_a_loose_fit_gives_its_samples_their_codes_back(tol, center, dtype):
+    model = fitted(tol=tol, center=center, dtype=dtype)
+    error = np.linalg.norm(model.transform(CELLS) - model.codes_) / np.linalg.norm(model.codes_)
+    # Newton ends at a relative residual of 1e-10, or 20 rounding errors, which weak directions magnify.
+    assert error < (1e-7 if dtype == "float64" else 1e-3)
+
+
+def test_points_close_to_a_sample_have_codes_close_to_its_own():
+    model = fitted(tol=1e-2)
+    codes = model.transform(CELLS + 1e-9)
+    assert np.linalg.norm(codes - model.codes_) < 1e-4 * np.linalg.norm(model.codes_)
+
+
+def test_a_loose_fit_does_so_after_a_file_too(tmp_path):
+    model = fitted(tol=1e-2)
+    model.save(tmp_path / "loose.safetensors")
+    again = load(tmp_path / "loose.safetensors")
+    np.testing.assert_array_equal(again.transform(CELLS), model.transform(CELLS))
+    assert again.summary() == model.summary()
+
+
+def test_a_tolerance_that_leaves_codes_unsettled_says_so():
+    asked = {"n_components": (10, 5), "eta": (1, 10)}
+    loose = ConstrDRKM(**asked, tol=1e-2).fit(CELLS)
+    assert loose.converged_
+    assert "codes of small energy are still off by" in loose.summary()
+    assert "still off" not in ConstrDRKM(**asked, tol=1e-6).fit(CELLS).summary()
+
+
+def test_codes_that_are_far_worse_than_a_strict_tolerance_are_warned_of():
+    with pytest.warns(ConvergenceWarning, match=r"codes of small energy are still off by \d+%: lower tol, divide X by"):
+        model = ConstrDRKM((5, 3), eta=(1, 3000), tol=1e-4).fit(CELLS)
+    assert model.converged_
