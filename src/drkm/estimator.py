@@ -27,7 +27,7 @@ from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
-from drkm.kernels import Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.persistence import model_file
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
@@ -510,7 +510,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         first: Any = self.kernel
         if checks.is_list(first):
             first = next(iter(first), None)
-        tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
+        tags.input_tags.pairwise = first == "precomputed" or getattr(first, "is_given", False) is True
         return tags
 
     def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from drkm.datasets import list_datasets
 from drkm.runs.configuration import check_scale
 
 Layers = Sequence[int]
@@ -15,13 +16,7 @@ ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
 TWO_LAYERS = ARCHITECTURES[2]
 #: what the figures call the families
 FAMILY_NAMES = {"paper": "as published", "drkm": "drkm defaults", "beta-vae": "β-VAE"}
-DATASET_NAMES = {
-    "sprites": "drawn dSprites",
-    "dsprites": "dSprites",
-    "noisy_dsprites": "noisy dSprites",
-    "cars3d": "Cars3D",
-    "smallnorb": "SmallNORB",
-}
+DATASET_NAMES = {source.name: source.title for info in list_datasets() for source in info.sources}
 METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
 SCORE_NAMES = {
     **METRIC_NAMES,
