@@ -297,7 +297,7 @@ class TestDataset:
         assert [check.state for check in datasets.verify("dots")] == ["damaged"]
 
     def test_is_data_of_experiments(self, tmp_path):
-        from drkm.runs import data
+        from drkm.experiments import data
 
         with pytest.raises(datasets.DatasetError, match="'drkm datasets download dots'"):
             data.checksum("dots")
