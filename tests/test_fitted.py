@@ -8,11 +8,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
-from drkm.gram import Dense, RememberedDistances, Tiled
+from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
 from few_digits import DIGITS
 
 X = DIGITS[:300]
-EXACT = [Dense(), Tiled(memory=50e6), RememberedDistances()]
+STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50, deep=Fourier(100)), Fourier(200)]
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "centred"])
@@ -20,7 +20,7 @@ def center(request):
     return request.param
 
 
-@pytest.mark.parametrize("strategy", EXACT, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, center):
     model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
     model.denoise(X[:3])
@@ -30,9 +30,12 @@ def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, 
     assert len(pickle.dumps(model)) < most
 
 
-def test_a_pickled_model_answers_with_the_same_bits(center):
-    model = ConstrDRKM((6, 3), center=center, tol=1e-3).fit(X)
-    again = pickle.loads(pickle.dumps(model))
+@pytest.mark.parametrize("way", ["pickle", "file"])
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s.name != "remembered distances"], ids=lambda strategy: strategy.name)
+def test_a_model_that_was_put_away_answers_with_the_same_bits(tmp_path, strategy, center, way):
+    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model") if way == "file" else pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.codes_, model.codes_)
     for call in ("transform", "denoise", "score"):
         np.testing.assert_array_equal(getattr(again, call)(X[:20]), getattr(model, call)(X[:20]))
