@@ -1,6 +1,7 @@
 import os
 import pickle
 import time
+import traceback
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -9,10 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
 from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
+from drkm.solvers import solve
 from few_digits import DIGITS
 
 X = DIGITS[:300]
 STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50, deep=Fourier(100)), Fourier(200)]
+KNOWN_TO_FILES = [strategy for strategy in STRATEGIES if strategy.name != "remembered distances"]
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "centred"])
@@ -95,3 +98,23 @@ def test_the_seconds_of_a_resumed_fit_count_what_was_spent_before(tmp_path):
     model = ConstrDRKM(**options).fit(X)
     assert model.fitted_.seconds > time.perf_counter() - began
     assert model.fitted_.seconds > 0.4
+
+
+def test_fit_reaches_a_solver_within_four_frames(monkeypatch):
+    depths = []
+
+    def counted(*arguments, **options):
+        frames = [frame for frame in traceback.extract_stack() if "/drkm/" in frame.filename]
+        depths.append(len(frames))
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr("drkm.training.run.solve", counted)
+    ConstrDRKM((3, 2), tol=1e-2).fit(X)
+    assert depths == [4]
+
+
+def test_gram_is_read_once_per_fit(monkeypatch):
+    read = []
+    monkeypatch.setattr(gram, "by_name", lambda name: read.append(name) or Dense())
+    ConstrDRKM((3, 2), tol=1e-2).fit(X)
+    assert read == ["auto"]
