@@ -15,7 +15,7 @@ from drkm import inputs
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components, on_landmarks
-from drkm.kernels import Kernel, NystroemFeatures
+from drkm.kernels import Kernel
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.problem.spectrum import SOLVERS, Method
@@ -297,25 +297,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
         """Return the values of the kernel on codes."""
-        if isinstance(self.kernel, Kernel):
-            return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
-        return self._scikit_kernel()(np.asarray(Z), np.asarray(centres))
+        if not callable(self.kernel) or isinstance(self.kernel_, ScikitKernel):
+            return self._scikit_kernel()(np.asarray(Z), np.asarray(centres))
+        return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
 
     def _preimages(self, codes: Tensor) -> Tensor:
         """Return the points whose images are nearest to the projections that have these codes."""
         if isinstance(self.kernel_, ScikitKernel):
             needs = f"needs dense samples and a kernel of ours, got {self.kernel!r}"
             raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
+        kernel: Any = self.kernel_
         values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
         positive = values > 0
         values, H = values[positive], H[:, positive]
         X = self._projection.points
-        if isinstance(self.kernel_, NystroemFeatures):
+        if kernel.preimages_without_samples:
             sums = self._projection.weights[:, positive] * values.sqrt()
-            mean = self.kernel_.table(X).mean(dim=0)
-            basis = on_landmarks(self.kernel_, torch.cat([sums, mean[:, None]], dim=1), center=True)
+            mean = kernel.table(X).mean(dim=0)
+            basis = on_landmarks(kernel, torch.cat([sums, mean[:, None]], dim=1), center=True)
         else:
-            basis = Components(self.kernel_, X, H, center=True)
+            basis = Components(kernel, X, H, center=True)
         coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
         return preimage(basis, coordinates, method=str(self.preimage)).points
 

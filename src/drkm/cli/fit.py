@@ -201,7 +201,8 @@ def fit(
     kept = None if checkpoint is None else Checkpoint(checkpoint, keep=True)
     model = ConstrDRKM(
         tuple(options.numbers("components", components, int)),
-        kernel=_kernels(kernel, sigma2, components),
+        kernel=_one_or_several(options.words_of(kernel)),
+        sigma2=_widths(sigma2),
         eta=_one_or_several(options.numbers("eta", eta, float)),
         center=center,
         axes=None if axes.lower() == "none" else axes,
@@ -258,29 +259,10 @@ def _drawn(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
     return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
 
 
-def _kernels(kernel: str, sigma2: str, components: str) -> Any:
-    """Return one kernel a layer with its bandwidth; one name or value alone is for all layers."""
-    from drkm.kernels import by_name
-
-    names, widths = options.words_of(kernel), options.words_of(sigma2)
-    layers = len(options.words_of(components))
-    for option, given in (("kernel", names), ("sigma2", widths)):
-        if len(given) not in (1, layers):
-            raise ValueError(f"{option}: expected one value or one for each of the {layers} layers, got {len(given)}")
-    chosen = []
-    for name, width in zip(_spread(names, layers), _spread(widths, layers), strict=True):
-        one = by_name(name)
-        if width != "auto":
-            if not one.has_bandwidth:
-                instead = "" if len(widths) == 1 else ", give auto in its place"
-                raise ValueError(f"sigma2: the kernel {name} has no bandwidth{instead}, got {sigma2!r}")
-            one = one.with_parameters(sigma2=_number_or_word(width))
-        chosen.append(one)
-    return chosen
-
-
-def _spread(given: list[str], layers: int) -> list[str]:
-    return given * layers if len(given) == 1 else given
+def _widths(sigma2: str) -> Any:
+    """Return one bandwidth for all layers, or one per layer; auto is the rule of the kernel."""
+    widths = [None if word == "auto" else _number_or_word(word) for word in options.words_of(sigma2)]
+    return _one_or_several(widths)
 
 
 def _number_or_word(text: str) -> float | str:
@@ -290,7 +272,7 @@ def _number_or_word(text: str) -> float | str:
         return text
 
 
-def _one_or_several(given: list[float]) -> float | list[float]:
+def _one_or_several(given: list[Any]) -> Any:
     return given[0] if len(given) == 1 else given
 
 

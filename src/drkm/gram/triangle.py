@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from drkm.gram.base import Gram
-from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.gram.features import FeatureGram
 from drkm.machine import blas
 
 #: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
@@ -63,13 +64,13 @@ class TriangleGram(Gram):
         return self.K
 
 
-def triangle(kernel: Kernel, X: Tensor) -> TriangleGram:
+def triangle(kernel: Any, X: Tensor) -> TriangleGram:
     """Return the Gram matrix of the rows of X."""
-    if isinstance(kernel, Explicit):
-        phi = kernel.table(X)
+    if kernel.is_explicit:
+        phi = FeatureGram(kernel, X).phi
         # numpy sees one matrix and its transpose, and computes half of the product.
         return TriangleGram(torch.from_numpy(phi.numpy() @ phi.numpy().T))
-    if not isinstance(kernel, Pairwise):
+    if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = X.new_empty(len(X), len(X))
     exponents = Exponents(kernel, X)
@@ -119,7 +120,7 @@ class Exponents:
     -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does.
     """
 
-    def __init__(self, kernel: Pairwise, y: Tensor):
+    def __init__(self, kernel: Any, y: Tensor):
         self.kernel = kernel
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
         self.origin = y.mean(dim=0) if kernel.is_isotropic else None

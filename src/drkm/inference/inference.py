@@ -78,11 +78,11 @@ class Inference:
                 f"n_components: to_torch is for one layer, got {len(fitted.sizes)} layers, whose codes are found by "
                 "iteration for every point; use transform"
             )
-        if fitted.is_shared and not isinstance(fitted.kernels[0], Explicit):
+        if fitted.is_shared and not fitted.kernels[0].is_explicit:
             raise ValueError("gram: to_torch needs all samples in one process, got samples that processes share")
         weights, shift = self.encoder.first.affine()
         to_codes = self.encoder.code_matrix() @ self.rotation
-        points = None if isinstance(fitted.kernels[0], Explicit) else in_memory(fitted.X)
+        points = None if fitted.kernels[0].is_explicit else in_memory(fitted.X)
         return KernelProjection(fitted.kernels[0], points, weights @ to_codes, shift @ to_codes)
 
     @property

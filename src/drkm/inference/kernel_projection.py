@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from drkm.gram.triangle import Exponents, cross_product
-from drkm.kernels import Explicit, FeatureMap, Kernel, NystroemFeatures, Pairwise, Precomputed
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
 from drkm.problem.spectrum import SMALL
@@ -35,7 +34,7 @@ class KernelProjection:
         b.
     """
 
-    kernel: Kernel | ScikitKernel
+    kernel: Any
     points: Any
     weights: Tensor
     shift: Tensor
@@ -48,13 +47,12 @@ class KernelProjection:
             products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
             return torch.from_numpy(np.concatenate(products)) - self.shift
         with torch.no_grad(), one_thread(len(new) * len(self.weights) < SMALL):
-            if isinstance(self.kernel, Explicit):
+            if self.kernel.is_explicit:
                 return self.kernel.features(new) @ self.weights - self.shift
             return cross_product(self._exponents, new, self.weights) - self.shift
 
     @cached_property
     def _exponents(self) -> Exponents:
-        assert isinstance(self.kernel, Pairwise)
         return Exponents(self.kernel, self.points)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -63,8 +61,6 @@ class KernelProjection:
 
     def module(self) -> ProjectionModule:
         """Return it as a module of torch."""
-        if isinstance(self.kernel, Precomputed):
-            return ProjectionModule(None, None, self.weights, self.shift)
         if isinstance(self.kernel, ScikitKernel):
             if self.kernel.metric != "precomputed":
                 raise ValueError(
@@ -72,7 +68,9 @@ class KernelProjection:
                     "rbf, linear, cosine, poly of a whole degree, precomputed and drkm.kernels objects"
                 )
             return ProjectionModule(None, None, self.weights, self.shift)
-        if isinstance(self.kernel, NystroemFeatures):
+        if self.kernel.is_given:
+            return ProjectionModule(None, None, self.weights, self.shift)
+        if self.kernel.preimages_without_samples:
             # Kernel values with the landmarks are all that there is to see: k(x, Z)(FA) - b.
             inner = self.kernel
             return ProjectionModule(inner.kernel, inner.landmarks, inner.factor @ self.weights, self.shift)
@@ -90,28 +88,27 @@ class ProjectionModule(torch.nn.Module):
     origin: Tensor
     right: Tensor
 
-    def __init__(self, kernel: Kernel | None, points: Tensor | None, weights: Tensor, shift: Tensor):
+    def __init__(self, kernel: Any, points: Tensor | None, weights: Tensor, shift: Tensor):
         super().__init__()
         self.kernel = kernel
         self.register_buffer("weights", weights.detach().clone())
         self.register_buffer("shift", shift.detach().clone())
-        if isinstance(kernel, Pairwise):
+        if kernel is not None and kernel.is_pairwise:
             assert points is not None
             origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
             self.register_buffer("origin", origin)
             self.register_buffer("right", kernel.factors(points - origin)[1].T.contiguous())
-        elif isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
-            self.add_module("map", kernel.map)
+        elif isinstance(map_ := getattr(kernel, "map", None), torch.nn.Module):
+            self.add_module("map", map_)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the codes of the rows of x: samples, or kernel values with the training samples for no kernel."""
         kernel, weights, shift = self.kernel, self.weights, self.shift
         if kernel is None:
             return x @ weights - shift
-        if isinstance(kernel, Pairwise):
+        if kernel.is_pairwise:
             exponent = kernel.factors(x - self.origin)[0] @ self.right
             seen = kernel.jet(exponent.clamp(max=0) if kernel.is_isotropic else exponent, 0)[0]
         else:
-            assert isinstance(kernel, Explicit)
             seen = kernel.features(x)
         return seen @ weights - shift

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from drkm.kernels.base import Kernel
-from drkm.kernels.linear import Cosine, Linear
+from drkm.kernels.cosine import Cosine
+from drkm.kernels.linear import Linear
 from drkm.kernels.polynomial import LARGEST_DEGREE, Polynomial
 from drkm.kernels.rbf import RBF
 
@@ -20,8 +21,9 @@ def own_kernel(name: Any, gamma: float, degree: float, coef0: float) -> Kernel |
 
     exp(-γ‖x-y‖²) is RBF with σ² = 1/(2γ), and (γ x·y + c)^p is Polynomial.
     """
-    if isinstance(name, Kernel):
-        return name
+    if not isinstance(name, str):
+        # A kernel says of which family it is; a function does not.
+        return name if hasattr(name, "is_pairwise") else None
     if name in ("linear", "cosine"):
         return Linear() if name == "linear" else Cosine()
     if name == "rbf" and gamma > 0:

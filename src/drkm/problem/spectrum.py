@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram import Centered, FeatureGram, Gram
+from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.problem.eigen import leading_eigenpairs
 
@@ -65,8 +65,9 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
         floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
         values, vectors = _of_triangle(gram, count, method, like)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
-    if isinstance(gram, FeatureGram) and not gram.phi.is_cuda and count <= gram.phi.shape[1]:
-        return _signed(_of_features(gram.phi.numpy(), count, method, like))
+    phi = getattr(gram, "phi", None)
+    if phi is not None and not phi.is_cuda and count <= phi.shape[1]:
+        return _signed(_of_features(phi.numpy(), count, method, like))
     pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
     return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from drkm import gram as grams
 from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
-from drkm.kernels import Explicit, Kernel
+from drkm.kernels import Kernel
 from drkm.machine.threads import one_thread
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
@@ -51,15 +51,15 @@ def _of_samples(
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
     gram = _operator(kernel, X, count, strategy)
-    if isinstance(gram, FeatureGram) and (count is None or kernel is not exact):
-        wanted = min(wanted, gram.phi.shape[1])
-    means = None if isinstance(kernel, Explicit) else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
+    phi = getattr(gram, "phi", None)
+    if phi is not None and (count is None or kernel is not exact):
+        wanted = min(wanted, phi.shape[1])
+    means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
     found = _kept(spectrum.of_gram(gram, wanted, method, X), keep_zeros)
     weights = _weights(found, X)
-    if isinstance(kernel, Explicit):
-        phi = gram.phi if isinstance(gram, FeatureGram) else kernel.table(X)
+    if means is None:
+        phi = kernel.features(X) if phi is None else phi
         weights, means = phi.T @ weights, phi.mean(dim=0)
-    assert means is not None
     return KernelComponents(kernel, *found, weights, means @ weights)
 
 
@@ -75,11 +75,11 @@ def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: b
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
 
 
-def _operator(kernel: Kernel, X: Tensor, count: int | None, strategy: Strategy) -> Gram:
+def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy) -> Gram:
     """Return the operator of the kernel matrix: features where they are fewer than samples, a half where it is held."""
     if type(strategy) is not Dense or X.is_cuda:
         return strategy.fixed(kernel, X)
-    if isinstance(kernel, Explicit):
+    if kernel.is_explicit:
         features = FeatureGram(kernel, X)
         width = features.phi.shape[1]
         if width < len(X) and (count is None or count <= width):
