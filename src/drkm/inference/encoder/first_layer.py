@@ -47,7 +47,7 @@ class KernelRows(FirstLayer):
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x)."""
+        """Return t = H_1ᵀk_1(X, x), equation (27) of the paper for the components of the first layer."""
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:

@@ -1,7 +1,7 @@
 """From projections on components back to points: their pre-images.
 
-A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² (the paper's
-equation for r).
+A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖²
+(`Components.residual`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def preimage(
     coordinates : Tensor of shape (m, c)
         The projections, as `Components.coordinates` gives them.
     method : {"fixed-point", "gradient", "ridge"}
-        "fixed-point" (kernels of distances): x ← Σ β_i f'(e_i) x_i / Σ β_i f'(e_i), the step of Mika et al.,
+        "fixed-point" (kernels of distances): x ← Σ_i β_i f'(e_i) x_i / Σ_i β_i f'(e_i), the step of Mika et al.,
         as the metric of a quasi-Newton method, which reaches the same points in fewer steps; up to 8 dimensions and
         with a twice differentiable kernel, Newton's method, which needs fewer still. "gradient"
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
