@@ -77,20 +77,15 @@ def train(
             index = torch.stack([next(batches) for _ in range(steps)])
             noise = torch.randn((*index.shape, n_latents), generator=generator).to(images.device)
             index = index.to(images.device)
-            total = torch.zeros((), device=images.device)
-            done = 0
+            done, loss = 0, torch.zeros((), device=images.device)
             for rows, draw in zip(index, noise, strict=True):
-                loss = _loss(network, images[rows], draw, schedule.beta).mean()
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                optimiser.step()
-                total += loss.detach()
+                loss += _step(network, optimiser, images[rows], draw, schedule.beta)
                 done += 1
                 bar.update()
                 if _out_of_time(start, schedule):
                     break
             trace.n_steps += done
-            record = {"step": trace.n_steps, "loss": float(total) / done}
+            record = {"step": trace.n_steps, "loss": float(loss) / done}
             if len(held_out):
                 record |= evaluate(network, held_out, check_noise, schedule.beta)
             record["seconds"] = time.perf_counter() - start
@@ -114,6 +109,17 @@ def train(
         network.load_state_dict(best_weights)
     trace.seconds = time.perf_counter() - start
     return trace
+
+
+def _step(
+    network: VAENetwork, optimiser: torch.optim.Optimizer, batch: torch.Tensor, noise: torch.Tensor, beta: float
+) -> torch.Tensor:
+    """Take one step, and return the mean loss before it."""
+    loss = _loss(network, batch, noise, beta).mean()
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    optimiser.step()
+    return loss.detach()
 
 
 @torch.no_grad()

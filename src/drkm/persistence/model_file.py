@@ -222,24 +222,11 @@ def _fitted(
         features = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
     strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
-    known: dict[str, Any]
     if "traces" in header:
-        if (center and not isinstance(layers[0], Explicit)) != ("row_means" in tensors):
-            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
-        known = {
-            "operator": header["operator"],
-            "cost": Cost(**header["cost"]),
-            "traces": tuple(header["traces"]),
-            "row_means": tensors.get("row_means"),
-        }
+        of_grams = _read_of_grams(tensors, header, centred_matrix=center and not isinstance(layers[0], Explicit))
     else:
         energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
-        known = {
-            "operator": energy.strategy.describe(),
-            "cost": energy.cost,
-            "traces": layer_traces(energy, result.H),
-            "row_means": row_means(energy),
-        }
+        of_grams = _computed_of_grams(energy, result.H)
     return FittedModel(
         kernels=layers,
         X=X,
@@ -264,8 +251,30 @@ def _fitted(
         at_bound=tuple(header.get("at_bound", [])),
         seconds=float(header.get("seconds", result.seconds)),
         features=features,
-        **known,
+        **of_grams,
     )
+
+
+def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
+    """Return what a file says of the Gram matrices of its fit."""
+    if centred_matrix != ("row_means" in tensors):
+        raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
+    return {
+        "operator": header["operator"],
+        "cost": Cost(**header["cost"]),
+        "traces": tuple(header["traces"]),
+        "row_means": tensors.get("row_means"),
+    }
+
+
+def _computed_of_grams(energy: Energy, H: Tensor) -> dict[str, Any]:
+    """Return the same from the problem itself, for files of the first versions, which do not hold it."""
+    return {
+        "operator": energy.strategy.describe(),
+        "cost": energy.cost,
+        "traces": layer_traces(energy, H),
+        "row_means": row_means(energy),
+    }
 
 
 def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:

@@ -46,10 +46,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     resolved = resolve_kernels(X, plan)
     energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
-    if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
-        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
-    if collectives.current() and learning.trainable_layers(energy):
-        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
+    if learning.trainable_layers(energy):
+        _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
     best_kernels = kernels
     race = Race()
@@ -90,6 +88,14 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return fitted, energy.first_uncentered
+
+
+def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
+    """Refuse what a fit that trains feature maps cannot do."""
+    if checkpoint and plan.n_init > 1:
+        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if collectives.current():
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
 
 
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
