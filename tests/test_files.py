@@ -64,6 +64,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_a_loaded_model_gives_equal_bits(name, tmp_path):
     fitted = ConstrDRKM(**CASES[name]).fit(X)

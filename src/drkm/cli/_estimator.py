@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from drkm.kernels import Kernel
     from drkm.training.checkpoint import Checkpoint
 
-#: written down here, because a help page should not wait for torch
-KERNELS = ("rbf", "laplacian", "matern", "linear", "polynomial", "cosine", "precomputed")
-SOLVERS = ("auto", "lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian", "penalty")
+KERNELS = options.members("kernels")
+SOLVERS = ["auto", *options.members("solvers")]
 
 _of_model: Callable[..., Any] = partial(
     typer.Option, rich_help_panel="The model (one value, or one per layer with commas)"
@@ -108,7 +107,7 @@ class TrainingOptions:
         str,
         _of_training(
             metavar="NAME",
-            help=f"{', '.join(SOLVERS)} (the paper's).",
+            help=f"{', '.join(SOLVERS)}; penalty is the paper's.",
             autocompletion=options.completed(*SOLVERS),
         ),
     ] = "auto"
