@@ -22,7 +22,7 @@ CHUNK = 256
 
 @dataclass
 class Schedule:
-    """When to step, to check and to stop; the meaning of each field is in :class:`BetaVAE`."""
+    """When to step, to check and to stop; the meaning of each field is in `BetaVAE`."""
 
     beta: float
     learning_rate: float
@@ -36,7 +36,7 @@ class Schedule:
 
 @dataclass
 class Trace:
-    """What training left behind: one dict a check, where it stopped and why."""
+    """What training left behind: one dict per check, where it stopped and why."""
 
     history: list[dict[str, float]] = field(default_factory=list)
     n_steps: int = 0
@@ -68,7 +68,7 @@ def train(
     start = time.perf_counter()
     n_latents = network.n_latents
     check_noise = torch.randn(_DRAWS, len(held_out), n_latents, generator=generator).to(images.device)
-    # One fused kernel a step instead of one an array: on a GPU, launches are most of the time.
+    # One fused kernel a step instead of one per array: on a GPU, launches are most of the time.
     optimiser = torch.optim.Adam(network.parameters(), lr=schedule.learning_rate, fused=images.is_cuda)
     batches = _batches(len(images), schedule.batch_size, generator)
     with _progress(schedule) as bar, _deterministic(images.is_cuda), _interruptible(trace):

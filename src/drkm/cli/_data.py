@@ -66,7 +66,7 @@ def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
 
 
 def check_finite(path: Path, table: files.Table) -> None:
-    """Raise one sentence that says where a value is missing."""
+    """Raise an error that says where a value is missing."""
     finite = np.isfinite(table.values)
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])

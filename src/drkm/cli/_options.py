@@ -31,7 +31,7 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="npy, npz, csv, tsv or parquet with one row a sample, or a folder of images.",
+        help="npy, npz, csv, tsv or parquet with one row per sample, or a folder of images.",
         show_default=False,
     ),
 ]

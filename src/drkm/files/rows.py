@@ -28,7 +28,7 @@ MOST_COMPRESSION = 10_000
 
 
 class Rows:
-    """A matrix on disk, one row a sample, of which slices become tensors when asked for.
+    """A matrix on disk, one row per sample, of which slices become tensors when asked for.
 
     Parameters
     ----------

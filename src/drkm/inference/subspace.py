@@ -30,7 +30,7 @@ class Components:
     X : Tensor of shape (n, d)
         Training points (the Gram matrix itself for a precomputed kernel).
     H : Tensor of shape (n, c)
-        One component a column; their order and linear dependence do not matter to the projection.
+        One component per column; their order and linear dependence do not matter to the projection.
     center : bool
         The components and what is projected are centred in feature space; the mean is added back.
     normalized : bool
@@ -102,7 +102,7 @@ class Components:
         """
         width = len(self._reader)
         if k_rows.ndim != 2 or k_rows.shape[1] != width:
-            raise ValueError(f"k_rows: expected {width} columns, one a training point, got {tuple(k_rows.shape)}")
+            raise ValueError(f"k_rows: expected {width} columns, one per training point, got {tuple(k_rows.shape)}")
         return k_rows @ self._reader - self.mean_scores
 
     def coordinates(self, k_rows: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class Components:
     def coordinates_from_scores(self, scores: Tensor) -> Tensor:
         """Return the coefficients a = (H_Cᵀ K_1 H_C)⁺ t (m×c) from t, a point's inner products with the components."""
         if scores.ndim != 2 or scores.shape[1] != self.c:
-            raise ValueError(f"scores: expected {self.c} columns, one a component, got {tuple(scores.shape)}")
+            raise ValueError(f"scores: expected {self.c} columns, one per component, got {tuple(scores.shape)}")
         return scores @ self._inverse
 
     def training_coordinates(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
 
 A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
-the landmarks and a few numbers a sample. It never holds code: feature maps are stored as the numbers of their module,
+the landmarks and a few numbers per sample. It never holds code: feature maps are stored as the numbers of their module,
 and `load` needs the module itself.
 """
 

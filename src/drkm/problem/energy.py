@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
     value: float
     gradient: Tensor
-    #: one vector a layer but the last: the weight of a sample's own code in the pull of the layer above, or None
+    #: one vector per layer but the last: the weight of a sample's own code in the pull of the layer above, or None
     curvature: tuple[Tensor | None, ...]
 
 
@@ -51,7 +51,7 @@ class Energy:
         Samples (the Gram matrix itself for a precomputed kernel). Those in a file stay there if the strategy can read
         them in tiles.
     kernels : sequence of Kernel
-        One a layer, with numbers for parameters.
+        One per layer, with numbers for parameters.
     sizes : sequence of int
         Number of components s_l of each layer.
     eta : sequence of float

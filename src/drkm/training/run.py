@@ -120,7 +120,7 @@ def _overflow(energy: Energy) -> str:
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels with copies of the maps that training changes in place: one set a start."""
+    """Return the kernels with copies of the maps that training changes in place: one set per start."""
     return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 

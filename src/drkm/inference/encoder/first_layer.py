@@ -59,7 +59,7 @@ class KernelRows(FirstLayer):
 class FeatureRows(FirstLayer):
     """New points given by their explicit features, m×D; the sum over samples is done once.
 
-    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers per
     sample to compare instead of D.
     """
 

@@ -90,7 +90,7 @@ def preimage(
     tol : float
         Stop when a step is shorter than this fraction of the bandwidth σ.
     max_iter : int
-        Largest number of evaluations a point.
+        Largest number of evaluations per point.
     batch_size : int, optional
         Points handled together; the result does not depend on it.
     memory : int
@@ -107,10 +107,10 @@ def preimage(
     search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
-        raise ValueError(f"coordinates: expected {components.c} columns, one a component, got shape {got}")
+        raise ValueError(f"coordinates: expected {components.c} columns, one per component, got shape {got}")
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
-        raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
+        raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
     most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
