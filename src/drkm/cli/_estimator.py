@@ -26,6 +26,11 @@ _of_model: Callable[..., Any] = partial(
 _of_training: Callable[..., Any] = partial(typer.Option, rich_help_panel="Training")
 
 
+def _named(option: Callable[..., Any], help: str, *names: str, metavar: str = "NAME") -> Any:
+    """Return an option whose values are names, which a shell can complete."""
+    return option(metavar=metavar, help=help, autocompletion=options.completed(*names))
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """What is fitted, as the words of the command line."""
@@ -33,10 +38,7 @@ class ModelOptions:
     components: Annotated[
         str, _of_model("--components", "-c", metavar="N[,N…]", help="Number of components of each layer.")
     ] = "10,5"
-    kernel: Annotated[
-        str,
-        _of_model(metavar="NAME[,…]", help=f"{', '.join(KERNELS)}.", autocompletion=options.completed(*KERNELS)),
-    ] = "rbf"
+    kernel: Annotated[str, _named(_of_model, f"{', '.join(KERNELS)}.", *KERNELS, metavar="NAME[,…]")] = "rbf"
     sigma2: Annotated[
         str,
         _of_model(
@@ -50,12 +52,7 @@ class ModelOptions:
     ] = "1"
     center: Annotated[bool, _of_model("--center", help="Centre every layer in its feature space.")] = False
     axes: Annotated[
-        str,
-        _of_model(
-            metavar="NAME",
-            help="Reported basis: ritz, varimax, ica or none.",
-            autocompletion=options.completed("ritz", "varimax", "ica", "none"),
-        ),
+        str, _named(_of_model, "Reported basis: ritz, varimax, ica or none.", "ritz", "varimax", "ica", "none")
     ] = "ritz"
     learn_bandwidth: Annotated[
         bool, _of_model("--learn-bandwidth", help="Minimise over σ² too, as the paper does.")
@@ -103,22 +100,10 @@ class ModelOptions:
 class TrainingOptions:
     """How it is fitted."""
 
-    solver: Annotated[
-        str,
-        _of_training(
-            metavar="NAME",
-            help=f"{', '.join(SOLVERS)}; penalty is the paper's.",
-            autocompletion=options.completed(*SOLVERS),
-        ),
-    ] = "auto"
-    init: Annotated[
-        str,
-        _of_training(
-            metavar="NAME",
-            help="Start: kpca, random or orthogonal.",
-            autocompletion=options.completed("kpca", "random", "orthogonal"),
-        ),
-    ] = "kpca"
+    solver: Annotated[str, _named(_of_training, f"{', '.join(SOLVERS)}; penalty is the paper's.", *SOLVERS)] = "auto"
+    init: Annotated[str, _named(_of_training, "Start: kpca, random or orthogonal.", "kpca", "random", "orthogonal")] = (
+        "kpca"
+    )
     n_init: Annotated[int, _of_training(metavar="N", help="Starts, of which the best is kept.")] = 1
     tol: Annotated[float, _of_training(metavar="NUMBER", help="Largest stationarity.")] = 1e-6
     max_iter: Annotated[int, _of_training(metavar="N", help="Most iterations per start.")] = 1000
@@ -127,14 +112,7 @@ class TrainingOptions:
     ] = None
     seed: Annotated[int, _of_training(metavar="N", help="Seed of random starts and of --sample.")] = 0
     device: Annotated[str, _of_training(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")] = "auto"
-    dtype: Annotated[
-        str,
-        _of_training(
-            metavar="NAME",
-            help="auto, float32 or float64.",
-            autocompletion=options.completed("auto", "float32", "float64"),
-        ),
-    ] = "auto"
+    dtype: Annotated[str, _named(_of_training, "auto, float32 or float64.", "auto", "float32", "float64")] = "auto"
     checkpoint: Annotated[
         Path | None,
         _of_training(
