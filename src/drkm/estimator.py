@@ -282,7 +282,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
                 self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
-                complaints = strange_data.complaints(fitted.kernels[0], fitted.X, fitted.center, names)
+                complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
         if not self.converged_:

@@ -22,7 +22,7 @@ from drkm.distributed import collectives
 from drkm.files import container
 from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
 from drkm.fitted import FittedModel
-from drkm.gram import Cost, Dense, Strategy
+from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, files
@@ -126,7 +126,7 @@ def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
-    features = _first_without_samples(fitted)
+    features = fitted.features
     if features is None:
         return tensors | {"X": collectives.gather(in_memory(fitted.X))}
     return tensors | {
@@ -271,13 +271,6 @@ def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
         raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
     if plan.axes != header["axes"]:
         raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
-
-
-def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
-    """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    if fitted.features is not None or not fitted.kernels[0].preimages_without_samples:
-        return fitted.features
-    return Dense().fixed(fitted.kernels[0], fitted.X).coded(fitted.H)
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.training import starts
 from drkm.training.checkpoint import Checkpoint
-from drkm.training.describe import describe
+from drkm.training.describe import describe, without_samples
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 
@@ -87,7 +87,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
-    return fitted, energy.first_uncentered
+    return without_samples(fitted, energy.first_uncentered)
 
 
 def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
