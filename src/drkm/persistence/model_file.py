@@ -3,6 +3,19 @@
 A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
 the landmarks and a few numbers per sample. It never holds code: feature maps are stored as the numbers of their module,
 and `load` needs the module itself.
+
+Tensors, for n samples of d features and S components in all layers:
+
+    H, residual             codes in the solver's basis and what the tolerance left of the gradient, n×S
+    X                       samples, n×d, or in their place: first.phi, first.lengths, first.basis, largest
+    row_means               means of the rows of K_1, n, where it is centred
+    multipliers             Λ, S×S
+    rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
+    kernel{l}.*, map{l}.*   landmarks and factor or frequencies of an approximation, numbers of a feature map's module
+    preparation.*           what was done to the data before the model saw them
+
+The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
+names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
 """
 
 from __future__ import annotations
