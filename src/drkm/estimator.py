@@ -60,17 +60,17 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     n_components : int or sequence of int, default=(10, 5)
         Components of each layer; an integer means one layer, which is kernel PCA.
     kernel : str, Kernel or sequence of these, default="rbf"
-        A name, a `drkm.kernels` object, or one of those a layer. "rbf" takes the median bandwidth in layer 1 and the
+        A name, a `drkm.kernels` object, or one of those per layer. "rbf" takes the median bandwidth in layer 1 and the
         scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
     sigma2 : float, str, None or sequence of these, default=None
         Bandwidth σ² of kernels given by name: one for all layers or one per layer, a number or a rule, "median" (layer
-        1) or "scale"; None is the rule of the kernel. A kernel object brings its own.
+        1) or "scale"; None or "auto" is the rule of the kernel. A kernel object brings its own.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : float or sequence of float, default=1.0
         Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
-        With 10 for a deep layer the one below keeps its own directions and comes back from other samples
-        (docs/model.md); with 1 it rests on few samples.
+        With 10 for a deep layer the one below keeps its own directions and is recovered on another draw of samples
+        (docs/model.md); with 1 its effective sample size is small.
     lam : float or sequence of float, default=1.0
         λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
@@ -92,9 +92,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
         layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
-        Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
+        Largest number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
-        Largest time a start.
+        Largest time per start.
     gram : str or Strategy, default="auto"
         How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
         recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
@@ -251,7 +251,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with `deep` also those of kernels, solver and gram that are objects.
 
-        Names are as in `kernel__sigma2`, for one kernel a layer `kernel__layer1__sigma2`, `solver__memory`, `gram__m`.
+        Names are as in `kernel__sigma2`, with one kernel per layer `kernel__layer1__sigma2`, `solver__memory`,
+        `gram__m`.
         """
         params = super().get_params(deep=False)
         inner = [nested.names(name, params[name]) for name in nested.PARTS] if deep else []
@@ -487,7 +488,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return self._inference.projection().module()
 
     def summary(self) -> str:
-        """Return what was fitted as text, one line a layer, then convergence, time, memory and what to look out for.
+        """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.
 
         A line has the components of the layer, on how many samples they rest (n where all have codes of one length),
         the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.

@@ -69,9 +69,10 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     holds. Models with other kernels stay as they are.
     """
     kernel = fitted.kernels[0]
-    coded = first.coded(fitted.H) if isinstance(kernel, NystroemFeatures) else None
-    if coded is None or not isinstance(kernel, NystroemFeatures):
+    if not isinstance(kernel, NystroemFeatures):
         return fitted, first
+    coded = first.coded(fitted.H)
+    assert coded is not None
     eye = torch.eye(coded.basis.shape[1], dtype=coded.phi.dtype, device=coded.phi.device)
     features = CodedFeatures(coded.phi, eye, coded.lengths)
     n, d = fitted.X.shape

@@ -1,4 +1,4 @@
-"""From the estimator's parameters to a checked plan: every wrong value gets one sentence."""
+"""From the estimator's parameters to a checked plan: every wrong value is refused with an error that names it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
     """Return the number of components of each layer."""
     given = [n_components] if isinstance(n_components, numbers.Integral) else n_components
     if not is_list(given):
-        raise TypeError(f"n_components: expected an integer or one integer a layer, got {n_components!r}")
+        raise TypeError(f"n_components: expected an integer or one integer per layer, got {n_components!r}")
     if len(given) == 0:
         raise ValueError("n_components: expected at least one layer, got none")
     sizes = tuple(integer("n_components", size, 1) for size in given)
@@ -84,7 +84,7 @@ def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel,
     """Return one kernel per layer from a name, an object, or one of those per layer, with the bandwidths for names."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) or _is_function(kernel) else kernel
     if not is_list(given):
-        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
+        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
     chosen = []
@@ -105,7 +105,7 @@ def bandwidths(sigma2: Any, layers: int) -> list[float | str | None]:
     widths = list(given) if is_list(given) else [given] * layers
     if len(widths) != layers:
         raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
-    return [None if width is None else check_bandwidth(width) for width in widths]
+    return [None if width is None or width == "auto" else check_bandwidth(width) for width in widths]
 
 
 def _with_bandwidth(kernel: Kernel, sigma2: float | str | None, named: bool) -> Kernel:
@@ -113,7 +113,9 @@ def _with_bandwidth(kernel: Kernel, sigma2: float | str | None, named: bool) -> 
         return kernel
     kind = type(kernel).__name__
     if not kernel.has_bandwidth:
-        raise ValueError(f"sigma2: the kernel {kind.lower()} has no bandwidth, give None in its place, got {sigma2!r}")
+        raise ValueError(
+            f'sigma2: the kernel {kind.lower()} has no bandwidth, give "auto" in its place, got {sigma2!r}'
+        )
     if not named:
         own = f"{kind}(sigma2={sigma2!r})"
         raise ValueError(f"sigma2: a kernel object has its own, give {own} as kernel or its name, got {sigma2!r}")

@@ -46,10 +46,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     resolved = resolve_kernels(X, plan)
     energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
-    if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
-        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
-    if collectives.current() and learning.trainable_layers(energy):
-        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
+    if learning.trainable_layers(energy):
+        _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
     best_kernels = kernels
     race = Race()
@@ -92,6 +90,14 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     return without_samples(fitted, energy.first_uncentered)
 
 
+def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
+    """Refuse what a fit that trains feature maps cannot do."""
+    if checkpoint and plan.n_init > 1:
+        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if collectives.current():
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
+
+
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
     """Return what the states of the solver are measured by in a fit to the rows of X."""
     widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
@@ -114,7 +120,7 @@ def _overflow(energy: Energy) -> str:
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels with copies of the maps that training changes in place: one set a start."""
+    """Return the kernels with copies of the maps that training changes in place: one set per start."""
     return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 

@@ -50,7 +50,7 @@ class KernelRows(FirstLayer):
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x)."""
+        """Return t = H_1ᵀk_1(X, x), equation (27) of the paper for the components of the first layer."""
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
 
     def affine(self) -> tuple[Tensor, Tensor]:
@@ -67,7 +67,7 @@ class KernelRows(FirstLayer):
 class FeatureRows(FirstLayer):
     """New points given by their explicit features, m×D; the sum over samples is done once.
 
-    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers per
     sample to compare instead of D.
     """
 
