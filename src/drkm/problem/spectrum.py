@@ -23,6 +23,8 @@ SOLVERS = ("auto", "dense", "arpack", "randomized")
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: entries of a matrix that is small: more than one thread gains nothing with it
 SMALL = 1 << 19
+#: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
+FEW = 16
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
 TOL = 1e-12
 #: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
@@ -106,7 +108,9 @@ def _arpack(product: Product, n: int, count: int, method: Method, like: Tensor) 
     if not product(start).any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
-    return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start)
+    # Of few eigenpairs a restart costs more products than the longer basis that does without it.
+    basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
+    return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
 
 
 def _dense(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
