@@ -183,11 +183,11 @@ class Centered(MovingGram):
         """Make columns of CKCA zero that are nothing but rounding, in place.
 
         Of samples that are alike to the kernel nothing else is left, and a fit would go after it. With k the mean of
-        the diagonal, an entry of Ka is wrong by some eps·k‖a‖; features φ are wrong by some eps·‖φ‖, and CΦΦᵀCa where
-        they differ by that has the length n·eps²·k‖a‖.
+        the diagonal, each kernel value is wrong by some eps·k, and a matrix of such errors has a norm of some 2√n·eps·k;
+        features φ are wrong by some eps·‖φ‖, and CΦΦᵀCa where they differ by that has the length n·eps²·k‖a‖.
         """
         n, unit = collectives.samples(self.n), ROUNDING * torch.finfo(A.dtype).eps
-        worth = unit * unit * n if self.gram.of_features else unit * n**0.5
+        worth = unit * unit * n if self.gram.of_features else 4 * unit * n**0.5
         size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
 
