@@ -163,7 +163,10 @@ class Centered(MovingGram):
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
+        rows = self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
+        # They are differences of kernel values, also where those are products of features.
+        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        return rows.masked_fill_(size <= self._entries_worth(rows.dtype) * self._scale, 0.0)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -183,13 +186,17 @@ class Centered(MovingGram):
         """Make columns of CKCA zero that are nothing but rounding, in place.
 
         Of samples that are alike to the kernel nothing else is left, and a fit would go after it. With k the mean of
-        the diagonal, each kernel value is wrong by some eps·k, and a matrix of such errors has a norm of some 2√n·eps·k;
+        the diagonal, each kernel value is wrong by some eps·k, a matrix of such errors has a norm of some 2√n·eps·k;
         features φ are wrong by some eps·‖φ‖, and CΦΦᵀCa where they differ by that has the length n·eps²·k‖a‖.
         """
         n, unit = collectives.samples(self.n), ROUNDING * torch.finfo(A.dtype).eps
-        worth = unit * unit * n if self.gram.of_features else 4 * unit * n**0.5
+        worth = unit * unit * n if self.gram.of_features else 4 * self._entries_worth(A.dtype)
         size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
+
+    def _entries_worth(self, dtype: torch.dtype) -> float:
+        """Return the length of a row of rounding errors of kernel values, relative to these."""
+        return ROUNDING * torch.finfo(dtype).eps * collectives.samples(self.n) ** 0.5
 
     @cached_property
     def _scale(self) -> Tensor:
