@@ -53,7 +53,10 @@ def here(models, tmp_path, monkeypatch):
         ("checkpoint", "checkpoint is not a drkm model"),
         ("newer", "was written by a newer drkm (format 99, this one reads up to 2): upgrade drkm"),
         ("folder", "folder is a folder, not a drkm model"),
-        ("damaged", "damaged is damaged, a part of the model is missing or of the wrong kind (columns: expected"),
+        (
+            "damaged",
+            "damaged is damaged, a part of the model is missing or of the wrong kind (columns: expected a list of 5",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["encode", "denoise", "traverse"])

@@ -27,7 +27,7 @@ from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
-from drkm.kernels import Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.persistence import model_file
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
@@ -58,14 +58,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     n_components : int or sequence of int, default=(10, 5)
         Components of each layer; an integer means one layer, which is kernel PCA.
     kernel : str, Kernel or sequence of these, default="rbf"
-        A name, a `drkm.kernels` object, or one of those a layer. "rbf" takes the median bandwidth in layer 1 and the
+        A name, a `drkm.kernels` object, or one of those per layer. "rbf" takes the median bandwidth in layer 1 and the
         scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : float or sequence of float, default=1.0
         Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
-        With 10 for a deep layer the one below keeps its own directions and comes back from other samples
-        (docs/model.md); with 1 it rests on few samples.
+        With 10 for a deep layer the one below keeps its own directions and is recovered on another draw of samples
+        (docs/model.md); with 1 its effective sample size is small.
     lam : float or sequence of float, default=1.0
         λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
@@ -87,9 +87,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
         layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
-        Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
+        Largest number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
-        Largest time a start.
+        Largest time per start.
     gram : str or Strategy, default="auto"
         How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
         recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
@@ -242,7 +242,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with `deep` also those of kernels, solver and gram that are objects.
 
-        Names are as in `kernel__sigma2`, for one kernel a layer `kernel__layer1__sigma2`, `solver__memory`, `gram__m`.
+        Names are as in `kernel__sigma2`, with one kernel per layer `kernel__layer1__sigma2`, `solver__memory`,
+        `gram__m`.
         """
         params = super().get_params(deep=False)
         inner = [nested.names(name, params[name]) for name in nested.PARTS] if deep else []
@@ -281,7 +282,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
                 self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
-                complaints = strange_data.complaints(fitted.kernels[0], fitted.X, fitted.center, names)
+                complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
         if not self.converged_:
@@ -367,13 +368,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
         found = self._reconstruct(X, components, method, out=out)
+        strange_data.warn_of_strangers(found.strange, stacklevel=2)
         return self._written(found, X).points if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
         Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
-        start, the point itself; any other start is an array of shape (m, d).
+        start, the point itself; any other start is an array of shape (m, d). Points unlike all training samples are
+        marked as `strange`, where `denoise` warns of them.
         """
         return self._written(self._reconstruct(X, components, method, **options), X)
 
@@ -385,7 +388,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
     def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model, for a method that the caller has called."""
+        """Return pre-images as tensors on the device of the model."""
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
@@ -399,9 +402,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        found = self._inference.reconstruct(points, columns, method=method, **options)
-        strange_data.warn_of_strangers(found.strange, stacklevel=3)
-        return found
+        return self._inference.reconstruct(points, columns, method=method, **options)
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -463,12 +464,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        found = self._reconstruct(X).points
+        reconstructed = self._reconstruct(X)
+        strange_data.warn_of_strangers(reconstructed.strange, stacklevel=2)
+        found = reconstructed.points
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
     def summary(self) -> str:
-        """Return what was fitted as text, one line a layer, then convergence, time, memory and what to look out for.
+        """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.
 
         A line has the components of the layer, on how many samples they rest (n where all have codes of one length),
         the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
@@ -508,7 +511,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         first: Any = self.kernel
         if checks.is_list(first):
             first = next(iter(first), None)
-        tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
+        tags.input_tags.pairwise = first == "precomputed" or getattr(first, "is_given", False) is True
         return tags
 
     def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:

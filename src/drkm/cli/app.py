@@ -1,4 +1,4 @@
-"""What the command line can do: one module a group of commands, put together here."""
+"""What the command line can do: one module per group of commands, put together here."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
 app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)
-app.command(cls=SectionedCommand, epilog=experiments.EXAMPLES)(experiments.reproduce)
+app.command(cls=experiments.ExperimentsCommand, epilog=experiments.EXAMPLES)(experiments.reproduce)
 app.command(cls=SectionedCommand, epilog=report.EXAMPLES)(report.report)
 app.command(cls=SectionedCommand, epilog=runs.STATUS_EXAMPLES)(runs.status)
 app.command(cls=SectionedCommand, epilog=runs.MERGE_EXAMPLES)(runs.merge)

@@ -9,15 +9,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset, Factors, Images
 from drkm.datasets._files import read_compact, reading
 from drkm.datasets._sprites import SHAPES, SIZE, render
-from drkm.datasets.downloads import DSPRITES, find, missing
+from drkm.datasets.downloads import RemoteFile, find, missing
 from drkm.files import NpzFile, Refused, check_room
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)
 COMPACT = "dsprites_grid46080.npz"
+DSPRITES = RemoteFile(
+    "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+    "https://github.com/deepmind/dsprites-dataset/raw/master/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+    "md5:7da33b31b13a06f4b04a70402ce90c2e",
+)
+LICENCE = "Apache-2.0"
+#: raised by whoever changes what is drawn
+DRAWING = 1
 
 
 def _default_values() -> dict[str, NDArray]:
@@ -36,8 +45,8 @@ class RenderedDSprites(FactorDataset):
     Parameters
     ----------
     values : mapping of factor name to 1-d array, or None
-        Replaces the values of the factors it names: ``shape`` (0 square, 1 ellipse, 2 heart), ``scale``
-        (published: 0.5 to 1), ``orientation`` (radians), ``pos_x`` and ``pos_y`` (published: 0 to 1).
+        Replaces the values of the factors it names: `shape` (0 square, 1 ellipse, 2 heart), `scale`
+        (published: 0.5 to 1), `orientation` (radians), `pos_x` and `pos_y` (published: 0 to 1).
     """
 
     def __init__(self, values: Mapping[str, ArrayLike] | None = None) -> None:
@@ -82,7 +91,7 @@ class PackedDSprites(FactorDataset):
 
 
 def read_original(path: Path, factor_sizes: tuple[int, ...] = FACTOR_SIZES) -> PackedDSprites:
-    """Read the original ``.npz``: its images and latent classes, never its pickled metadata."""
+    """Read the original `.npz`: its images and latent classes, never its pickled metadata."""
     n = int(np.prod(factor_sizes))
     with reading(path, "the original dSprites file"), NpzFile(path) as file:
         file.require("imgs", "latents_classes")
@@ -111,6 +120,18 @@ def _read_file(path: Path) -> FactorDataset:
         return ArrayDataset("dsprites", FACTOR_NAMES, FACTOR_SIZES, images, factors)
 
 
+@dataset(
+    "dsprites",
+    about="white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
+    licence=LICENCE,
+    files=(DSPRITES,),
+    compact=COMPACT,
+    drawn=True,
+    sources=(
+        Source("sprites", "drawn dSprites", {"source": "rendered"}, made=f"drawn {DRAWING}", reads=False),
+        Source("dsprites", "dSprites", {"source": "file"}),
+    ),
+)
 def load_dsprites(
     path: str | os.PathLike[str] | None = None,
     *,
@@ -122,13 +143,13 @@ def load_dsprites(
     Parameters
     ----------
     path : path or None
-        The original ``.npz``, a compact one (``images``, ``factors``, ``factor_names``), or a folder with
+        The original `.npz`, a compact one (`images`, `factors`, `factor_names`), or a folder with
         one of them, the original first. None means the data folder.
     source : {"auto", "rendered", "file"}
-        ``"rendered"`` draws the images, with no file; ``"file"`` reads them; ``"auto"`` reads the file where
+        `"rendered"` draws the images, with no file; `"file"` reads them; `"auto"` reads the file where
         there is one and draws otherwise.
     values : mapping or None
-        Another factor grid to draw, see :class:`RenderedDSprites`; only without a file.
+        Another factor grid to draw, see `RenderedDSprites`; only without a file.
 
     Returns
     -------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._information import bin_columns, mutual_information
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, constant_columns
 from drkm.validation import checks
@@ -22,7 +23,7 @@ class Unsupervised(Result):
     Attributes
     ----------
     score : float
-        Same as ``total_correlation``.
+        Same as `total_correlation`.
     total_correlation : float
         Of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear function of the
         others.
@@ -41,6 +42,12 @@ class Unsupervised(Result):
     mutual_information: float
 
 
+@metric(
+    Score("total_correlation", "total correlation", "low"),
+    Score("wasserstein_correlation_norm", "Wasserstein corr. (norm.)", "low"),
+    Score("mutual_information", "pairwise mutual information", "low"),
+    takes_factors=False,
+)
 def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     """Dependence between codes: total correlation, Wasserstein correlation, pairwise mutual information.
 
@@ -58,7 +65,7 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     Returns
     -------
     Unsupervised
-        ``float(result)`` is the total correlation: 0 for uncorrelated codes, without upper bound. All
+        `float(result)` is the total correlation: 0 for uncorrelated codes, without upper bound. All
         four are small for independent codes.
 
     Notes

@@ -1,4 +1,4 @@
-"""From the estimator's parameters to a checked plan: every wrong value gets one sentence."""
+"""From the estimator's parameters to a checked plan: every wrong value is refused with an error that names it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
     """Return the number of components of each layer."""
     given = [n_components] if isinstance(n_components, numbers.Integral) else n_components
     if not is_list(given):
-        raise TypeError(f"n_components: expected an integer or one integer a layer, got {n_components!r}")
+        raise TypeError(f"n_components: expected an integer or one integer per layer, got {n_components!r}")
     if len(given) == 0:
         raise ValueError("n_components: expected at least one layer, got none")
     sizes = tuple(integer("n_components", size, 1) for size in given)
@@ -81,10 +81,10 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
 
 
 def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
-    """Return one kernel a layer from a name, an object, or one of those a layer."""
+    """Return one kernel per layer from a name, an object, or one of those per layer."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) or _is_function(kernel) else kernel
     if not is_list(given):
-        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
+        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
     chosen = []
@@ -103,7 +103,7 @@ def _is_function(kernel: Any) -> bool:
 
 
 def rbf_kernels(sigma2: Any, n_components: Any) -> list[Kernel]:
-    """Return RBF kernels, one a layer, with one σ² for all or one for each."""
+    """Return RBF kernels, one per layer, with one σ² for all or one for each."""
     layers = len(layer_sizes(n_components, sys.maxsize))
     given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
     widths = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * layers

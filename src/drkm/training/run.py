@@ -16,7 +16,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.kernels import FeatureMap, Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.machine.threads import one_thread
 from drkm.problem import learning
@@ -25,7 +25,7 @@ from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.training import starts
 from drkm.training.checkpoint import Checkpoint
-from drkm.training.describe import describe
+from drkm.training.describe import describe, without_samples
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 
@@ -40,16 +40,14 @@ SMALL_GRADIENT = 2e8
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
     """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
-    if isinstance(plan.kernels[0], Precomputed):
+    if plan.kernels[0].is_given:
         X = in_memory(X)
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
     strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     resolved = resolve_kernels(X, plan)
     energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
-    if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
-        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
-    if collectives.current() and learning.trainable_layers(energy):
-        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
+    if learning.trainable_layers(energy):
+        _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
     best_kernels = kernels
     race = Race()
@@ -89,13 +87,21 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
-    return fitted, energy.first_uncentered
+    return without_samples(fitted, energy.first_uncentered)
+
+
+def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
+    """Refuse what a fit that trains feature maps cannot do."""
+    if checkpoint and plan.n_init > 1:
+        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if collectives.current():
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
 
 
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
     """Return what the states of the solver are measured by in a fit to the rows of X."""
     widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
-    learns = plan.learn_bandwidth or any(isinstance(k, FeatureMap) and k.trainable for k in plan.kernels)
+    learns = plan.learn_bandwidth or any(k.trainable for k in plan.kernels)
     return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
@@ -114,8 +120,8 @@ def _overflow(energy: Energy) -> str:
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels with copies of the maps that training changes in place: one set a start."""
-    return [copy.deepcopy(k) if isinstance(k, FeatureMap) and k.trainable else k for k in kernels]
+    """Return the kernels with copies of the maps that training changes in place: one set per start."""
+    return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:

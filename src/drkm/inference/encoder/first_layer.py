@@ -15,7 +15,6 @@ from drkm.files.rows import Rows
 from drkm.fitted import FittedModel
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.subspace import component_sums
-from drkm.kernels import Explicit
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
@@ -47,7 +46,7 @@ class KernelRows(FirstLayer):
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x)."""
+        """Return t = H_1ᵀk_1(X, x), equation (27) of the paper for the components of the first layer."""
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
@@ -60,7 +59,7 @@ class KernelRows(FirstLayer):
 class FeatureRows(FirstLayer):
     """New points given by their explicit features, m×D; the sum over samples is done once.
 
-    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers per
     sample to compare instead of D.
     """
 
@@ -96,7 +95,7 @@ def starting_points(rows: Tensor) -> Tensor:
 
 def first_layer(fitted: FittedModel, gram: FirstGram) -> FirstLayer:
     """Return how new points are seen by the first layer: by their features where these are explicit."""
-    return FeatureRows(fitted, gram) if isinstance(fitted.kernels[0], Explicit) else KernelRows(fitted)
+    return FeatureRows(fitted, gram) if fitted.kernels[0].is_explicit else KernelRows(fitted)
 
 
 def first_diagonal(fitted: FittedModel) -> Tensor:

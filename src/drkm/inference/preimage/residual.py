@@ -12,7 +12,7 @@ from drkm.files.rows import tiles
 from drkm.gram.sweep import jets
 from drkm.inference.preimage.descent import Evaluation
 from drkm.inference.subspace import Components
-from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
+from drkm.kernels import Explicit, Pairwise
 
 #: with at most so many columns more, sums with every component are formed instead of β
 FEW_SUMS = 16
@@ -47,16 +47,17 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
     products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
     """
     kernel = components.kernel
-    if isinstance(kernel, Isotropic | DotProduct):
-        # Only differences matter to kernels of distances.
-        origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
-        X, basis = components.X - origin, None
-        if in_span:
-            basis, coordinates = torch.linalg.qr(X.T)
-            X = coordinates.T
-        return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
-    if isinstance(kernel, Explicit):
-        return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
+    match kernel:
+        case Pairwise():
+            # Only differences matter to kernels of distances.
+            origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
+            X, basis = components.X - origin, None
+            if in_span:
+                basis, coordinates = torch.linalg.qr(X.T)
+                X = coordinates.T
+            return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
+        case Explicit():
+            return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
     raise TypeError(
         f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
         'use denoise with method="ridge"'
@@ -118,6 +119,12 @@ class _PairwiseTarget:
                 out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
 
     def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
+        """Return the residual for e = -‖x-y‖²/(2σ²), its curvature c = 2/σ² Σ_i β_i f'(e_i), and its gradient.
+
+        The step x - gradient/c is the fixed-point iteration, for the RBF kernel (f' = k_1) equation (30) of the paper:
+
+            x ← Σ_i β_i f'(e_i) x_i / Σ_i β_i f'(e_i)
+        """
         scale = self.kernel.pull_scale
         value = self.kernel.diagonal(x) - 2 * sums[0][:, 0]
         curvature = 2 * scale * sums[1][:, 0]

@@ -1,7 +1,7 @@
 """From projections on components back to points: their pre-images.
 
-A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² (the paper's
-equation for r).
+A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖²
+(`Components.residual`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from drkm.inference.preimage.descent import Evaluation, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
-from drkm.kernels import DotProduct, Isotropic, Precomputed
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
@@ -81,7 +80,7 @@ def preimage(
     coordinates : Tensor of shape (m, c)
         The projections, as `Components.coordinates` gives them.
     method : {"fixed-point", "gradient", "ridge"}
-        "fixed-point" (kernels of distances): x ← Σ β_i f'(e_i) x_i / Σ β_i f'(e_i), the step of Mika et al.,
+        "fixed-point" (kernels of distances): x ← Σ_i β_i f'(e_i) x_i / Σ_i β_i f'(e_i), the step of Mika et al.,
         as the metric of a quasi-Newton method, which reaches the same points in fewer steps; up to 8 dimensions and
         with a twice differentiable kernel, Newton's method, which needs fewer still. "gradient"
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
@@ -91,7 +90,7 @@ def preimage(
     tol : float
         Stop when a step is shorter than this fraction of the bandwidth σ.
     max_iter : int
-        Largest number of evaluations a point.
+        Largest number of evaluations per point.
     batch_size : int, optional
         Points handled together; the result does not depend on it.
     memory : int
@@ -108,10 +107,10 @@ def preimage(
     search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
-        raise ValueError(f"coordinates: expected {components.c} columns, one a component, got shape {got}")
+        raise ValueError(f"coordinates: expected {components.c} columns, one per component, got shape {got}")
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
-        raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
+        raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
     most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
@@ -144,12 +143,12 @@ def _search(
     name = type(kernel).__name__
     if method not in METHODS:
         raise ValueError(f"method: unknown name {method!r}, allowed are {', '.join(METHODS)}")
-    if isinstance(kernel, Precomputed):
+    if kernel.is_given:
         raise TypeError("kernel: a precomputed Gram matrix has no input space, so there are no pre-images")
     if method == "ridge":
         ridge = RidgeMap.fit(components)
         return Search(lambda coordinates, start: ridge.search(coordinates), iterative=False)
-    if method == "fixed-point" and not isinstance(kernel, Isotropic):
+    if method == "fixed-point" and not kernel.is_isotropic:
         raise TypeError(
             'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
             f'got {name}; use method="gradient" or "ridge"'
@@ -158,7 +157,6 @@ def _search(
     target = residual_of(components, second_order=newton, in_span=in_span)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else rms or 1.0
-    kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
@@ -180,7 +178,7 @@ def _search(
             use_curvature=method == "fixed-point",
         )
         points = target.outside(length * found.points, begin, start)
-        if not kinked:
+        if not kernel.is_kinked:
             return found._replace(points=points)
         # The last digit of a point next to a kink is half of those of its residual.
         values = components.residual(points, coordinates) - components.norm2(coordinates)
@@ -191,15 +189,13 @@ def _search(
 
 def _has_cheap_hessian(components: Components) -> bool:
     """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
-    kernel = components.kernel
-    smooth = isinstance(kernel, Isotropic) and kernel.spectral_degrees > 2
-    return smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
+    return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
 
 
 def _is_wide(components: Components, m: int) -> bool:
     """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
     n, d = components.X.shape
-    return isinstance(components.kernel, Isotropic | DotProduct) and d >= WIDE * n and m >= MANY * n
+    return components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
 
 
 def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:
@@ -209,7 +205,7 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
         begin, begin_residual = default, default_residual
     else:
         begin, begin_residual = start.to(default), components.residual(start.to(default), coordinates)
-        if isinstance(components.kernel, Isotropic):
+        if components.kernel.is_isotropic:
             # S(x) = Σ β_i k(x, x_i) from the residual 1 - 2S(x) + ‖P‖².
             S, S_best = (0.5 * (1 + components.norm2(coordinates) - r) for r in (begin_residual, default_residual))
             vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)
