@@ -310,8 +310,8 @@ def test_columns_of_codes_in_another_order_are_refused(model):
 
 def test_numbers_of_bandwidths_are_counted():
     refused(lambda: ConstrDRKM.paper((3, 2), [50.0]), ValueError, "sigma2:", LAYERS, "got 1")
-    assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).kernel == [RBF(50.0), RBF(2.0)]
-    assert ConstrDRKM.paper((3, 2), np.array(50.0)).kernel == [RBF(50.0), RBF(50.0)]
+    assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).sigma2 == [50.0, 2.0]
+    assert ConstrDRKM.paper((3, 2), np.array(50.0)).sigma2 == [50.0, 50.0]
 
 
 def test_fit_transform_takes_no_words_that_fit_does_not():

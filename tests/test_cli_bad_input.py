@@ -160,7 +160,7 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
         (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
         (["-c", "0"], "drkm: components: expected an integer of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
-        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
+        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one for each of the 2 layers, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
         (["--kernel", "linear", "--sigma2", "2"], "sigma2: the kernel linear has no bandwidth"),
         (["--eta", "0"], "eta: expected a positive number"),

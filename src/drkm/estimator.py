@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
+from drkm.inference.kernel_projection import ProjectionModule
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
@@ -60,6 +62,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     kernel : str, Kernel or sequence of these, default="rbf"
         A name, a `drkm.kernels` object, or one of those per layer. "rbf" takes the median bandwidth in layer 1 and the
         scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
+    sigma2 : float, str, None or sequence of these, default=None
+        Bandwidth σ² of kernels given by name: one for all layers or one per layer, a number or a rule, "median" (layer
+        1) or "scale"; None or "auto" is the rule of the kernel. A kernel object brings its own.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : float or sequence of float, default=1.0
@@ -152,6 +157,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         n_components: int | Sequence[int] = (10, 5),
         *,
         kernel: str | Kernel | Sequence[str | Kernel] = "rbf",
+        sigma2: float | str | Sequence[float | str | None] | None = None,
         center: bool = False,
         eta: float | Sequence[float] = 1.0,
         lam: float | Sequence[float] = 1.0,
@@ -174,6 +180,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     ):
         self.n_components = n_components
         self.kernel = kernel
+        self.sigma2 = sigma2
         self.center = center
         self.eta = eta
         self.lam = lam
@@ -227,7 +234,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Further parameters of the estimator.
         """
         published = {
-            "kernel": parameters.rbf_kernels(sigma2, n_components),
+            "kernel": "rbf",
+            # A wrong one is refused here and not by the first fit.
+            "sigma2": parameters.bandwidths(sigma2, len(parameters.layer_sizes(n_components, sys.maxsize))),
             "eta": gamma,
             "lam": 1.0,
             "init": init,
@@ -469,6 +478,14 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         found = reconstructed.points
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
+
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
+
+        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
+        """
+        check_is_fitted(self)
+        return self._inference.projection().module()
 
     def summary(self) -> str:
         """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.

@@ -14,7 +14,6 @@ from drkm.cli import _options as options
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
-    from drkm.kernels import Kernel
     from drkm.training.checkpoint import Checkpoint
 
 KERNELS = options.members("kernels")
@@ -60,40 +59,16 @@ class ModelOptions:
 
     def parameters(self) -> dict[str, Any]:
         """Return them as the estimator takes them."""
-        eta = options.numbers("eta", self.eta, float)
+        widths = [_number_or_word(word) for word in options.words_of(self.sigma2)]
         return {
             "n_components": tuple(options.numbers("components", self.components, int)),
-            "kernel": self._kernels(),
-            "eta": eta[0] if len(eta) == 1 else eta,
+            "kernel": _one_or_several(options.words_of(self.kernel)),
+            "sigma2": _one_or_several(widths),
+            "eta": _one_or_several(options.numbers("eta", self.eta, float)),
             "center": self.center,
             "axes": None if self.axes.lower() == "none" else self.axes,
             "learn_bandwidth": self.learn_bandwidth,
         }
-
-    def _kernels(self) -> list[Kernel]:
-        """Return one kernel per layer with its bandwidth; one name or value alone is for all layers."""
-        names, widths = options.words_of(self.kernel), options.words_of(self.sigma2)
-        layers = len(options.words_of(self.components))
-        for option, given in (("kernel", names), ("sigma2", widths)):
-            if len(given) not in (1, layers):
-                raise ValueError(
-                    f"{option}: expected one value or one for each of the {layers} layers, got {len(given)}"
-                )
-        return [
-            self._kernel(name, width, alone=len(widths) == 1)
-            for name, width in zip(_spread(names, layers), _spread(widths, layers), strict=True)
-        ]
-
-    def _kernel(self, name: str, width: str, *, alone: bool) -> Kernel:
-        from drkm.kernels import by_name
-
-        kernel = by_name(name)
-        if width == "auto":
-            return kernel
-        if not kernel.has_bandwidth:
-            instead = "" if alone else ", give auto in its place"
-            raise ValueError(f"sigma2: the kernel {name} has no bandwidth{instead}, got {self.sigma2!r}")
-        return kernel.with_parameters(sigma2=_number_or_word(width))
 
 
 @dataclass(frozen=True)
@@ -137,8 +112,9 @@ def estimator(
     return ConstrDRKM(**parameters, verbose=int(progress))
 
 
-def _spread(given: list[str], layers: int) -> list[str]:
-    return given * layers if len(given) == 1 else given
+def _one_or_several(given: list[Any]) -> Any:
+    """Return the one value for all layers, or one per layer."""
+    return given[0] if len(given) == 1 else given
 
 
 def _number_or_word(text: str) -> float | str:

@@ -203,18 +203,8 @@ def components_of(
     if sums is None:
         X = in_memory(fitted.X)
         return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
-    reader = sums[:, :-1].contiguous()
     if isinstance(kernel, NystroemFeatures):
-        on_landmarks = kernel.factor @ sums
-        return Components(
-            kernel.kernel,
-            kernel.landmarks,
-            on_landmarks[:, :-1].contiguous(),
-            center=center,
-            normalized=normalized,
-            mean_weights=on_landmarks[:, -1].contiguous(),
-            reader=reader,
-        )
+        return on_landmarks(kernel, sums, center=center, normalized=normalized)
     if fitted.is_shared:
         raise ValueError(
             "gram: pre-images of samples that processes share need Nyström features in the first layer, "
@@ -228,7 +218,21 @@ def components_of(
         normalized=normalized,
         gram=gram.uncentered,
         mean_weights=torch.full_like(H[:, 0], 1.0 / fitted.n),
-        reader=reader,
+        reader=sums[:, :-1].contiguous(),
+    )
+
+
+def on_landmarks(kernel: NystroemFeatures, sums: Tensor, *, center: bool, normalized: bool = True) -> Components:
+    """Return components of Nyström features as coefficients over the landmarks, from sums as of `component_sums`."""
+    weights = kernel.factor @ sums
+    return Components(
+        kernel.kernel,
+        kernel.landmarks,
+        weights[:, :-1].contiguous(),
+        center=center,
+        normalized=normalized,
+        mean_weights=weights[:, -1].contiguous(),
+        reader=sums[:, :-1].contiguous(),
     )
 
 

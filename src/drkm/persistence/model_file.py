@@ -51,6 +51,7 @@ KIND, VERSION = "model", 2
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
+    "sigma2",
     "center",
     "eta",
     "lam",
@@ -65,7 +66,15 @@ PLAIN = (
 )
 NAMED = ("init", "solver", "gram", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
-DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
+DEFAULTS = {
+    "sigma2": None,
+    "init": "kpca",
+    "solver": "auto",
+    "gram": "auto",
+    "dtype": "auto",
+    "random_state": 0,
+    "callbacks": (),
+}
 
 
 @dataclass(frozen=True)

@@ -145,10 +145,10 @@ def select(
     X : array, frame or tensor of shape (n, d)
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts
-        Parameters of `ConstrDRKM`, also nested ones, and the values to combine. Three more keys: "sigma2", one σ²
-        or one per layer, for RBF kernels; "keep", how many leading components of each layer the reconstruction uses,
-        an int for all or one per layer; "components", as in `denoise`. Candidates that differ only in the last two
-        share one fit.
+        Parameters of `ConstrDRKM`, also nested ones, and the values to combine; "sigma2" makes the kernels RBF
+        where the estimator has kernel objects. Two more keys: "keep", how many leading components of each layer the
+        reconstruction uses, an int for all or one per layer; "components", as in `denoise`. Candidates that differ only
+        in the last two share one fit.
     estimator : ConstrDRKM, optional
         Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
         one again with the defaults of `ConstrDRKM`.

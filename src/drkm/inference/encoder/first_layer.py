@@ -30,6 +30,10 @@ class FirstLayer(ABC):
         """Return t for every row, centred like the training Gram matrix."""
 
     @abstractmethod
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return A and b of the scores t = rows·A - b."""
+
+    @abstractmethod
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the indices of the nearest training samples, m×count."""
 
@@ -48,6 +52,10 @@ class KernelRows(FirstLayer):
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x), equation (27) of the paper for the components of the first layer."""
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
+
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return H_1 and what centring takes off."""
+        return self.H1, torch.zeros_like(self.H1[0]) if self.row_means is None else self.row_means @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
@@ -74,6 +82,10 @@ class FeatureRows(FirstLayer):
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = (H_1ᵀΦ)φ(x)."""
         return rows @ self.sums - self.shift
+
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return ΦᵀH_1 and what centring takes off."""
+        return self.sums, self.shift
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in their scores."""

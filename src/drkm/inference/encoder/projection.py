@@ -20,6 +20,7 @@ class ProjectionEncoder:
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
         self.own = fitted.slices[0]
+        self.dtype, self.device = fitted.H.dtype, fitted.H.device
         self.weights = [1.0 / (weight * eta) for weight, eta in zip(fitted.lam, fitted.eta, strict=True)]
         self.first = first_layer(fitted, gram)
         self.deep = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
@@ -39,6 +40,10 @@ class ProjectionEncoder:
         for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
             codes.append(weight * coupling.gradient_own(codes[-1]))
         return torch.cat(codes, dim=1)
+
+    def code_matrix(self) -> Tensor:
+        """Return C of z = tC, for one layer."""
+        return self.weights[0] * torch.eye(self.own.stop, dtype=self.dtype, device=self.device)
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes."""

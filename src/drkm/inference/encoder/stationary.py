@@ -99,6 +99,10 @@ class StationaryEncoder:
             gradient = gradient - below / self.eta[1]
         return self.eta[0] * gradient
 
+    def code_matrix(self) -> Tensor:
+        """Return C of z = tC, for one layer, where t/η = Mz; without the residual R that the fit has left."""
+        return torch.linalg.pinv(self.eta[0] * self.M, rtol=UNDETERMINED, hermitian=True)
+
     def _pull(self, t: Tensor, nearest: Tensor) -> Tensor:
         """Return f of the linear term -⟨f, z⟩ of ψ for each row: t/η_1 in the first layer, and r in all of them.
 
