@@ -444,6 +444,8 @@ def code_error(H: Tensor, R: Tensor, multipliers: Tensor) -> float:
     """
     values, vectors = torch.linalg.eigh(-multipliers)
     size = values.abs()
-    inverse = torch.where(size > UNDETERMINED * size.max(), 1.0 / size, torch.zeros_like(size))
+    # What is small beside the whole gradient is lost in the rounding of it.
+    lost = max(UNDETERMINED, ROUNDING * torch.finfo(H.dtype).eps)
+    inverse = torch.where(size > lost * size.max(), 1.0 / size, torch.zeros_like(size))
     error = R.double() @ (vectors * inverse)
     return stiefel.norm(error) / stiefel.norm(H.double())
