@@ -29,7 +29,7 @@ SIZES = (10, 5)
 SETTINGS = [(1, 1), (1, 3), (1, 10), (1, 30), (4, 1), (20, 1), (0.2, 1), (0.2, 10)]
 
 
-def comes_back(A: np.ndarray, B: np.ndarray) -> float:
+def recovered(A: np.ndarray, B: np.ndarray) -> float:
     """Return the mean squared canonical correlation of two sets of codes of the same points."""
     left, right = (np.linalg.qr(codes - codes.mean(axis=0))[0] for codes in (A, B))
     return float(((left.T @ right) ** 2).sum() / A.shape[1])
@@ -45,7 +45,7 @@ def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(codes, labels[:TRAIN])
     return [
         *supports,
-        *(comes_back(found[:, layer], other[:, layer]) for layer in [*layers, slice(None)]),
+        *(recovered(found[:, layer], other[:, layer]) for layer in [*layers, slice(None)]),
         probe.score(found, labels[test]),
     ]
 
