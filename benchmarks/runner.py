@@ -8,20 +8,34 @@ does not change.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
-from drkm.runs.tasks import perform
+from drkm.runs.tasks import Task, TaskTable
 
 TRIVIAL = 10_000
 RUNS, SECONDS = 200, 0.2
 #: parts in which a plain loop and a sweep take turns, so that both see the same machine
 TURNS = 10
+
+
+def probe(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return a digest that takes `rounds` passes over a block to compute."""
+    digest = hashlib.sha256(f"{seed}".encode())
+    for _ in range(parameters["rounds"]):
+        digest.update(BLOCK)
+    return {"digest": digest.hexdigest()}
+
+
+BLOCK = bytes(1 << 16)
+TASKS = TaskTable(f"{__name__}:TASKS", {"probe": Task(f"{__name__}:probe")})
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
@@ -43,21 +57,21 @@ def trivial(folder: Path) -> None:
     """Print the time of many runs that do nothing, and of what one does with a store that holds them."""
     runs = probes(TRIVIAL, 0)
     for jobs, where in ((1, "this process"), (2, "2 processes")):
-        with Store(folder / f"trivial-{jobs}.sqlite") as store:
+        with Store(folder / f"trivial-{jobs}.sqlite", TASKS) as store:
             took = cost(lambda jobs=jobs, store=store: sweep(runs, store, jobs=jobs, progress=False))
-        row(f"{TRIVIAL:,} trivial runs, {where}", took, f"{1e3 * took[1] / TRIVIAL:.2f} ms a run")
+        row(f"{TRIVIAL:,} trivial runs, {where}", took, f"{1e3 * took[1] / TRIVIAL:.2f} ms per run")
     path = folder / "trivial-1.sqlite"
 
     def reopen() -> None:
-        with Store(path) as store:
+        with Store(path, TASKS) as store:
             assert store.counts()[0].done == TRIVIAL
 
     def again() -> None:
-        with Store(path) as store:
+        with Store(path, TASKS) as store:
             assert sweep(runs, store, progress=False).computed == 0
 
     def read() -> None:
-        with Store(path, readonly=True) as store:
+        with Store(path, TASKS, readonly=True) as store:
             assert len(store.results(runs)) == TRIVIAL
 
     row("reopen it and count", cost(reopen), f"{path.stat().st_size / 1e6:.1f} MB")
@@ -69,11 +83,11 @@ def overhead(folder: Path, rounds: int) -> None:
     """Print what a sweep takes beyond the same runs in a plain loop."""
     runs, step = probes(RUNS, rounds), RUNS // TURNS
     plain, swept = [0.0, 0.0], [0.0, 0.0]
-    with Store(folder / "overhead.sqlite") as store:
+    with Store(folder / "overhead.sqlite", TASKS) as store:
         for start in range(0, RUNS, step):
             part = runs[start : start + step]
             for total, work in (
-                (plain, lambda part=part: [perform(run) for run in part]),
+                (plain, lambda part=part: [TASKS.perform(run) for run in part]),
                 (swept, lambda part=part: sweep(part, store, progress=False)),
             ):
                 took = cost(work)
@@ -84,7 +98,7 @@ def overhead(folder: Path, rounds: int) -> None:
 
 def processes(folder: Path, rounds: int, jobs: int) -> None:
     """Print what the runner of worker processes spends, beside the computing time that the store has recorded."""
-    with Store(folder / "processes.sqlite") as store:
+    with Store(folder / "processes.sqlite", TASKS) as store:
         took = cost(lambda: sweep(probes(RUNS, rounds), store, jobs=jobs, progress=False))
         computing = store.counts()[0].seconds
     idle = 100 * (1 - computing / jobs / took[0])
@@ -96,7 +110,7 @@ def main() -> None:
     import torch  # noqa: F401 - every real task needs it; its import is not the runner's
 
     rounds = 100
-    _, processor = cost(lambda: perform(Configuration("probe", {"rounds": 10 * rounds})))
+    _, processor = cost(lambda: TASKS.perform(Configuration("probe", {"rounds": 10 * rounds})))
     rounds = round(10 * rounds * SECONDS / processor)
     print("| | clock | processor | |")
     print("|---|---:|---:|---|")

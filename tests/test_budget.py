@@ -152,6 +152,7 @@ def most_held(work):
     return max(itertools.accumulate(event.nbytes() for event in events if event.name() == "[memory]"))
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events")
 @pytest.mark.parametrize("components", [1, 5])
 def test_the_basis_of_a_start_is_within_what_is_counted_for_it(components):
     n = 6000

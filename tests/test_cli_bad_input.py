@@ -53,7 +53,10 @@ def here(models, tmp_path, monkeypatch):
         ("checkpoint", "checkpoint is not a drkm model"),
         ("newer", "was written by a newer drkm (format 99, this one reads up to 2): upgrade drkm"),
         ("folder", "folder is a folder, not a drkm model"),
-        ("damaged", "damaged is damaged, how its data were prepared cannot be read"),
+        (
+            "damaged",
+            "damaged is damaged, a part of the model is missing or of the wrong kind (columns: expected a list of 5",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["encode", "denoise", "traverse"])
@@ -355,7 +358,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(here):
 
 
 def test_a_bug_is_called_one_and_ends_with_exit_code_1(here, monkeypatch):
-    monkeypatch.setattr("drkm.estimator.load", lambda path, device: {}["oops"])
+    monkeypatch.setattr("drkm.estimator.load_prepared", lambda path, device: {}["oops"])
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert done.code == 1
     assert done.err == "drkm: a bug, please report it with what --debug shows: KeyError: 'oops'\n"
@@ -365,7 +368,7 @@ def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):
     def interrupted(*words, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("drkm.estimator.load", interrupted)
+    monkeypatch.setattr("drkm.estimator.load_prepared", interrupted)
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
 

@@ -10,6 +10,7 @@ from drkm.runs._rows import SEAL, checksum
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
+from runs.probes import TASKS
 
 
 def drkm(*words, cwd=None):
@@ -17,7 +18,7 @@ def drkm(*words, cwd=None):
 
 
 def make(path, runs):
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         sweep(runs, store, progress=False)
     return path
 

@@ -1,5 +1,6 @@
 """Data files: what is read is what was written, whatever the dialect."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,8 @@ def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": ["u", "v"], "a": VALUES[:, 0], "b": VALUES[:, 1]})
     monkeypatch.setattr(pandas, "read_parquet", lambda file: frame)
+    # The file is an empty one, of which pyarrow would say so.
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "x.parquet").touch()
     table = read_table(tmp_path / "x.parquet", columns=Columns("who"))
     np.testing.assert_array_equal(table.values, VALUES)
@@ -93,6 +96,7 @@ def test_without_what_reads_parquet_the_sentence_says_what_to_install(tmp_path, 
         raise ImportError("no engine")
 
     monkeypatch.setattr(pandas, "read_parquet", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "x.parquet").touch()
     with pytest.raises(ValueError, match="needs pandas and pyarrow to be read: pip install pandas pyarrow"):
         read_table(tmp_path / "x.parquet")

@@ -146,6 +146,22 @@ def test_contributing_names_every_room():
     assert {part for part in rooms() if not part.startswith("_")} <= set(re.findall(r"\w+", text))
 
 
+def test_kernels_and_operators_are_told_apart_by_what_they_say():
+    from drkm import gram, kernels
+
+    families = (kernels.Kernel, gram.Gram, gram.Strategy)
+    members = [member for package in (kernels, gram) for member in vars(package).values() if isinstance(member, type)]
+    names = {member.__name__ for member in members if issubclass(member, families)}
+    found = []
+    for file in Path(drkm.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                asked = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                found += [f"{file.name}: {ast.unparse(node)}"] if asked & names else []
+    assert {"Kernel", "RBF", "Strategy", "Dense", "SweptGram"} <= names
+    assert 0 < len(found) <= 20, "\n".join(found)
+
+
 def test_the_public_surface_is_there():
     for name in ("ConstrDRKM", "load", "select", "kernels", "gram", "solvers", "metrics", "datasets", "baselines"):
         assert getattr(drkm, name) is not None

@@ -188,6 +188,7 @@ class TestFit:
         monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 50 * 100)
         monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 100)
         monkeypatch.setattr("drkm.training.run.MEDIAN_ROWS", 100)
+        monkeypatch.setattr("drkm.strange_data.samples.MEDIAN_ROWS", 100)
         largest = []
         whole = Rows._tensor
         monkeypatch.setattr(Rows, "_tensor", lambda self, rows: largest.append(len(rows)) or whole(self, rows))

@@ -27,7 +27,7 @@ from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
-from drkm.kernels import Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.persistence import model_file
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
@@ -367,13 +367,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
         found = self._reconstruct(X, components, method, out=out)
+        strange_data.warn_of_strangers(found.strange, stacklevel=2)
         return self._written(found, X).points if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
         Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
-        start, the point itself; any other start is an array of shape (m, d).
+        start, the point itself; any other start is an array of shape (m, d). Points unlike all training samples are
+        marked as `strange`, where `denoise` warns of them.
         """
         return self._written(self._reconstruct(X, components, method, **options), X)
 
@@ -385,7 +387,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
     def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model, for a method that the caller has called."""
+        """Return pre-images as tensors on the device of the model."""
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
@@ -399,9 +401,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        found = self._inference.reconstruct(points, columns, method=method, **options)
-        strange_data.warn_of_strangers(found.strange, stacklevel=3)
-        return found
+        return self._inference.reconstruct(points, columns, method=method, **options)
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -463,7 +463,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = self._read(X)
-        found = self._reconstruct(X).points
+        reconstructed = self._reconstruct(X)
+        strange_data.warn_of_strangers(reconstructed.strange, stacklevel=2)
+        found = reconstructed.points
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
@@ -508,7 +510,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         first: Any = self.kernel
         if checks.is_list(first):
             first = next(iter(first), None)
-        tags.input_tags.pairwise = first == "precomputed" or isinstance(first, Precomputed)
+        tags.input_tags.pairwise = first == "precomputed" or getattr(first, "is_given", False) is True
         return tags
 
     def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:

@@ -54,7 +54,7 @@ class FittedModel:
     multipliers : Tensor of shape (S, S)
         Λ.
     residual : Tensor of shape (n, S)
-        R = G - HΛ, what the tolerance has left of the gradient.
+        R = G - HΛ, what the tolerance has left of the gradient, in float32: it is small beside G.
     code_error : float
         How far R leaves the codes from stationary ones, relative to their size.
     rotation : tuple of Tensor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from drkm.fitted import FittedModel
-from drkm.kernels import Approximation
 from drkm.solvers.base import ALIKE
 from drkm.wording import counted
 
@@ -41,7 +40,7 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
     foot += [
         f"layer {layer}: {kernel.describe_error(error)}"
         for layer, (kernel, error) in enumerate(zip(fitted.kernels, fitted.errors, strict=True), start=1)
-        if isinstance(kernel, Approximation) and error is not None
+        if kernel.count is not None and error is not None
     ]
     if len(fitted.objectives) > 1:
         ended = [f"{value:.6g}" for value in fitted.objectives if value is not None]

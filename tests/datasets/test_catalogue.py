@@ -123,9 +123,9 @@ def test_list_tells_what_is_there(folder):
 
 def test_verify_tells_ok_missing_and_damaged_apart(folder, monkeypatch):
     folder.mkdir()
-    info = _catalogue._CATALOGUE["cars3d"]
+    info = _catalogue.DATASETS["cars3d"]
     file = remote("http://127.0.0.1:9", info.files[0].name)
-    monkeypatch.setitem(_catalogue._CATALOGUE, "cars3d", _catalogue.DatasetInfo(**{**vars(info), "files": (file,)}))
+    monkeypatch.setitem(_catalogue.DATASETS, "cars3d", _catalogue.DatasetInfo(**{**vars(info), "files": (file,)}))
 
     def states():
         return {check.path.name: check.state for check in datasets.verify("cars3d")}

@@ -10,6 +10,7 @@ from drkm.experiments.denoising import (
     _digits_run,
     _methods,
     _panels,
+    _panels_run,
     _problems,
     _table1_claims,
     digits,
@@ -19,20 +20,20 @@ from drkm.experiments.denoising import (
     table1,
 )
 from drkm.experiments.denoising import _table1_tables as tables
+from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
 from drkm.experiments.denoising._one_draw import smaller
-from drkm.experiments.denoising._protocol import FIRST_MEASURE, best, candidates, reconstruct
-from drkm.experiments.denoising._table1_cell import BOUND, ORDER
+from drkm.experiments.denoising._protocol import best, candidates, reconstruct
 from drkm.experiments.output import markdown, save_table, write_bytes
+from drkm.experiments.registry import TASKS
 from drkm.experiments.reproduce import write_section
 from drkm.experiments.section import Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
-from drkm.runs.tasks import perform
 from drkm.selection import select
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-EXPERIMENTS = (table1, figure1, figure2, figure3, digits)
+EXPERIMENTS = [module.EXPERIMENT for module in (table1, figure1, figure2, figure3, digits)]
 TINY = replace(
     _problems.SIZES["quick"],
     n_train=60,
@@ -45,7 +46,7 @@ TINY = replace(
     rival_components=(5,),
 )
 TINY_DIGITS = replace(
-    _digits_run.SIZES["quick"], n_train=60, n_validation=20, n_test=20, components=(5, 10), layers=(5,), widths=(1.0,)
+    digits.SIZES["quick"], n_train=60, n_validation=20, n_test=20, components=(5, 10), layers=(5,), widths=(1.0,)
 )
 
 
@@ -53,46 +54,46 @@ TINY_DIGITS = replace(
 def tiny():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(_problems.SIZES, "quick", TINY)
-        patch.setitem(_digits_run.SIZES, "quick", TINY_DIGITS)
+        patch.setitem(digits.SIZES, "quick", TINY_DIGITS)
         yield
 
 
 @pytest.fixture(scope="module")
 def results(tiny):
     """Every run of the figures and of the digits, and the cells of Table 1 at the middle noise level."""
-    runs = [run for module in EXPERIMENTS for run in module.configurations("quick")]
+    runs = [run for experiment in EXPERIMENTS for run in experiment.configurations("quick")]
     runs = [run for run in runs if run.task != "denoise-cell" or run.parameters["noise"] == 0.1]
-    return Results((run, json.loads(json.dumps(perform(run))), 1.0) for run in runs)
+    return Results((run, json.loads(json.dumps(TASKS.perform(run))), 1.0) for run in runs)
 
 
-def problem(noise: float = 0.1, n: int = 400) -> _problems.Problem:
+def problem(noise: float = 0.1, n: int = 400) -> _problems.NoisyCurve:
     return _problems.make_problem("square", noise, n, 100, seed=3)
 
 
-@pytest.mark.parametrize("module", EXPERIMENTS)
-def test_every_experiment_writes_figures_tables_and_claims(module, results, tmp_path):
-    section = module.section(results, "quick")
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_every_experiment_writes_figures_tables_and_claims(experiment, results, tmp_path):
+    section = experiment.section(results, "quick")
     paths = write_section(section, tmp_path / section.name)
     assert {path.suffix for path in paths} == {".png", ".svg", ".csv", ".md"}
     assert all(path.stat().st_size > 0 for path in paths)
     assert section.claims
-    assert section.title == module.TITLE
+    assert section.title == experiment.title
 
 
-@pytest.mark.parametrize("module", EXPERIMENTS)
-def test_without_runs_nothing_is_drawn_and_no_claim_is_decided(module):
-    section = module.section(Results(), "quick")
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_without_runs_nothing_is_drawn_and_no_claim_is_decided(experiment):
+    section = experiment.section(Results(), "quick")
     assert not section.tables
     assert not section.figures
     assert {claim.verdict for claim in section.claims} == {Verdict.UNDECIDED}
 
 
-@pytest.mark.parametrize("module", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 @pytest.mark.parametrize("scale", SCALES)
-def test_runs_of_two_scales_differ(module, scale):
-    runs = module.configurations(scale)
+def test_runs_of_two_scales_differ(experiment, scale):
+    runs = experiment.configurations(scale)
     assert len(set(runs)) == len(runs)
-    others = {run for other in SCALES if other != scale for run in module.configurations(other)}
+    others = {run for other in SCALES if other != scale for run in experiment.configurations(other)}
     assert not others & set(runs)
 
 
@@ -121,12 +122,12 @@ def test_the_second_layer_lowers_the_error_of_the_first():
 
 
 def test_the_same_run_gives_the_same_result(results):
-    run = figure1.configurations("quick")[0]
-    assert perform(run) == results[run]
+    run = figure1.EXPERIMENT.configurations("quick")[0]
+    assert TASKS.perform(run) == results[run]
 
 
 def test_points_that_are_drawn_have_the_error_that_is_told(results):
-    run = figure1.configurations("quick")[0]
+    run = figure1.EXPERIMENT.configurations("quick")[0]
     made = _problems.make_problem("square", _panels.NOISE, TINY.n_train, TINY.n_validation, run.seed)
     for panel in results[run]["panels"]:
         points = np.array(panel["points"])
@@ -139,12 +140,12 @@ def test_the_gap_sees_a_lost_side_that_the_distance_does_not():
     made = problem(noise=0.01)
     half = made.train[made.train[:, 0] < 0]
     assert made.curve.distance(half).mean() < 0.02
-    assert _panels.gap(made, made.train) < 0.05
-    assert _panels.gap(made, half) > 0.3
+    assert _panels_run.gap(made, made.train) < 0.05
+    assert _panels_run.gap(made, half) > 0.3
 
 
 def test_table1_has_a_column_for_every_method_and_a_row_for_every_cell(results):
-    section = table1.section(results, "quick")
+    section = table1.EXPERIMENT.section(results, "quick")
     rows = {table.name: table.rows for table in section.tables}
     assert [row["curve"] for row in rows["errors"]] == list(_problems.DATASETS.values())
     assert set(ORDER) - {BOUND} <= set(rows["errors"][0])
@@ -269,6 +270,6 @@ def test_salt_and_pepper_sets_pixels_to_black_or_white():
 
 def test_sizes_survive_being_written_as_json():
     for sizes in _problems.SIZES.values():
-        assert _problems.Sizes.from_json(json.loads(json.dumps(asdict(sizes)))) == sizes
+        assert _problems.CurveSizes.from_json(json.loads(json.dumps(asdict(sizes)))) == sizes
     run = Configuration("denoise-cell", {"sizes": asdict(TINY)}, 1)
     assert Configuration.from_json(run.canonical()) == run

@@ -1,26 +1,31 @@
-"""The disentanglement study at tiny scale, on drawn sprites; on Cars3D where the data is at hand."""
+"""Models and tasks of disentanglement and the study of Cars3D, on few drawn sprites; on Cars3D where it is at hand."""
 
-import csv
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
 from drkm.experiments import sprites_demo
-from drkm.experiments.disentanglement import _rule as rule
 from drkm.experiments.disentanglement import _tasks as tasks
-from drkm.experiments.disentanglement import cars3d as study
+from drkm.experiments.disentanglement import cars3d
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
-from drkm.experiments.disentanglement._rule import Rule
+from drkm.experiments.registry import EXPERIMENTS, TASKS
+from drkm.experiments.reproduce import reproduce
+from drkm.experiments.study.scales import SIZES
 from drkm.gram import RememberedDistances
+from drkm.runs.configuration import Configuration, Results
 from drkm.solvers import Penalty
+
+TINY = {"start_points": 60, "evaluation": 200, "max_steps": 2, "widths": (1.0,)}
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setitem(study.SIZES, "quick", (60, 200))
-    monkeypatch.setitem(rule.SIZES, "quick", (60, 200))
+    monkeypatch.setitem(SIZES, "quick", replace(SIZES["quick"], **TINY))
+    # DCI grows trees for every class of every factor, which is most of the time.
+    monkeypatch.setattr(tasks, "_dci", lambda *given: dict.fromkeys(cars3d.DCI, 0.0))
     monkeypatch.setattr(tasks, "METRICS", {name: (options, 3) for name, (options, _) in tasks.METRICS.items()})
 
 
@@ -37,23 +42,23 @@ def test_no_image_is_trained_on_and_scored():
     assert not any(image.tobytes() in seen for image in drawn.evaluation)
 
 
-@pytest.mark.parametrize("kind", sorted(set(study.KINDS) - {"beta-vae"}))
-def test_every_kind_of_model_gives_ten_finite_codes(kind, problem):
-    found = train_and_encode(study.KINDS[kind], problem.train, problem.evaluation, 0).scored
+MODELS = {run.parameters["family"] + str(k): run for k, run in enumerate(EXPERIMENTS["cars3d"].configurations("quick"))}
+
+
+@pytest.mark.parametrize(
+    "model", [name for name in MODELS if not name.startswith("beta-vae") and MODELS[name].seed == 0]
+)
+def test_every_model_of_cars3d_gives_ten_finite_codes(model, problem):
+    found = train_and_encode(MODELS[model].parameters, problem.train, problem.evaluation, 0).scored
     assert found.shape == (200, 10)
     assert np.isfinite(found).all()
 
 
 def test_widths_of_one_are_the_library_default(problem):
     rows = rows_of(problem.train)
-    named = {"layers": [10, 5], "width": 1.0, "deep_width": 1.0, "deep_eta": 1.0, "axes": "ritz", "center": False}
+    named = {"layers": [10, 5], "width": 1.0, "deep_eta": 1.0, "center": False}
     ours = default_model(named, rows).fit(rows)
     np.testing.assert_allclose(ours.codes_, ConstrDRKM((10, 5)).fit(rows).codes_, atol=1e-6)
-
-
-def test_a_rule_names_only_what_is_not_the_default():
-    assert Rule().parameters((10, 5)) == {"family": "drkm", "layers": [10, 5]}
-    assert Rule(width=0.5, deep_eta=10.0).parameters((10,)) == {"family": "drkm", "layers": [10], "width": 0.5}
 
 
 def test_start_seeds_change_nothing(problem):
@@ -81,30 +86,39 @@ def test_scores_stand_beside_chance(tiny, problem):
     assert found["mig"] > 0.9 > found["mig_chance"]
 
 
-def test_the_study_writes_runs_and_means_and_computes_none_twice(tiny, tmp_path, monkeypatch):
-    # DCI grows trees for every class of every factor, which is most of the time.
-    no_dci = {"dci": 0.0, "dci_completeness": 0.0, "dci_accuracy": 0.0}
-    monkeypatch.setattr(tasks, "_dci", lambda *given: no_dci)
-    asked = {"dataset": "dsprites", "parts": ("ours", "kpca", "random"), "draws": 2, "start_seeds": 2}
-    table, text = study.run("quick", tmp_path, **asked)
-    with table.open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 2 * 2 + 2 * 2 + 2
-    assert all(float(row["irs_above"]) == pytest.approx(float(row["irs"]) - float(row["irs_chance"])) for row in rows)
-    written = text.read_text()
-    assert "ours against kpca: ahead in IRS above chance on" in written
-    assert "over start seeds 0\n" in written
+def test_the_study_of_cars3d_is_written_and_computes_none_twice(tiny, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    # Without the recipe of the paper, whose thousand steps are most of the time.
+    groups = [group for group in cars3d.EXPERIMENT.groups if group.family != "paper"]
+    monkeypatch.setitem(EXPERIMENTS, "cars3d", replace(cars3d.EXPERIMENT, groups=groups))
+    asked = {"scale": "quick", "out": tmp_path, "jobs": 1, "progress": False}
+    reproduce(["cars3d"], **asked)
+    written = (tmp_path / "quick" / "cars3d" / "ahead.md").read_text()
+    assert "| two layers, defaults | kernel PCA, median | 2 |" in written
     monkeypatch.setattr(tasks, "train_and_encode", None)
-    assert study.run("quick", tmp_path, **asked)[1].read_text() == written
+    reproduce(["cars3d"], **asked)
+    assert (tmp_path / "quick" / "cars3d" / "ahead.md").read_text() == written
 
 
-def test_the_selection_reports_all_candidates(tiny, tmp_path):
-    options = {"draws": 2, "deep": (Rule(),), "widths": (1.0,), "datasets": ("sprites",)}
-    table, text = rule.run("quick", tmp_path, **options)
-    with table.open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 3 * 3 * 2
-    assert len(text.read_text().splitlines()) == 2 + 9
+def test_the_runs_of_cars3d_at_the_scale_of_the_paper_are_those_of_the_first_study():
+    runs = EXPERIMENTS["cars3d"].configurations("paper")
+    shared = {"dataset": "cars3d", "n": 800, "evaluation": 4000, "dci": True}
+    ours = {**shared, "family": "drkm", "layers": [10, 5], "width": 0.5, "deep_eta": 10.0}
+    assert len(runs) == 10 * 5
+    assert Configuration("disentangle", ours, 4) in runs
+    assert Configuration("disentangle", {**shared, "family": "beta-vae", "beta": 4.0}, 0) in runs
+
+
+def test_candidates_are_scored_on_all_axes_and_agree_with_themselves(tiny, tmp_path):
+    experiment = EXPERIMENTS["candidates"]
+    run = experiment.configurations("quick")[0]
+    found = TASKS.perform(run)
+    assert set(found) == {"ritz", "varimax", "ica"}
+    assert [len(found["ica"][name]) for name in ("irs", "mig_chance", "kurtosis")] == [2, 2, 2]
+    assert 0 < found["ritz"]["agreement"] < 1
+    (table,) = experiment.section(Results([(run, found, 1.0)]), "quick").tables
+    assert [row["axes"] for row in table.rows] == ["ritz", "varimax", "ica"]
+    assert table.rows[0]["both ahead"] == "0 of 2"
 
 
 def test_agreement_ignores_order_and_sign_and_falls_with_mixing():
@@ -113,15 +127,6 @@ def test_agreement_ignores_order_and_sign_and_falls_with_mixing():
     rotated = codes @ np.linalg.qr(np.random.default_rng(1).standard_normal((4, 4)))[0]
     assert same > 0.9
     assert tasks.agreement(codes, rotated) < 0.6
-
-
-def test_unknown_names_are_answered_with_what_is_allowed(tmp_path):
-    with pytest.raises(ValueError, match="dataset: unknown name 'mnist'"):
-        study.run("quick", tmp_path, dataset="mnist")
-    with pytest.raises(ValueError, match="parts: unknown name 'gan'"):
-        study.run("quick", tmp_path, dataset="dsprites", parts=("gan",))
-    with pytest.raises(ValueError, match="scale: unknown name 'huge'"):
-        study.run("huge", tmp_path)
 
 
 def test_two_centred_layers_encode_blocks_in_which_all_points_are_done(problem):
@@ -149,6 +154,6 @@ def test_the_demo_prints_scores_beside_chance_and_draws(tmp_path, capsys, monkey
 @pytest.mark.skipif(not os.environ.get("DRKM_DATA"), reason="needs the real data in DRKM_DATA")
 def test_the_defaults_are_ahead_of_kernel_pca_on_a_draw_of_cars3d():
     shared = {"dataset": "cars3d", "n": 800, "evaluation": 4000}
-    ours, plain = (tasks.disentangle({**shared, **study.KINDS[kind]}, 1) for kind in ("defaults", "kpca-median"))
+    ours, plain = (tasks.disentangle({**shared, "family": "drkm", "layers": layers}, 1) for layers in ([10, 5], [10]))
     assert ours["irs"] - ours["irs_chance"] > plain["irs"] - plain["irs_chance"]
     assert ours["mig"] > plain["mig"]

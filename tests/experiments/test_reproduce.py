@@ -1,17 +1,19 @@
 import csv
-import sys
-import types
 from dataclasses import replace
 
 import pytest
 
 from drkm.datasets import DatasetError
-from drkm.experiments import CHOICES, NAMES
+from drkm.experiments import registry
+from drkm.experiments.data import dataset_checksum
 from drkm.experiments.denoising._problems import SIZES
+from drkm.experiments.experiment import Experiment
 from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
-from drkm.experiments.section import Figure, Section, Table
+from drkm.experiments.section import Figure, ResultTable, Section
 from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.store import Store
+from drkm.runs.tasks import Task, TaskTable
+from runs import probes
 
 
 def _draw():
@@ -23,18 +25,32 @@ def _draw():
     return figure
 
 
-def _experiment(name, configurations):
-    module = types.ModuleType(name)
-    module.TITLE = name
+class _Digests(Experiment):
+    """An experiment with these runs, whose digests it shows."""
 
-    def section(results, scale):
-        rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(configurations)]
-        tables = [Table("digests", "Digests", rows), Table("nothing", "No rows", [])]
-        return Section(name, name, "Text.", tables, [Figure("line", "A line", _draw)])
+    def __init__(self, name, runs):
+        super().__init__(name=name, title=name, tasks={"probe": PROBE})
+        object.__setattr__(self, "runs", runs)
 
-    module.configurations = lambda scale: configurations
-    module.section = section
-    return module
+    @property
+    def families(self):
+        return frozenset(run.parameters["family"] for run in self.runs if "family" in run.parameters)
+
+    def configurations(self, scale):
+        return self.runs
+
+    def section(self, results, scale):
+        rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(self.runs)]
+        tables = [ResultTable("digests", "Digests", rows), ResultTable("nothing", "No rows", [])]
+        return Section(self.name, self.name, "Text.", tables, [Figure("line", "A line", _draw)])
+
+
+def _checksum(parameters):
+    return dataset_checksum(parameters) if "dataset" in parameters else ""
+
+
+PROBE = Task(probes.PROBE.function, data=_checksum, absent=DatasetError)
+TABLE = TaskTable(f"{__name__}:TABLE", {"probe": PROBE})
 
 
 @pytest.fixture
@@ -42,12 +58,10 @@ def experiments(monkeypatch):
     """Two experiments that share a run, in place of those of the project."""
     ours = [Configuration("probe", {"family": "ours"}, seed) for seed in range(2)]
     vae = [Configuration("probe", {"family": "vae"}, 0)]
-    monkeypatch.setattr("drkm.experiments.NAMES", names := {})
-    monkeypatch.setattr("drkm.experiments.reproduce.NAMES", names)
-    monkeypatch.setattr("drkm.experiments.reproduce.CHOICES", ("probe", "ours", "vae"))
-    for name, runs in (("one", ours), ("two", [*ours[:1], *vae])):
-        monkeypatch.setitem(sys.modules, f"fake_{name}", _experiment(name, runs))
-        names[name] = f"fake_{name}"
+    found = {name: _Digests(name, runs) for name, runs in (("one", ours), ("two", [*ours[:1], *vae]))}
+    monkeypatch.setattr(registry, "EXPERIMENTS", found)
+    monkeypatch.setattr(registry, "TASKS", TABLE)
+    return found
 
 
 def make(names, out, **options):
@@ -106,7 +120,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(names, options, senten
 def test_absent_data_are_one_sentence_and_nothing_is_written(experiments, tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path / "nowhere"))
     runs = [Configuration("probe", {"dataset": "smallnorb"})]
-    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", runs))
+    monkeypatch.setitem(experiments, "one", _Digests("one", runs))
     with pytest.raises(DatasetError, match="drkm datasets download smallnorb"):
         make(["one"], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -115,7 +129,7 @@ def test_absent_data_are_one_sentence_and_nothing_is_written(experiments, tmp_pa
 def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experiments, tmp_path, monkeypatch):
     monkeypatch.setenv("DRKM_DATA", str(tmp_path))
     runs = [Configuration("probe", {"dataset": "cars3d"}, seed) for seed in range(2)]
-    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", runs))
+    monkeypatch.setitem(experiments, "one", _Digests("one", runs))
     (tmp_path / "cars3d_64.npz").write_bytes(b"cars")
     make(["one"], tmp_path / "there")
     (tmp_path / "cars3d_64.npz").unlink()
@@ -123,18 +137,18 @@ def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experim
     paths = make(["one"], tmp_path / "here", store=there)
     assert tmp_path / "here" / "quick" / "one" / "digests.csv" in paths
     more = [*runs, Configuration("probe", {"dataset": "cars3d"}, 9)]
-    monkeypatch.setitem(sys.modules, "fake_one", _experiment("one", more))
+    monkeypatch.setitem(experiments, "one", _Digests("one", more))
     with pytest.raises(DatasetError, match="drkm datasets download cars3d"):
         make(["one"], tmp_path / "here", store=there)
 
 
 def test_all_stands_for_every_experiment_once():
-    assert expand(["all", "table1"]) == list(NAMES)
+    assert expand(["all", "table1"]) == list(registry.EXPERIMENTS)
 
 
 def test_runs_are_chosen_by_the_names_that_those_of_all_experiments_have():
     groups = [group for scale in SCALES for group in configurations_of(["all"], scale).values()]
-    assert set(CHOICES) == {name for group in groups for run in group for name in names_of(run)}
+    assert set(registry.choices()) == {name for group in groups for run in group for name in names_of(run)}
 
 
 def test_a_figure_of_the_paper_is_made_with_claims_on_what_was_measured(tmp_path, monkeypatch):
@@ -152,7 +166,7 @@ def test_a_figure_of_the_paper_is_made_with_claims_on_what_was_measured(tmp_path
 @pytest.mark.timeout(3000)
 def test_every_experiment_runs_at_quick(tmp_path):
     paths = reproduce(["all"], scale="quick", out=tmp_path, progress=False)
-    assert {path.parent.name for path in paths} == set(NAMES)
+    assert {path.parent.name for path in paths} == set(registry.EXPERIMENTS)
     with Store(tmp_path / "runs.sqlite", readonly=True) as store:
         assert not store.failures()
         assert sum(counts.done for counts in store.counts()) > 100

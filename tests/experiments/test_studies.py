@@ -10,35 +10,19 @@ import pytest
 from drkm import ConstrDRKM
 from drkm.experiments.disentanglement import _models as models
 from drkm.experiments.disentanglement import _tasks as tasks
-from drkm.experiments.disentanglement import (
-    components,
-    deep_layer,
-    gamma,
-    hyperparameters,
-    layers,
-    sample_efficiency,
-    stability,
-    table2,
-    training_points,
-    variance,
-)
-from drkm.experiments.disentanglement._sweep import SIZES, TWO_LAYERS, drkm_run, paper_run, scored_rows
+from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.scales import SIZES, TWO_LAYERS
+from drkm.experiments.study.study import Study
 from drkm.runs.configuration import SCALES, Configuration, Results
 
-STUDIES = (
-    components,
-    layers,
-    training_points,
-    hyperparameters,
-    gamma,
-    table2,
-    variance,
-    sample_efficiency,
-    deep_layer,
-    stability,
-)
-studies = pytest.mark.parametrize("study", STUDIES, ids=lambda module: module.__name__.split(".")[-1])
+STUDIES = {name: found for name, found in EXPERIMENTS.items() if isinstance(found, Study)}
+studies = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+
+
+def runs_of(name, scale):
+    return STUDIES[name].configurations(scale)
 
 
 def scores(rng, irs=0.6):
@@ -61,7 +45,11 @@ def made_up(configuration, rng):
         depth = len(configuration.parameters.get("layers", [10]))
         lists = {key: rng.random(depth).tolist() for key in ("shared", "shared_chance", "angle", "agreement")}
         return {**lists, "train_s": 1.0, "device": "cpu"}
-    return scores(rng)
+    if configuration.task == "candidate":
+        draws = [scores(rng) for _ in range(configuration.parameters["draws"])]
+        lists = {name: [one[name] for one in draws] for name in ("irs", "irs_chance", "mig", "mig_chance")}
+        return {axes: {**lists, "agreement": rng.random()} for axes in ("ritz", "varimax", "ica")}
+    return {**scores(rng), "dci": rng.random(), "dci_completeness": rng.random(), "dci_accuracy": rng.random()}
 
 
 def results_of(study, scale):
@@ -80,11 +68,12 @@ def test_configurations_come_back_from_json_and_are_asked_for_once(study, scale)
 
 @pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 3), ("paper", 5)])
 def test_every_scale_has_its_datasets_seeds_and_sizes(scale, seeds):
-    runs = {run for study in STUDIES for run in study.configurations(scale)}
-    others = [study.configurations(scale) for study in STUDIES if study is not variance]
+    runs = {run for name in STUDIES if name != "candidates" for run in runs_of(name, scale)}
+    others = [runs_of(name, scale) for name in STUDIES if name != "variance"]
     assert {run.seed for group in others for run in group} == set(range(seeds))
     datasets = {run.parameters["dataset"] for run in runs}
     assert datasets == ({"sprites"} if scale == "quick" else {"cars3d", "smallnorb", "dsprites", "noisy_dsprites"})
+    assert "cars3d" not in {run.parameters["dataset"] for run in runs_of("candidates", scale)}
     assert not any("device" in run.parameters for run in runs)
     betas = {run.parameters["beta"] for run in runs if run.parameters.get("family") == "beta-vae"}
     assert betas == set(SIZES[scale].betas)
@@ -96,31 +85,43 @@ def test_the_paper_scale_is_the_published_one():
     assert sizes.gammas == (0.01, 0.1, 1, 5, 25)
     assert sizes.betas == (2, 3, 4, 5, 6)
     # 4 datasets × 5 N × 5 γ × 5 seeds × 3 architectures, and as many draws of our defaults without γ
-    assert len(layers.configurations("paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3
+    assert len(runs_of("layers", "paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3
 
 
 def test_experiments_share_their_runs():
-    by_points = set(training_points.configurations("medium"))
-    assert set(hyperparameters.configurations("medium")) == by_points
-    assert set(gamma.configurations("medium")) <= by_points
-    assert set(gamma.configurations("medium")) <= set(layers.configurations("medium"))
-    assert set(sample_efficiency.configurations("medium")) <= by_points
-    assert set(components.configurations("medium")) & set(layers.configurations("medium"))
+    runs = {name: set(runs_of(name, "medium")) for name in STUDIES}
+    assert runs["hyperparameters"] == runs["training_points"]
+    assert runs["gamma"] <= runs["training_points"]
+    assert runs["gamma"] <= runs["layers"]
+    assert runs["sample_efficiency"] <= runs["training_points"]
+    assert runs["components"] & runs["layers"]
 
 
 def test_a_draw_that_is_the_seed_is_the_same_run():
+    each, fixed = (
+        Group(family="drkm", at="start_points", draw=draw).configurations(SIZES["quick"]) for draw in (None, 0)
+    )
+    assert each[0] == fixed[0]
+    assert each[1] != fixed[1]
+    assert fixed[1].parameters == {**each[1].parameters, "draw": 0}
+
+
+def test_groups_of_one_model_share_their_runs():
     sizes = SIZES["quick"]
-    assert drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1, draw=1) == drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1)
-    assert drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1, draw=0) != drkm_run(sizes, "sprites", 100, TWO_LAYERS, 1)
-    assert paper_run(sizes, "sprites", 100, TWO_LAYERS, 1) == paper_run(sizes, "sprites", 100, (10, 5), 1, gamma=1)
+    one = Group(family="paper", at="start_points").configurations(sizes)
+    every = Group(family="paper", at="start_points", hyperparameter="all").configurations(sizes)
+    grid = Group(family="paper", hyperparameter="grid").configurations(sizes)
+    assert set(one) < set(every) < set(grid)
+    assert {run.parameters["layers"] == list(TWO_LAYERS) for run in grid} == {True}
+    assert not Group(family="beta-vae", long=True).configurations(sizes)
 
 
 @studies
 def test_a_study_without_results_shows_no_figure_and_cannot_tell(study):
     section = study.section(Results(), "medium")
     assert not section.figures
-    assert section.claims
-    assert {claim.verdict for claim in section.claims} == {Verdict.UNDECIDED}
+    assert section.claims or study.name == "candidates"
+    assert {claim.verdict for claim in section.claims} <= {Verdict.UNDECIDED}
 
 
 @studies
@@ -145,11 +146,14 @@ def test_figures_are_drawn(study):
 
 
 def test_rows_have_scores_above_chance_and_leave_out_what_has_no_value():
-    run = drkm_run(SIZES["quick"], "sprites", 100, TWO_LAYERS, 0)
-    row = scored_rows(Results([(run, {"irs": 0.5, "irs_chance": 0.2, "mig": None, "mig_chance": 0.1}, 1.0)]), [run])[0]
+    group = Group(family="drkm", at="start_points", tags={"model": "ours"})
+    run = group.configurations(SIZES["quick"])[0]
+    results = Results([(run, {"irs": 0.5, "irs_chance": 0.2, "mig": None, "mig_chance": 0.1}, 1.0)])
+    (row,) = group.found(results, SIZES["quick"])
     assert row["irs_above"] == pytest.approx(0.3)
     assert row["mig_above"] is None
     assert row["layers"] == TWO_LAYERS
+    assert (row["depth"], row["model"]) == (2, "ours")
 
 
 def test_gamma_changes_nothing_on_the_manifold():
@@ -203,7 +207,7 @@ class TestTasks:
         assert not found["converged"]
         assert found["device"]
 
-    def test_stability_has_one_entry_a_layer(self):
+    def test_stability_has_one_entry_per_layer(self):
         found = tasks.stability({**self.shared, "family": "drkm", "layers": [5, 3], "resamples": 2}, 0)
         assert len(found["shared"]) == len(found["angle"]) == 2
         assert found["shared"][0] > found["shared_chance"][0]
@@ -212,7 +216,7 @@ class TestTasks:
         rows = np.arange(40)
         monkeypatch.setattr(np.random, "default_rng", lambda seed=None: _Always(rows))
         parameters = {**self.shared, "family": "drkm", "layers": [5], "resamples": 2}
-        problem = tasks.Problem(
+        problem = tasks.TrainingDraw(
             np.random.RandomState(0).randint(0, 255, (40, 64, 64)).astype(np.uint8),
             np.random.RandomState(1).randint(0, 255, (30, 64, 64)).astype(np.uint8),
             np.zeros((30, 1), np.int64),
@@ -263,4 +267,4 @@ def test_an_unknown_family_is_answered_with_what_is_allowed():
 
 def test_an_unknown_scale_is_answered_with_what_is_allowed():
     with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick"):
-        components.configurations("huge")
+        runs_of("components", "huge")

@@ -11,15 +11,15 @@ from drkm.runs.attempt import Attempt, as_json
 from drkm.runs.configuration import Configuration
 from drkm.runs.merging import merge
 from drkm.runs.store import Store
-from drkm.runs.tasks import identify
 from fuzz.mutations import damaged_copies
+from runs.probes import TASKS
 
 resource = pytest.importorskip("resource")
 MEMORY_IN_USE = Path("/proc/self/statm")
 pytestmark = pytest.mark.skipif(not MEMORY_IN_USE.exists(), reason="limits memory by what Linux says is in use")
 
 RUNS = [Configuration("probe", {"name": "µ" * (seed % 3), "rounds": seed}, seed) for seed in range(24)]
-MORE = identify(Configuration("probe", {"rounds": 7}, 99))
+MORE = TASKS.identify(Configuration("probe", {"rounds": 7}, 99))
 #: seconds and bytes that one store may take
 LONGEST, MEMORY = 5.0, 256 << 20
 #: the log of SQLite, and the index of the log
@@ -28,9 +28,9 @@ BESIDE = ("-wal", "-shm")
 
 def write(path, runs):
     """Record runs: every sixth fails, every eighth is left to another runner."""
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         for configuration in runs:
-            run, seed = identify(configuration), configuration.seed
+            run, seed = TASKS.identify(configuration), configuration.seed
             assert store.claim(run, "another-machine 1 abc", 1e6)
             text = as_json({"value": seed / 7, "rows": [{"irs": seed, "name": "ä"}] * (seed % 5)})
             done = Attempt("done", text, seconds=seed / 3, environment='{"device":"cpu"}')
@@ -89,12 +89,12 @@ def outcome(path, action):
 
 
 def read(path):
-    with Store(path, readonly=True) as store:
+    with Store(path, TASKS, readonly=True) as store:
         return contents(store)
 
 
 def write_more(path):
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         # As a sweep does: what is damaged is not written to.
         store.check()
         store.release_dead()
@@ -105,7 +105,7 @@ def write_more(path):
 
 def copied(path, target):
     put({}, target)
-    with Store(target) as store:
+    with Store(target, TASKS) as store:
         merge(store, path)
         return contents(store)[0]
 

@@ -7,7 +7,17 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
-from drkm.gram import Auto, Dense, NotEnoughMemory, RememberedDistances, Strategy, Tiled, Workload, auto
+from drkm.gram import (
+    Auto,
+    Dense,
+    NotEnoughMemory,
+    Nystroem,
+    RememberedDistances,
+    Strategy,
+    Tiled,
+    Workload,
+    auto,
+)
 from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
 from drkm.machine import memory
@@ -97,6 +107,20 @@ class TestChoice:
         machine(Dense().cost(work(n=15_000)).bytes / 0.9)
         assert type(self.chosen(n=15_000)) is Tiled
         assert type(grams.settle(Dense(), work(n=15_000))[0]) is Dense
+
+    def test_the_others_are_made_when_an_error_names_one_that_fits(self, machine, monkeypatch):
+        made = []
+        monkeypatch.setattr(Nystroem, "__post_init__", lambda self: made.append(self))
+        machine(100e9)
+        grams.settle(Dense(), work(n=1000))
+        assert not made
+        machine(1e9)
+        with pytest.raises(NotEnoughMemory, match='gram="tiled" would need'):
+            grams.settle(Dense(), work(n=20_000))
+        machine(1e6)
+        with pytest.raises(NotEnoughMemory):
+            grams.settle(Dense(), work(n=20_000))
+        assert made
 
     def test_a_strategy_is_passed_over_where_it_cannot_serve(self, monkeypatch):
         class Picky(Dense):

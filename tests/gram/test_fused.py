@@ -15,6 +15,7 @@ from gram_suite import GramSuite, MovingSuite, N
 from dense_oracle import dense_energy, draw, orthonormal, structured, values
 from drkm import ConstrDRKM
 from drkm.gram import Dense, Fused, MovingGram, StoredGram, Sums, SweptGram, Tiled, Workload, by_name, fused
+from drkm.gram.dense import StoredPairs
 from drkm.gram.fused import FusedGram, FusedStoredGram, form
 from drkm.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.kernels.base import BLOCK_ENTRIES
@@ -81,7 +82,8 @@ class TestFusedStored(GramSuite):
         return RBF(2.0)
 
     def bare(self, points):
-        return There(FusedStoredGram(form(self.kernel(), points.to(DEVICE))))
+        X = points.to(DEVICE)
+        return There(FusedStoredGram(form(self.kernel(), X), self.kernel(), X))
 
     @pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
     @pytest.mark.parametrize("columns", [1, 10, 16, 17])
@@ -223,7 +225,7 @@ class TestWithoutGPU:
     @pytest.mark.parametrize("kernel", [*ISOTROPIC, Polynomial(3, 0.3, 0.7)], ids=lambda kernel: kernel.describe())
     def test_its_operators_are_those_of_torch(self, kernel):
         U = draw(N, 3)
-        assert type(Fused().fixed(kernel, U)) is StoredGram
+        assert type(Fused().fixed(kernel, U)) is StoredPairs
         assert type(Fused().moving(kernel, U)) is SweptGram
 
 

@@ -9,7 +9,7 @@ from drkm import gram as grams
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
 from drkm.gram import sweep as sweep_module
 from drkm.gram.base import center
-from drkm.gram.features import coded_features, feature_sums
+from drkm.gram.features import feature_sums
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 
 PAIRWISE = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0), Polynomial(3, 0.3, 0.7)]
@@ -158,7 +158,7 @@ class TestDenseStrategy:
 def test_coded_features_are_all_features_to_codes_and_ones(dtype):
     gram = FeatureGram(FeatureMap(waves, normalize=False), draw(60, 3).to(dtype))
     H = torch.linalg.qr(draw(60, 2, seed=1))[0].to(dtype)
-    coded = coded_features(gram, H)
+    coded = gram.coded(H)
     assert coded.phi.shape == (60, 3)
     tol = 100 * torch.finfo(dtype).eps
     for A in (H, H @ draw(2, 2, seed=2).to(dtype), H - H.mean(dim=0), torch.ones_like(H)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
-from drkm.experiments.section import Claim, Figure, Section, Table, Verdict
+from drkm.experiments.section import Claim, Figure, ResultTable, Section, Verdict
 
 VOID = {"img", "meta", "br", "hr", "link", "input"}
 #: text that must arrive as text wherever it is put
@@ -57,7 +57,7 @@ def section(name: str = "study", words: str = "words", wide: int = 4) -> Section
         name=name,
         title=f"Study of {words}",
         text=f"First {words}.\n\nSecond, with σ_n and half_circle.",
-        tables=[Table("numbers", f"Numbers of {words}.", rows)],
+        tables=[ResultTable("numbers", f"Numbers of {words}.", rows)],
         figures=[Figure("line", f"A line. More about {words}.", drawn)],
         claims=[
             Claim(f"It is {words}", "1.22", "1.31", Verdict.HELD, words),

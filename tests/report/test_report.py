@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
-import types
 
 import pytest
 
-from drkm import experiments
+from drkm.experiments import registry
+from drkm.experiments.experiment import SimpleExperiment
 from drkm.experiments.report import write_report
 from drkm.experiments.report.blocks import first_sentence, prose, readable
 from drkm.experiments.report.chapters import verdicts
@@ -15,12 +14,13 @@ from drkm.experiments.report.listing import listing
 from drkm.experiments.report.markup import Markup, element
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
-from drkm.experiments.section import Figure, Section, Table, Verdict
+from drkm.experiments.section import Figure, ResultTable, Verdict
 from drkm.runs import store as stores
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
 from drkm.wording import duration
 from report import pages
+from runs.probes import PROBE, TASKS
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -146,30 +146,32 @@ def test_the_alternative_text_of_a_figure_is_the_first_sentence_of_its_caption()
     assert first_sentence("No full stop") == "No full stop"
 
 
+def small_study(runs, draw=pages.drawn):
+    """Return an experiment with these runs."""
+    return SimpleExperiment(
+        name="study",
+        title="A study",
+        tasks={"probe": PROBE},
+        text="Text.",
+        sizes=dict.fromkeys(("quick", "medium", "paper")),
+        runs=lambda sizes: runs,
+        tables=lambda rows: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
+        figures=lambda rows: [Figure("f", "Line.", draw)],
+    )
+
+
 @pytest.fixture
 def study(monkeypatch):
     """An experiment of three runs, one of which fails."""
     runs = [Configuration("probe", {"value": k, **({"fail": True} if k == 2 else {})}, k) for k in range(3)]
-    module = types.ModuleType("a_study")
-    module.TITLE = "A study"
-    module.configurations = lambda scale: runs
-    module.section = lambda results, scale: Section(
-        "study",
-        "A study",
-        "Text.",
-        [Table("t", "Rows.", [{"runs": len(results)}])],
-        [Figure("f", "Line.", pages.drawn)],
-    )
-    monkeypatch.setitem(sys.modules, "a_study", module)
-    monkeypatch.setattr(experiments, "NAMES", {"study": "a_study"})
-    for place in ("drkm.experiments.report.writing", "drkm.experiments.reproduce"):
-        monkeypatch.setattr(f"{place}.NAMES", {"study": "a_study"})
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"study": small_study(runs)})
+    monkeypatch.setattr(registry, "TASKS", TASKS)
     return runs
 
 
 def test_a_store_becomes_a_report(study, tmp_path):
     path = tmp_path / "runs.sqlite"
-    with stores.Store(path) as store:
+    with stores.Store(path, TASKS) as store:
         sweep(study[1:], store, progress=False)
     (chapter,) = gather(path, "quick").chapters
     assert (chapter.expected, chapter.finished, len(chapter.failed), chapter.missing) == (3, 1, 1, 1)
@@ -200,7 +202,7 @@ def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, cap
 
 @pytest.mark.parametrize("scale", ["quick", "medium"])
 def test_the_page_of_a_scale_is_in_its_folder_beside_the_runs(scale, study, tmp_path, capsys):
-    stores.Store(tmp_path / "runs.sqlite").close()
+    stores.Store(tmp_path / "runs.sqlite", TASKS).close()
     assert command("report", "--store", tmp_path / "runs.sqlite", "--scale", scale) == 0
     page = tmp_path / scale / "report.html"
     assert capsys.readouterr().out == f"{page}\n"
@@ -214,14 +216,12 @@ def test_the_report_of_what_is_not_a_store_is_one_sentence_and_exit_code_2(study
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path):
+def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path, monkeypatch):
     store, target = tmp_path / "runs.sqlite", tmp_path / "report.html"
-    with stores.Store(store) as opened:
+    with stores.Store(store, TASKS) as opened:
         sweep(study[:1], opened, progress=False)
     target.write_text("old")
-    sys.modules["a_study"].section = lambda results, scale: Section(
-        "s", "S", "T", figures=[Figure("f", "F.", lambda: 1 / 0)]
-    )
+    monkeypatch.setitem(registry.EXPERIMENTS, "study", small_study(study, lambda: 1 / 0))
     with pytest.raises(ZeroDivisionError):
         write_report(store, target)
     assert target.read_text() == "old"
@@ -235,7 +235,7 @@ def test_a_store_that_is_not_there_gets_one_sentence_and_is_not_made(tmp_path):
 
 
 def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
-    with stores.Store(tmp_path / "runs.sqlite"):
+    with stores.Store(tmp_path / "runs.sqlite", TASKS):
         pass
     with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick, medium, paper"):
         write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", scale="huge")
@@ -258,7 +258,7 @@ def test_the_claims_alone_are_a_table_an_experiment_in_markdown():
 
 
 def test_a_report_of_another_kind_is_refused(tmp_path):
-    stores.Store(tmp_path / "runs.sqlite").close()
+    stores.Store(tmp_path / "runs.sqlite", TASKS).close()
     with pytest.raises(ValueError, match=r"out: a report is a file that ends in .html or .md, got report.pdf"):
         write_report(tmp_path / "runs.sqlite", tmp_path / "report.pdf")
     assert write_report(tmp_path / "runs.sqlite", tmp_path / "claims.md").read_text().startswith("Scale `quick`")

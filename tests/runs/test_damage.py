@@ -13,7 +13,7 @@ from drkm.runs.configuration import Configuration, Fields
 from drkm.runs.merging import merge
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
-from drkm.runs.tasks import identify
+from runs.probes import TASKS
 
 RUNS = [Configuration("probe", {"rounds": 1}, seed) for seed in range(4)]
 
@@ -22,9 +22,9 @@ RUNS = [Configuration("probe", {"rounds": 1}, seed) for seed in range(4)]
 def path(tmp_path):
     """A store with three results and a failure."""
     path = tmp_path / "runs.sqlite"
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         for seed, configuration in enumerate(RUNS):
-            run, result = identify(configuration), as_json({"value": seed + 0.25, "parts": [{"irs": 1}]})
+            run, result = TASKS.identify(configuration), as_json({"value": seed + 0.25, "parts": [{"irs": 1}]})
             assert store.claim(run, "me")
             failed = Attempt("failed", traceback="Traceback\nValueError: why\n", seconds=0.5)
             assert store.finish(run.key, "me", Attempt("done", result, seconds=0.5) if seed < 3 else failed)
@@ -44,7 +44,7 @@ def first_format(path):
 
 
 def read_all(path):
-    with Store(path, readonly=True) as store:
+    with Store(path, TASKS, readonly=True) as store:
         results = store.results(RUNS)
         return (
             {run.seed: (results[run], results.seconds(run)) for run in RUNS if run in results},
@@ -72,24 +72,24 @@ CHANGES = {
 @pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES)
 def test_a_changed_row_is_refused_and_named_whatever_is_asked(path, statement):
     execute(path, statement)
-    with Store(path, readonly=True) as store:
+    with Store(path, TASKS, readonly=True) as store:
         questions = [store.counts, store.failures, store.environments, lambda: store.results(RUNS)]
         for question in [*questions, lambda: store.unfinished(RUNS)]:
             with pytest.raises(
                 ValueError, match=r"store: .*runs\.sqlite is damaged: \d of 4 runs are not as they were"
             ):
                 question()
-    with Store(path) as store, pytest.raises(ValueError, match="is damaged"):
+    with Store(path, TASKS) as store, pytest.raises(ValueError, match="is damaged"):
         sweep(RUNS, store)
 
 
 def test_the_runs_that_are_whole_can_be_copied_out_of_a_damaged_store(path, tmp_path):
     execute(path, CHANGES["another number in a result"])
-    with Store(tmp_path / "new.sqlite") as store:
+    with Store(tmp_path / "new.sqlite", TASKS) as store:
         merged = merge(store, path)
         assert (merged.added, merged.damaged) == (3, 1)
         assert store.unfinished(RUNS) == [RUNS[1]]
-        with pytest.raises(ValueError, match="is damaged"), Store(path) as damaged:
+        with pytest.raises(ValueError, match="is damaged"), Store(path, TASKS) as damaged:
             merge(damaged, store.path)
 
 
@@ -97,7 +97,7 @@ def test_a_store_without_checksums_is_read_as_it_is_and_upgraded_by_the_next_wri
     before = read_all(path)
     first_format(path)
     assert read_all(path) == before
-    Store(path).close()
+    Store(path, TASKS).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
         assert connection.execute("SELECT count(*) FROM runs WHERE checksum IS NULL").fetchone() == (0,)
@@ -109,7 +109,7 @@ def test_a_store_without_checksums_is_read_as_it_is_and_upgraded_by_the_next_wri
 
 def test_runs_of_a_store_without_checksums_can_be_merged(path, tmp_path):
     first_format(path)
-    with Store(tmp_path / "new.sqlite") as store:
+    with Store(tmp_path / "new.sqlite", TASKS) as store:
         assert merge(store, path).added == 4
     assert read_all(tmp_path / "new.sqlite") == read_all(path)
 
@@ -119,7 +119,7 @@ def test_a_store_cannot_pass_for_one_without_checksums(path, version):
     execute(path, f"PRAGMA user_version = {version}")
     for readonly in (True, False):
         with pytest.raises(ValueError, match=r"runs\.sqlite is damaged"):
-            Store(path, readonly=readonly)
+            Store(path, TASKS, readonly=readonly)
 
 
 def injected(path, column, value, condition="status = 'done'"):
@@ -139,7 +139,7 @@ def test_what_is_no_object_is_one_sentence_that_names_the_store(path, column, va
 
 
 def test_a_missing_field_of_a_result_is_one_sentence_that_names_the_run(path):
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         results = store.results(RUNS)
     (row,) = results.rows(RUNS[:1])
     with pytest.raises(ValueError, match=r"^store: .*the result of .*\"seed\":0.* has no field 'mig'$"):
@@ -167,11 +167,11 @@ def test_a_configuration_that_is_none_is_one_sentence(text):
 
 
 def test_a_lease_is_sealed_whenever_it_changes(path):
-    more = identify(Configuration("probe", {}, 9))
-    with Store(path) as store:
+    more = TASKS.identify(Configuration("probe", {}, 9))
+    with Store(path, TASKS) as store:
         assert store.claim(more, "another-machine 1 abc", 60)
         store.renew("another-machine 1 abc", 90)
         assert store.counts()[0].running == 1
     execute(path, "UPDATE runs SET expires = 9e99 WHERE status = 'leased'")
-    with Store(path) as store, pytest.raises(ValueError, match="1 of 5 runs"):
+    with Store(path, TASKS) as store, pytest.raises(ValueError, match="1 of 5 runs"):
         store.counts()

@@ -7,7 +7,7 @@ from drkm.experiments.reproduce import reproduce
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import Swept, sweep
 from drkm.runs.store import Store
-from drkm.runs.tasks import perform
+from runs.probes import TASKS
 
 distributed = pytest.importorskip("distributed")
 # Of Dask's own making: sockets and event loops that its threads close in their own time.
@@ -27,7 +27,7 @@ def probe(seed=0, **parameters):
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
+    with Store(tmp_path / "runs.sqlite", TASKS) as opened:
         yield opened
 
 
@@ -52,7 +52,7 @@ def test_a_local_cluster_gives_the_results_of_this_process(store):
     runs = [probe(seed, rounds=2) for seed in range(30)]
     assert sweep([*runs, probe(fail=True)], store, jobs=2, dask="local") == Swept(asked=31, computed=30, failed=1)
     results = store.results(runs)
-    assert all(results[run] == perform(run) for run in runs)
+    assert all(results[run] == TASKS.perform(run) for run in runs)
     assert store.failures()[0].reason == "ValueError: fail: the run was asked to fail"
     assert {place["threads"] for place in store.environments()} == {1}
 

@@ -10,9 +10,8 @@ import time
 import pytest
 
 from drkm.runs.store import Store
-from drkm.runs.tasks import perform
-from runs.sweep_probes import __file__ as PROBES
-from runs.sweep_probes import ends, probes
+from runs.probes import TASKS, ends, probes
+from runs.probes import __file__ as PROBES
 
 psutil = pytest.importorskip("psutil")
 
@@ -75,14 +74,14 @@ def test_a_hundred_kills_lose_no_finished_run_and_change_no_result(tmp_path):
     assert last.wait(timeout=600) == 0
     assert kept.items() <= finished(path).items()
 
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         assert store._all("SELECT count(*) FROM runs") == [(RUNS,)]
         (counts,) = store.counts()
         assert (counts.done, counts.failed, counts.running, counts.interrupted) == (RUNS, 0, 0, 0)
         results = store.results(probes(RUNS, SLEEP))
         assert store._all("PRAGMA integrity_check") == [("ok",)]
     # A digest depends on the seed alone: without the wait, this process computes what an uninterrupted sweep would.
-    wanted = [perform(run) for run in probes(RUNS, 0.0)]
+    wanted = [TASKS.perform(run) for run in probes(RUNS, 0.0)]
     assert [results[run] for run in probes(RUNS, SLEEP)] == wanted
     assert len({result["digest"] for result in wanted}) == RUNS
     assert all(map(ends, groups))

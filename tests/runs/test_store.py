@@ -7,13 +7,13 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drkm.runs import store as store_module
-from drkm.runs import tasks
 from drkm.runs._rows import SEAL
 from drkm.runs._sqlite import APPLICATION, FORMAT
 from drkm.runs.attempt import Attempt, as_json, attempt
@@ -21,7 +21,7 @@ from drkm.runs.configuration import Configuration
 from drkm.runs.lease import is_dead, new_owner
 from drkm.runs.merging import merge
 from drkm.runs.store import Store
-from drkm.runs.tasks import identify
+from runs.probes import PROBE, TASKS
 
 
 def probe(seed=0, **parameters):
@@ -38,20 +38,20 @@ def failed(reason):
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as opened:
+    with Store(tmp_path / "runs.sqlite", TASKS) as opened:
         yield opened
 
 
 def record(store, configuration, attempt):
-    run = identify(configuration)
+    run = TASKS.identify(configuration)
     assert store.claim(run, "me")
     assert store.finish(run.key, "me", attempt)
 
 
 def test_a_result_outlives_the_store_that_recorded_it(tmp_path):
-    with Store(tmp_path / "runs.sqlite") as first:
+    with Store(tmp_path / "runs.sqlite", TASKS) as first:
         record(first, probe(3, rounds=1), done(score=0.25, name="µ"))
-    with Store(tmp_path / "runs.sqlite", readonly=True) as second:
+    with Store(tmp_path / "runs.sqlite", TASKS, readonly=True) as second:
         results = second.results([probe(3, rounds=1), probe(4, rounds=1)])
     assert len(results) == 1
     assert results[probe(3, rounds=1)] == {"score": 0.25, "name": "µ"}
@@ -64,21 +64,21 @@ def test_numpy_values_become_json_and_what_is_not_finite_null():
 
 
 def test_a_result_that_is_no_json_is_a_failure_with_a_traceback(monkeypatch):
-    monkeypatch.setattr("drkm.runs._probe.probe", lambda parameters, seed: {"model": object()})
-    assert attempt(probe()).status == "failed"
-    assert "not JSON serializable" in attempt(probe()).traceback
+    monkeypatch.setattr("runs.probes.probe", lambda parameters, seed: {"model": object()})
+    assert attempt(TASKS, probe()).status == "failed"
+    assert "not JSON serializable" in attempt(TASKS, probe()).traceback
 
 
 def test_a_run_is_leased_to_one_of_all_who_ask(tmp_path):
-    run = identify(probe())
-    with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as two:
+    run = TASKS.identify(probe())
+    with Store(tmp_path / "runs.sqlite", TASKS) as one, Store(tmp_path / "runs.sqlite", TASKS) as two:
         assert one.claim(run, "one")
         assert not two.claim(run, "two")
         assert not one.claim(run, "one")
 
 
 def test_a_lease_that_is_not_renewed_runs_out(store):
-    run = identify(probe())
+    run = TASKS.identify(probe())
     assert store.claim(run, "one", 0.05)
     assert store.states([run.key]) == {run.key: "leased"}
     time.sleep(0.06)
@@ -89,7 +89,7 @@ def test_a_lease_that_is_not_renewed_runs_out(store):
 
 
 def test_a_renewed_lease_holds(store):
-    run = identify(probe())
+    run = TASKS.identify(probe())
     assert store.claim(run, "one", 0.05)
     store.renew("one", 60)
     time.sleep(0.06)
@@ -97,7 +97,7 @@ def test_a_renewed_lease_holds(store):
 
 
 def test_a_result_is_taken_after_the_lease_ran_out_and_a_failure_is_not(store):
-    run = identify(probe())
+    run = TASKS.identify(probe())
     assert store.claim(run, "one", -1)
     assert store.claim(run, "two")
     assert not store.finish(run.key, "one", failed("late"))
@@ -107,7 +107,7 @@ def test_a_result_is_taken_after_the_lease_ran_out_and_a_failure_is_not(store):
 
 
 def test_released_runs_are_free_again(store):
-    run = identify(probe())
+    run = TASKS.identify(probe())
     assert store.claim(run, "one")
     store.release("one")
     assert store.states([run.key]) == {}
@@ -121,16 +121,16 @@ def test_leases_of_a_dead_process_end_and_those_of_a_living_one_stay(store):
     assert not is_dead(new_owner())
     assert not is_dead("another-machine 1 abc")
     for seed, owner in enumerate((dead, new_owner(), "another-machine 1 abc")):
-        assert store.claim(identify(probe(seed)), owner)
+        assert store.claim(TASKS.identify(probe(seed)), owner)
     counts = store.counts()[0]
     assert (counts.running, counts.interrupted) == (2, 1)
     store.release_dead()
-    states = store.states(identify(probe(seed)).key for seed in range(3))
+    states = store.states(TASKS.identify(probe(seed)).key for seed in range(3))
     assert sorted(states.values()) == ["expired", "leased", "leased"]
 
 
 def test_failed_runs_are_given_out_again_once_for_each_request_to_retry(store):
-    run = identify(probe())
+    run = TASKS.identify(probe())
     record(store, probe(), failed("why"))
     assert not store.claim(run, "two")
     asked = time.time()
@@ -145,7 +145,7 @@ def test_counts_and_failures_are_those_of_the_runs(store):
     record(store, probe(0), done(value=1))
     record(store, probe(1), failed("one"))
     record(store, probe(2), failed("two"))
-    assert store.claim(identify(probe(3)), "gone", -1)
+    assert store.claim(TASKS.identify(probe(3)), "gone", -1)
     counts = store.counts()[0]
     assert (counts.task, counts.done, counts.failed, counts.running, counts.interrupted) == ("probe", 1, 2, 0, 1)
     assert counts.seconds == 0.5
@@ -156,7 +156,7 @@ def test_counts_and_failures_are_those_of_the_runs(store):
 
 
 def test_a_merge_takes_results_over_failures_and_reports_other_results(tmp_path):
-    with Store(tmp_path / "here.sqlite") as here, Store(tmp_path / "there.sqlite") as there:
+    with Store(tmp_path / "here.sqlite", TASKS) as here, Store(tmp_path / "there.sqlite", TASKS) as there:
         record(here, probe(0), failed("here"))
         record(here, probe(1), done(value=1, train_s=3.0))
         record(here, probe(2), done(value=2))
@@ -165,8 +165,8 @@ def test_a_merge_takes_results_over_failures_and_reports_other_results(tmp_path)
         record(there, probe(2), done(value=-2))
         record(there, probe(3), done(value=3))
         record(there, probe(4), failed("there"))
-        assert there.claim(identify(probe(5)), "running")
-        assert here.claim(identify(probe(4)), "me")
+        assert there.claim(TASKS.identify(probe(5)), "running")
+        assert here.claim(TASKS.identify(probe(4)), "me")
         merged = merge(here, tmp_path / "there.sqlite")
         assert (merged.added, merged.shared) == (2, 3)
         assert [(each.configuration, each.fields) for each in merged.differences] == [(probe(2), ("value",))]
@@ -178,12 +178,12 @@ def test_a_merge_takes_results_over_failures_and_reports_other_results(tmp_path)
 
 def test_merging_is_the_same_in_either_order_where_results_agree(tmp_path):
     for name, seeds in (("a", (0, 1)), ("b", (1, 2))):
-        with Store(tmp_path / f"{name}.sqlite") as one:
+        with Store(tmp_path / f"{name}.sqlite", TASKS) as one:
             for seed in seeds:
                 record(one, probe(seed), done(value=seed))
     found = []
     for first, second in (("a", "b"), ("b", "a")):
-        with Store(tmp_path / f"{first}{second}.sqlite") as both:
+        with Store(tmp_path / f"{first}{second}.sqlite", TASKS) as both:
             merge(both, tmp_path / f"{first}.sqlite")
             merge(both, tmp_path / f"{second}.sqlite")
             results = both.results(map(probe, range(4)))
@@ -192,18 +192,18 @@ def test_merging_is_the_same_in_either_order_where_results_agree(tmp_path):
 
 
 def test_results_are_found_where_the_data_are_not(store, monkeypatch, tmp_path):
-    configuration = Configuration("probe", {"dataset": "cars3d"}, 0)
-    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
-    (tmp_path / "cars3d_64.npz").write_bytes(b"cars")
+    file = tmp_path / "cars"
+    configuration = probe(file=str(file))
+    file.write_bytes(b"cars")
     record(store, configuration, done(value=7))
-    (tmp_path / "cars3d_64.npz").unlink()
+    file.unlink()
     assert store.results([configuration])[configuration] == {"value": 7}
-    monkeypatch.setitem(tasks.TASKS, "probe", tasks.Task("drkm.runs._probe:probe", revision=2))
+    monkeypatch.setitem(TASKS.tasks, "probe", replace(PROBE, revision=2))
     assert len(store.results([configuration])) == 0
 
 
 def _newer(path):
-    Store(path).close()
+    Store(path, TASKS).close()
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     connection.close()
@@ -224,7 +224,7 @@ def _foreign_and_newer(path):
 
 
 def _damaged(path):
-    with Store(path) as opened:
+    with Store(path, TASKS) as opened:
         for seed in range(300):
             record(opened, probe(seed), done(value=seed))
     content = bytearray(path.read_bytes())
@@ -249,29 +249,29 @@ def test_a_file_that_is_not_ours_is_one_sentence_and_stays_as_it_was(make, error
     make(path)
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(error, match=sentence):
-        Store(path, readonly=readonly)
+        Store(path, TASKS, readonly=readonly)
     assert [file.name for file in tmp_path.iterdir()] == ["runs.sqlite"]
     assert before is None or path.read_bytes() == before
 
 
 def test_a_damaged_store_is_one_sentence(tmp_path):
     _damaged(tmp_path / "runs.sqlite")
-    with pytest.raises(ValueError, match="is damaged"), Store(tmp_path / "runs.sqlite", readonly=True) as store:
+    with pytest.raises(ValueError, match="is damaged"), Store(tmp_path / "runs.sqlite", TASKS, readonly=True) as store:
         store.counts()
 
 
 def test_only_looking_makes_no_file(tmp_path):
     with pytest.raises(OSError, match="there is no file"):
-        Store(tmp_path / "runs.sqlite", readonly=True)
+        Store(tmp_path / "runs.sqlite", TASKS, readonly=True)
     (tmp_path / "empty").touch()
     with pytest.raises(ValueError, match="is not a drkm store"):
-        Store(tmp_path / "empty", readonly=True)
+        Store(tmp_path / "empty", TASKS, readonly=True)
     assert [file.name for file in tmp_path.iterdir()] == ["empty"]
 
 
 def test_an_empty_file_becomes_a_store(tmp_path):
     (tmp_path / "runs.sqlite").touch()
-    Store(tmp_path / "runs.sqlite").close()
+    Store(tmp_path / "runs.sqlite", TASKS).close()
     connection = sqlite3.connect(tmp_path / "runs.sqlite")
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
@@ -284,7 +284,7 @@ def readonly_folder():
     folder = Path(tempfile.mkdtemp())
     root = os.geteuid() == 0
     try:
-        with Store(folder / "runs.sqlite") as store:
+        with Store(folder / "runs.sqlite", TASKS) as store:
             record(store, probe(), done(value=1))
         (folder / "runs.sqlite").chmod(0o444)
         folder.chmod(0o555)
@@ -301,12 +301,12 @@ def readonly_folder():
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_a_store_in_a_read_only_folder_can_be_read_and_refuses_to_be_written():
     with readonly_folder() as folder:
-        with Store(folder / "runs.sqlite", readonly=True) as store:
+        with Store(folder / "runs.sqlite", TASKS, readonly=True) as store:
             assert store.results([probe()])[probe()] == {"value": 1}
         with pytest.raises(OSError, match=r"store: .*runs.sqlite cannot be"):
-            Store(folder / "runs.sqlite")
+            Store(folder / "runs.sqlite", TASKS)
         with pytest.raises(OSError, match=r"store: .*new.sqlite cannot be"):
-            Store(folder / "new.sqlite")
+            Store(folder / "new.sqlite", TASKS)
         with pytest.raises(OSError, match=r"store: .*new.sqlite cannot be"):
             Store(folder / "deeper" / "new.sqlite")
         assert [file.name for file in folder.iterdir()] == ["runs.sqlite"]
@@ -327,9 +327,9 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(store):
 def test_a_store_of_ten_thousand_runs_opens_in_less_than_a_second(tmp_path):
     path = tmp_path / "runs.sqlite"
     configurations = [probe(seed, rounds=1) for seed in range(10_000)]
-    with Store(path) as store, store.writing() as connection:
+    with Store(path, TASKS) as store, store.writing() as connection:
         for configuration in configurations:
-            run = identify(configuration)
+            run = TASKS.identify(configuration)
             connection.execute(
                 "INSERT INTO runs (key, task, configuration, data, revision, version, status, attempts, started,"
                 " finished, seconds, result, environment) VALUES (?, 'probe', ?, '', 1, ?, 'done', 1, 0, 0, 0,"
@@ -338,7 +338,7 @@ def test_a_store_of_ten_thousand_runs_opens_in_less_than_a_second(tmp_path):
             )
         connection.execute(SEAL)
     clock = time.process_time()
-    with Store(path) as store:
+    with Store(path, TASKS) as store:
         assert store.counts()[0].done == 10_000
         opened = time.process_time() - clock
         assert len(store.results(configurations)) == 10_000

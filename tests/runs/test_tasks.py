@@ -1,21 +1,20 @@
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from drkm.datasets import DatasetError
-from drkm.runs import data, tasks
 from drkm.runs.configuration import Configuration
-from drkm.runs.tasks import TASKS, Task, identify, perform
-
-CARS = Configuration("probe", {"dataset": "cars3d"}, 0)
+from drkm.runs.store import Store
+from drkm.runs.tasks import Task, TaskTable, table_at
+from runs import probes
+from runs.probes import PROBE, TASKS
 
 
 def key(run: Configuration) -> str:
-    return identify(run).key
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("DRKM_DATA", str(tmp_path))
-    return tmp_path
+    return TASKS.identify(run).key
 
 
 def test_the_key_depends_on_task_parameters_seed_and_revision_and_on_nothing_else(monkeypatch):
@@ -25,7 +24,7 @@ def test_the_key_depends_on_task_parameters_seed_and_revision_and_on_nothing_els
     others = [Configuration("probe", {"rounds": 2, "name": "a"}, 0), Configuration("probe", {"rounds": 1}, 0)]
     others.append(Configuration("probe", {"rounds": 1, "name": "a"}, 1))
     before = key(one)
-    monkeypatch.setitem(TASKS, "probe", Task("drkm.runs._probe:probe", revision=2))
+    monkeypatch.setitem(TASKS.tasks, "probe", replace(PROBE, revision=2))
     assert len({before, key(one), *map(key, others)}) == 5
 
 
@@ -35,57 +34,46 @@ def test_the_key_depends_on_the_version_of_the_code(monkeypatch):
     assert key(Configuration("probe")) != before
 
 
-def test_the_key_depends_on_what_is_in_the_files_of_the_dataset(folder):
-    file = folder / "cars3d_64.npz"
-    file.write_bytes(b"one")
-    first = key(CARS)
-    file.write_bytes(b"two!")
-    second = key(CARS)
-    file.write_bytes(b"one")
-    assert key(CARS) == first != second
+def test_the_key_depends_on_the_checksum_of_the_data_and_not_on_the_table(tmp_path):
+    run = Configuration("probe", {"file": str(tmp_path / "data")})
+    (tmp_path / "data").write_bytes(b"one")
+    first = key(run)
+    assert TaskTable("elsewhere:TABLE", {"probe": PROBE, "other": PROBE}).identify(run).key == first
+    (tmp_path / "data").write_bytes(b"two")
+    assert key(run) != first
 
 
-def test_the_original_file_counts_where_there_are_both(folder):
-    (folder / "cars3d_64.npz").write_bytes(b"compact")
-    compact = data.checksum("cars3d")
-    (folder / "nips2015-analogy-data.tar.gz").write_bytes(b"original")
-    original = data.checksum("cars3d")
-    (folder / "cars3d_64.npz").unlink()
-    assert data.checksum("cars3d") == original != compact
+def test_the_key_of_a_run_is_what_it_always_was(monkeypatch):
+    monkeypatch.setattr("drkm.runs.configuration.__version__", "0.1.0")
+    run = Configuration("probe", {"rounds": 1}, 3)
+    assert key(run) == "3af8f8e3a43ca71fc48ddb5fe64e4804245a01a7f8d396ac35dd3e11bfb8c19b"
 
 
-def test_drawn_images_have_a_version_and_curves_need_none(folder):
-    assert data.checksum("sprites") == "drawn 1"
-    assert data.checksum("noisy_sprites") != data.checksum("sprites")
-    assert data.checksum("square_spiral") == ""
-    assert identify(Configuration("probe", {"rounds": 1})).data == ""
-
-
-def test_drawn_sprites_are_loaded_without_files(folder):
-    assert data.load("sprites").image_shape == (64, 64)
-    assert data.load("noisy_sprites").image_shape == (64, 64, 3)
-
-
-@pytest.mark.parametrize("name", ["cars3d", "smallnorb", "dsprites", "noisy_dsprites"])
-def test_absent_data_are_one_sentence_that_says_how_to_get_them(name, folder):
-    with pytest.raises(DatasetError, match=f"'drkm datasets download {name.removeprefix('noisy_')}'") as caught:
-        identify(Configuration("probe", {"dataset": name}))
-    assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_unknown_names_list_the_known_ones():
-    with pytest.raises(ValueError, match="unknown name 'cats', allowed are probe"):
-        perform(Configuration("cats"))
-    with pytest.raises(ValueError, match=r"unknown name 'cats', allowed are sprites, .*square"):
-        identify(Configuration("probe", {"dataset": "cats"}))
-
-
-def test_every_task_of_the_table_can_be_imported():
-    for task in TASKS.values():
-        assert callable(task.resolve())
+def test_unknown_tasks_are_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match="task: unknown name 'cats', allowed are probe"):
+        TASKS.perform(Configuration("cats"))
+    with Store(tmp_path / "runs.sqlite") as store, pytest.raises(ValueError, match="no table of tasks was given"):
+        store.results([Configuration("probe")])
 
 
 def test_a_task_sees_lists_and_never_tuples(monkeypatch):
-    monkeypatch.setattr("drkm.runs._probe.probe", lambda parameters, seed: {"kind": str(type(parameters["s"]))})
-    assert tasks.perform(Configuration("probe", {"s": (1, 2)})) == {"kind": "<class 'list'>"}
+    monkeypatch.setattr(probes, "probe", lambda parameters, seed: {"kind": str(type(parameters["s"]))})
+    assert TASKS.perform(Configuration("probe", {"s": (1, 2)})) == {"kind": "<class 'list'>"}
+
+
+def test_a_table_is_found_again_by_its_reference():
+    assert table_at(TASKS.reference) is TASKS
+    with pytest.raises(TypeError, match=r"reference: expected 'module:name' of a TaskTable, got 'runs.probes:PROBE'"):
+        table_at("runs.probes:PROBE")
+
+
+def test_a_task_without_data_of_its_own_has_no_checksum():
+    assert TaskTable("", {"plain": Task("json:loads")}).identify(Configuration("plain")).data == ""
+
+
+def test_runs_name_no_experiment_and_no_dataset():
+    folder = Path(sys.modules["drkm.runs"].__file__).parent
+    named = re.compile("drkm.(experiments|datasets)|DatasetError|denois|disentangle")
+    assert not [file.name for file in folder.glob("*.py") if named.search(file.read_text("utf-8"))]
+    code = "import sys, drkm.runs.runner; print([m for m in sys.modules if m.startswith(('drkm.exp', 'drkm.data'))])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

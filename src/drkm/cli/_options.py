@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json as json_format
 import re
+import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -64,6 +67,29 @@ Shape = Annotated[
     str | None,
     typer.Option(metavar="HxW[x3]", help="Shape of images that are stored as plain rows.", rich_help_panel=READING),
 ]
+
+
+def members(family: str) -> list[str]:
+    """Return the names by which a family's members are known, read from its files: a help page waits for no torch.
+
+    They are those of the classes that `register` is put above. Ones that were made known while the program runs count
+    too.
+    """
+    package = f"drkm.{family}"
+    if package in sys.modules:
+        return list(sys.modules[package].NAMES)
+    spec = find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
+    classes = (node for path in files for node in ast.parse(path.read_text(encoding="utf-8")).body)
+    return [name for node in classes if isinstance(node, ast.ClassDef) for name in _registered(node)]
+
+
+def _registered(node: ast.ClassDef) -> list[str]:
+    if not any(isinstance(above, ast.Name) and above.id == "register" for above in node.decorator_list):
+        return []
+    lines = (line for line in node.body if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant))
+    return [str(line.value.value) for line in lines if ast.unparse(line.targets[0]) == "name"]  # type: ignore[attr-defined]
 
 
 def completed(*names: str) -> Callable[[str], list[str]]:

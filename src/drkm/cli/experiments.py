@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from drkm.cli._help import examples
+from drkm.cli._help import SectionedCommand, examples
 from drkm.cli._options import words_of
 from drkm.cli._outcome import Interrupted, say, warn
 
@@ -20,6 +20,18 @@ EXAMPLES = examples(
 )
 #: data of the demo → the module that runs it
 DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments.digits_demo"}
+
+
+class ExperimentsCommand(SectionedCommand):
+    """A command whose help lists the experiments; they are looked for only when it is asked for."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the experiments."""
+        from drkm.experiments.registry import EXPERIMENTS
+
+        super().format_options(ctx, formatter)
+        with formatter.section("Experiments"):
+            formatter.write_dl([(name, found.title) for name, found in EXPERIMENTS.items()])
 
 
 def demo(
@@ -49,7 +61,7 @@ def demo(
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all; any other name lists them.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, by the names below, or all.")],
     scale: Annotated[
         str,
         typer.Option(
@@ -63,7 +75,7 @@ def reproduce(
         Path | None, typer.Option(metavar="FILE", help="File of the runs.", show_default="runs.sqlite in the folder")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Processes with one thread each, -1 for one a processor.")
+        int, typer.Option(metavar="N", help="Processes with one thread each, -1 for one per processor.")
     ] = -1,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster: tcp://host:port, or local.")
@@ -81,6 +93,7 @@ def reproduce(
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
     the runs can be made in parts and on several machines, and put together with drkm merge.
     """
+    from drkm.experiments import registry
     from drkm.experiments.report import write_report
     from drkm.experiments.reproduce import configurations_of, expand, store_path
     from drkm.experiments.reproduce import reproduce as make
@@ -110,7 +123,7 @@ def reproduce(
     waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
     if waiting:
         warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
-    with Store(runs, readonly=True) as opened:
+    with Store(runs, registry.TASKS, readonly=True) as opened:
         failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
     if failed:
         warn(f"{failed} runs failed: 'drkm status --store {runs}' says why, --retry-failed computes them again")

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from drkm import ConstrDRKM
 
-#: written down here, because a help page should not wait for torch
-KERNELS = ("rbf", "laplacian", "matern", "linear", "polynomial", "cosine", "precomputed")
-SOLVERS = ("auto", "lbfgs", "trust-region", "projected-gradient", "augmented-lagrangian", "penalty")
+KERNELS = options.members("kernels")
+SOLVERS = ["auto", *options.members("solvers")]
 
 MODEL, TRAINING = "The model (one value, or one a layer with commas)", "Training"
 
@@ -111,7 +110,7 @@ def fit(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"{', '.join(SOLVERS)} (the paper's).",
+            help=f"{', '.join(SOLVERS)}; penalty is the paper's.",
             autocompletion=options.completed(*SOLVERS),
             rich_help_panel=TRAINING,
         ),

@@ -119,6 +119,7 @@ def denoise(
     import numpy as np
 
     from drkm import files
+    from drkm.strange_data.new_points import describe
 
     asked = None if shape is None else options.sizes("shape", shape)
     folder = not out.suffix or out.is_dir()
@@ -141,10 +142,13 @@ def denoise(
         else:
             files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
     change = float(np.mean((values - table.values) ** 2))
-    unfinished = int((~found.converged).sum())
+    unfinished, strange = int((~found.converged).sum()), int(np.asarray(found.strange).sum())
+    if strange:
+        warn(describe(strange, len(values)))
     if json:
         facts: dict[str, Any] = {"out": out, "samples": len(values), "features": values.shape[1]}
-        options.print_json({**facts, "mean_squared_change": change, "not_converged": unfinished})
+        facts |= {"mean_squared_change": change, "not_converged": unfinished, "strange": strange}
+        options.print_json(facts)
         return
     told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
     say(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)

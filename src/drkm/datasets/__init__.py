@@ -1,13 +1,18 @@
 """Datasets: noisy plane curves, and images with known generative factors."""
 
-from drkm.datasets._catalogue import DatasetInfo, FileCheck, download, list_datasets, verify
+# The order of these lines is the order of lists, and all that makes a dataset of the library known.
+# isort: off
+from drkm.datasets.dsprites import load_dsprites as load_dsprites
+from drkm.datasets.noisy_dsprites import load_noisy_dsprites as load_noisy_dsprites
+from drkm.datasets.cars3d import load_cars3d as load_cars3d
+from drkm.datasets.smallnorb import load_smallnorb as load_smallnorb
+
+# isort: on
+from drkm.datasets._catalogue import FileCheck, download, list_datasets, verify
+from drkm.datasets._dataset import DATASETS, DatasetInfo, Source, dataset, source_of
 from drkm.datasets._factors import FactorDataset
 from drkm.datasets._files import DatasetError
-from drkm.datasets.cars3d import load_cars3d
-from drkm.datasets.downloads import data_dir
-from drkm.datasets.dsprites import load_dsprites
-from drkm.datasets.noisy_dsprites import load_noisy_dsprites
-from drkm.datasets.smallnorb import load_smallnorb
+from drkm.datasets.downloads import RemoteFile, data_dir
 from drkm.datasets.toy2d import make_half_circle, make_square, make_square_spiral, make_squares_spiral_ring
 
 __all__ = [
@@ -15,16 +20,17 @@ __all__ = [
     "DatasetInfo",
     "FactorDataset",
     "FileCheck",
+    "RemoteFile",
+    "Source",
     "data_dir",
+    "dataset",
     "download",
     "list_datasets",
-    "load_cars3d",
-    "load_dsprites",
-    "load_noisy_dsprites",
-    "load_smallnorb",
     "make_half_circle",
     "make_square",
     "make_square_spiral",
     "make_squares_spiral_ring",
+    "source_of",
     "verify",
+    *(info.load.__name__ for info in DATASETS.values()),
 ]

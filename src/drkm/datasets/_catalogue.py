@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from drkm.datasets import cars3d, downloads, dsprites, smallnorb
-from drkm.datasets._factors import FactorDataset
+from drkm.datasets import downloads
+from drkm.datasets._dataset import DATASETS, DatasetInfo
 from drkm.datasets._files import DatasetError
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """One dataset: what it is, its licence, its original files and its compact copy.
-
-    ``drawn`` says that it works without any file.
-    """
-
-    name: str
-    about: str
-    licence: str
-    files: tuple[downloads.RemoteFile, ...]
-    compact: str
-    drawn: bool
-    load: Callable[..., FactorDataset]
-
-    def present(self) -> list[Path]:
-        """Return the files of this dataset that are in the data folder."""
-        names = [*(file.name for file in self.files), self.compact]
-        return [path for name in names if (path := downloads.data_dir() / name).is_file()]
 
 
 @dataclass(frozen=True)
@@ -42,51 +20,15 @@ class FileCheck:
     message: str
 
 
-_DSPRITES = DatasetInfo(
-    "dsprites",
-    "white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
-    "Apache-2.0",
-    (downloads.DSPRITES,),
-    dsprites.COMPACT,
-    True,
-    dsprites.load_dsprites,
-)
-_CATALOGUE = {
-    info.name: info
-    for info in (
-        _DSPRITES,
-        replace(_DSPRITES, name="noisy_dsprites", about="dSprites on a noisy background, 64×64×3; made from dsprites"),
-        DatasetInfo(
-            "cars3d",
-            "rendered cars: 4 elevations × 24 azimuths × 183 objects, 64×64×3",
-            "none stated",
-            (downloads.CARS3D,),
-            cars3d.COMPACT,
-            False,
-            cars3d.load_cars3d,
-        ),
-        DatasetInfo(
-            "smallnorb",
-            "photographed toys: 5 categories × 10 instances × 9 elevations × 18 azimuths × 6 lights, 64×64",
-            "research only, not for sale",
-            downloads.SMALLNORB_TESTING + downloads.SMALLNORB_TRAINING,
-            smallnorb.COMPACT,
-            False,
-            smallnorb.load_smallnorb,
-        ),
-    )
-}
-
-
 def list_datasets() -> list[DatasetInfo]:
     """Return what is known about every image dataset."""
-    return list(_CATALOGUE.values())
+    return list(DATASETS.values())
 
 
 def _info(name: str) -> DatasetInfo:
-    if name not in _CATALOGUE:
-        raise ValueError(f"name: unknown name {name!r}, allowed are {', '.join(_CATALOGUE)}")
-    return _CATALOGUE[name]
+    if name not in DATASETS:
+        raise ValueError(f"name: unknown name {name!r}, allowed are {', '.join(DATASETS)}")
+    return DATASETS[name]
 
 
 def download(name: str, *, progress: bool = True) -> list[Path]:

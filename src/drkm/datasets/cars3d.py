@@ -14,16 +14,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import read_compact, reading
 from drkm.datasets._resize import shrink
-from drkm.datasets.downloads import CARS3D, find, missing
+from drkm.datasets.downloads import RemoteFile, find, missing
 from drkm.files import Refused, check_room
 
 FACTOR_NAMES = ("elevation", "azimuth", "object_type")
 ELEVATIONS, AZIMUTHS, OBJECTS = 4, 24, 183
 IMAGE_SHAPE = (64, 64, 3)
 COMPACT = "cars3d_64.npz"
+CARS3D = RemoteFile(
+    "nips2015-analogy-data.tar.gz",
+    "http://www.scottreed.info/files/nips2015-analogy-data.tar.gz",
+    "md5:4e866a7919c1beedf53964e6f7a23686",
+)
 
 # Names that begin with a dot are a file system's own notes, not cars.
 _MEMBER = re.compile(r"(?:^|/)cars/([^/.][^/]*)\.mat$")
@@ -91,6 +97,14 @@ def _read_compact(path: Path) -> ArrayDataset:
         return ArrayDataset("cars3d", FACTOR_NAMES, (ELEVATIONS, AZIMUTHS, OBJECTS), images, factors)
 
 
+@dataset(
+    "cars3d",
+    about="rendered cars: 4 elevations × 24 azimuths × 183 objects, 64×64×3",
+    licence="none stated",
+    files=(CARS3D,),
+    compact=COMPACT,
+    sources=(Source("cars3d", "Cars3D"),),
+)
 def load_cars3d(path: str | os.PathLike[str] | None = None) -> FactorDataset:
     """Load Cars3D: 4 elevations × 24 azimuths × 183 objects, 64×64×3.
 

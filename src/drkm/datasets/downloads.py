@@ -10,8 +10,6 @@ from pathlib import Path
 
 from drkm.datasets._files import DatasetError
 
-_NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
-
 
 @dataclass(frozen=True)
 class RemoteFile:
@@ -20,33 +18,6 @@ class RemoteFile:
     name: str
     url: str
     checksum: str
-
-
-def _norb(split: str, instances: str, part: str, sha256: str) -> RemoteFile:
-    name = f"smallnorb-5x{instances}x9x18x6x2x96x96-{split}-{part}.mat.gz"
-    return RemoteFile(name, _NORB + name, f"sha256:{sha256}")
-
-
-DSPRITES = RemoteFile(
-    "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
-    "https://github.com/deepmind/dsprites-dataset/raw/master/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
-    "md5:7da33b31b13a06f4b04a70402ce90c2e",
-)
-CARS3D = RemoteFile(
-    "nips2015-analogy-data.tar.gz",
-    "http://www.scottreed.info/files/nips2015-analogy-data.tar.gz",
-    "md5:4e866a7919c1beedf53964e6f7a23686",
-)
-SMALLNORB_TRAINING = (
-    _norb("training", "46789", "dat", "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873"),
-    _norb("training", "46789", "cat", "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa"),
-    _norb("training", "46789", "info", "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32"),
-)
-SMALLNORB_TESTING = (
-    _norb("testing", "01235", "dat", "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474"),
-    _norb("testing", "01235", "cat", "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff"),
-    _norb("testing", "01235", "info", "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2"),
-)
 
 
 def data_dir() -> Path:

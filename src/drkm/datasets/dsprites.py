@@ -9,15 +9,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset, Factors, Images
 from drkm.datasets._files import read_compact, reading
 from drkm.datasets._sprites import SHAPES, SIZE, render
-from drkm.datasets.downloads import DSPRITES, find, missing
+from drkm.datasets.downloads import RemoteFile, find, missing
 from drkm.files import NpzFile, Refused, check_room
 
 FACTOR_NAMES = ("shape", "scale", "orientation", "pos_x", "pos_y")
 FACTOR_SIZES = (3, 6, 40, 32, 32)
 COMPACT = "dsprites_grid46080.npz"
+DSPRITES = RemoteFile(
+    "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+    "https://github.com/deepmind/dsprites-dataset/raw/master/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+    "md5:7da33b31b13a06f4b04a70402ce90c2e",
+)
+LICENCE = "Apache-2.0"
+#: raised by whoever changes what is drawn
+DRAWING = 1
 
 
 def _default_values() -> dict[str, NDArray]:
@@ -111,6 +120,18 @@ def _read_file(path: Path) -> FactorDataset:
         return ArrayDataset("dsprites", FACTOR_NAMES, FACTOR_SIZES, images, factors)
 
 
+@dataset(
+    "dsprites",
+    about="white shapes on black: 3 shapes × 6 scales × 40 orientations × 32 × 32 positions, 64×64",
+    licence=LICENCE,
+    files=(DSPRITES,),
+    compact=COMPACT,
+    drawn=True,
+    sources=(
+        Source("sprites", "drawn dSprites", {"source": "rendered"}, made=f"drawn {DRAWING}", reads=False),
+        Source("dsprites", "dSprites", {"source": "file"}),
+    ),
+)
 def load_dsprites(
     path: str | os.PathLike[str] | None = None,
     *,

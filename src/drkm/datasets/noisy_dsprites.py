@@ -7,11 +7,14 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import FactorDataset, Factors, Images
-from drkm.datasets.dsprites import load_dsprites
+from drkm.datasets.dsprites import COMPACT, DRAWING, DSPRITES, LICENCE, load_dsprites
 from drkm.validation import checks
 
 DEFINITIONS = ("gaussian", "uniform")
+#: raised by whoever changes what is added
+NOISE = 1
 _BLOCK = 256
 
 
@@ -81,6 +84,24 @@ class NoisyDSprites(FactorDataset):
         return images
 
 
+@dataset(
+    "noisy_dsprites",
+    about="dSprites on a noisy background, 64×64×3; made from dsprites",
+    licence=LICENCE,
+    files=(DSPRITES,),
+    compact=COMPACT,
+    drawn=True,
+    sources=(
+        Source(
+            "noisy_sprites",
+            "drawn noisy dSprites",
+            {"source": "rendered"},
+            made=f"drawn {DRAWING}, noise {NOISE}",
+            reads=False,
+        ),
+        Source("noisy_dsprites", "noisy dSprites", {"source": "file"}, made=f"noise {NOISE}"),
+    ),
+)
 def load_noisy_dsprites(
     path: str | os.PathLike[str] | None = None,
     *,

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from drkm.datasets._dataset import Source, dataset
 from drkm.datasets._factors import ArrayDataset, FactorDataset
 from drkm.datasets._files import DatasetError, read_compact, reading
 from drkm.datasets._resize import shrink
-from drkm.datasets.downloads import SMALLNORB_TESTING, SMALLNORB_TRAINING, RemoteFile, find, missing
+from drkm.datasets.downloads import RemoteFile, find, missing
 from drkm.files import Refused, check_room
 
 FACTOR_NAMES: tuple[str, ...] = ("category", "instance", "elevation", "azimuth", "lighting")
@@ -23,6 +24,24 @@ IMAGE_SHAPE = (64, 64)
 COMPACT = "smallnorb_inst0_left_64.npz"
 INSTANCES = {"testing": (0, 1, 2, 3, 5), "training": (4, 6, 7, 8, 9)}
 
+_ADDRESS = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
+
+
+def _norb(split: str, instances: str, part: str, sha256: str) -> RemoteFile:
+    name = f"smallnorb-5x{instances}x9x18x6x2x96x96-{split}-{part}.mat.gz"
+    return RemoteFile(name, _ADDRESS + name, f"sha256:{sha256}")
+
+
+SMALLNORB_TRAINING = (
+    _norb("training", "46789", "dat", "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873"),
+    _norb("training", "46789", "cat", "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa"),
+    _norb("training", "46789", "info", "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32"),
+)
+SMALLNORB_TESTING = (
+    _norb("testing", "01235", "dat", "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474"),
+    _norb("testing", "01235", "cat", "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff"),
+    _norb("testing", "01235", "info", "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2"),
+)
 _FILES = {"testing": SMALLNORB_TESTING, "training": SMALLNORB_TRAINING}
 _DTYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype("<u1"), 0x1E3D4C54: np.dtype("<i4")}
 _BLOCK = 256
@@ -101,6 +120,15 @@ def _read_compact(path: Path, instance: int | None) -> ArrayDataset:
         return ArrayDataset("smallnorb", names, sizes, images, factors)
 
 
+@dataset(
+    "smallnorb",
+    about="photographed toys: 5 categories × 10 instances × 9 elevations × 18 azimuths × 6 lights, 64×64",
+    licence="research only, not for sale",
+    files=SMALLNORB_TESTING + SMALLNORB_TRAINING,
+    compact=COMPACT,
+    read=SMALLNORB_TESTING,
+    sources=(Source("smallnorb", "SmallNORB"),),
+)
 def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int | str = 0) -> FactorDataset:
     """Load SmallNORB, left camera, 64×64.
 

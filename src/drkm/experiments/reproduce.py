@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from drkm.datasets import DatasetError
-from drkm.experiments import CHOICES, NAMES, check_name, module_of
+from drkm.experiments import registry
 from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
 from drkm.runs.store import Store
-from drkm.runs.tasks import identify
 
 
 def reproduce(
@@ -42,7 +41,7 @@ def reproduce(
         Experiments, or "all".
     scale : {"quick", "medium", "paper"}
     out : path
-        Folder of the results: the runs of all scales, and one subfolder a scale with one an experiment.
+        Folder of the results: the runs of all scales, and a folder for each scale with one for each experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     jobs, dask, retry_failed, progress, lease_seconds
@@ -63,12 +62,12 @@ def reproduce(
     path = store_path(out, store)
     chosen = computable(chosen, path)
     if dask is not None and not path.exists():
-        from drkm.runs._dask import check_address
+        from drkm.runs.cluster import check_address
 
         # Before a store is made that nothing would come into.
         check_address(dask)
     paths: list[Path] = []
-    with Store(path) as opened:
+    with Store(path, registry.TASKS) as opened:
         sweep(
             chosen,
             opened,
@@ -80,7 +79,8 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                paths += write_section(module_of(name).section(opened.results(group), scale), Path(out) / scale / name)
+                shown = registry.experiment(name).section(opened.results(group), scale)
+                paths += write_section(shown, Path(out) / scale / name)
     return paths
 
 
@@ -88,19 +88,18 @@ def expand(names: Iterable[str]) -> list[str]:
     """Return the experiments that names stand for, each once; "all" stands for every one."""
     found: dict[str, None] = {}
     for name in names:
-        found.update(dict.fromkeys(NAMES if name == "all" else [name]))
+        found.update(dict.fromkeys(registry.EXPERIMENTS if name == "all" else [name]))
     if not found:
-        raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(NAMES)}), got none")
+        raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(registry.EXPERIMENTS)}), got none")
     for name in found:
-        # All of them, before the first is imported.
-        check_name(name)
+        registry.check_name(name)
     return list(found)
 
 
 def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
     check_scale(scale)
-    return {name: module_of(name).configurations(scale) for name in expand(names)}
+    return {name: registry.experiment(name).configurations(scale) for name in expand(names)}
 
 
 def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
@@ -112,8 +111,8 @@ def check_choice(**choices: Collection[str]) -> None:
     """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
     for option, chosen in choices.items():
         for name in chosen:
-            if name not in CHOICES:
-                raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(CHOICES)}")
+            if name not in registry.choices():
+                raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
@@ -136,7 +135,7 @@ def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration
     here, absent = [], {}
     for run in runs:
         try:
-            identify(run)
+            registry.TASKS.identify(run)
         except DatasetError as error:
             absent[run] = error
         else:
@@ -144,7 +143,7 @@ def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration
     if absent:
         known = Results()
         if store.is_file():
-            with Store(store, readonly=True) as opened:
+            with Store(store, registry.TASKS, readonly=True) as opened:
                 known = opened.results(absent)
         for run, sentence in absent.items():
             if run not in known:

@@ -41,7 +41,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows with the same keys; numbers as numbers."""
 
     name: str
@@ -66,7 +66,7 @@ class Section:
     title: str
     #: what was asked and how it was measured, in a paragraph or two of plain text
     text: str
-    tables: Sequence[Table] = ()
+    tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()
     claims: Sequence[Claim] = ()
     #: settings that all runs share, shown as they are

@@ -1,19 +1,23 @@
 """How a Gram matrix acts on a block of vectors."""
 
-from drkm.gram.auto import Auto
-from drkm.gram.auto import check as _check
-from drkm.gram.auto import settle as _settle
-from drkm.gram.base import Centered, Gram, MovingGram, Strategy, Sums
+# The order of these lines is the order of lists, and all that makes a strategy of the library known.
+# isort: off
+from drkm.gram.dense import Dense as Dense
+from drkm.gram.tiled import Tiled as Tiled
+from drkm.gram.fused import Fused as Fused
+from drkm.gram.nystroem import Nystroem as Nystroem
+from drkm.gram.fourier import Fourier as Fourier
+from drkm.gram.sharded import Sharded as Sharded
+
+# isort: on
+from drkm.gram.auto import Auto, check, settle
+from drkm.gram.base import NAMES, Centered, Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
-from drkm.gram.dense import Dense, ExponentGram, RememberedDistances, StoredGram
+from drkm.gram.dense import ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
-from drkm.gram.fourier import Fourier
-from drkm.gram.fused import Fused
-from drkm.gram.nystroem import Nystroem
-from drkm.gram.sharded import Sharded
 from drkm.gram.sweep import SweptGram
-from drkm.gram.tiled import Tiled, TiledGram
+from drkm.gram.tiled import TiledGram
 from drkm.gram.waves import FourierGram
 from drkm.machine.memory import NotEnoughMemory
 
@@ -22,38 +26,25 @@ __all__ = [
     "Centered",
     "Cost",
     "Cross",
-    "Dense",
     "ExponentGram",
     "FeatureGram",
-    "Fourier",
     "FourierGram",
-    "Fused",
     "Gram",
     "MovingGram",
     "NotEnoughMemory",
-    "Nystroem",
     "RememberedDistances",
-    "Sharded",
     "StoredGram",
     "Strategy",
     "Sums",
     "SweptGram",
-    "Tiled",
     "TiledGram",
     "Workload",
     "by_name",
     "check",
+    "register",
     "settle",
+    *(kind.__name__ for kind in NAMES.values()),
 ]
-
-NAMES: dict[str, type[Strategy]] = {
-    "dense": Dense,
-    "tiled": Tiled,
-    "fused": Fused,
-    "nystroem": Nystroem,
-    "fourier": Fourier,
-    "sharded": Sharded,
-}
 
 
 def by_name(name: str) -> Strategy:
@@ -63,13 +54,3 @@ def by_name(name: str) -> Strategy:
     if name not in NAMES:
         raise ValueError(f"gram: unknown name {name!r}, allowed are auto, {', '.join(NAMES)} or a drkm.gram object")
     return NAMES[name]()
-
-
-def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
-    """Return the strategy that will be used and its cost, after making sure that it fits into memory."""
-    return _settle(strategy, work, [make() for make in NAMES.values()])
-
-
-def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
-    """Return the same without a line in the log, for a look ahead."""
-    return _check(strategy, work, [make() for make in NAMES.values()])

@@ -10,7 +10,7 @@ Sums over j are cut into chunks, one program each, whose results the caller adds
 atomic additions, and with less rounding than one long sum.
 
 A sweep reads the samples twice: `columns` (one row a column, for the rows that threads own) and `rows`. Points arrive
-scaled such that exponentials are powers of 2, which is what the hardware computes (`drkm.gram.fused.Profile`).
+scaled such that exponentials are powers of 2, which is what the hardware computes (`drkm.kernels.Profile`).
 """
 
 # Triton compiles these functions; tuples grow by + there, and types are its own.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.base import NAMES, Gram, MovingGram, Strategy
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.fused import Fused
@@ -49,7 +48,7 @@ class Auto(Strategy):
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 
 
-def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tuple[Strategy, Cost]:
+def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     """Return the strategy that will be used and its cost, said in one log line before anything is allocated.
 
     Raises
@@ -57,24 +56,24 @@ def settle(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tu
     NotEnoughMemory
         When it does not fit: one sentence with the needed and the available memory and a strategy that would fit.
     """
-    chosen, cost = check(strategy, work, others)
+    chosen, cost = check(strategy, work)
     log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
     return chosen, cost
 
 
-def check(strategy: Strategy, work: Workload, others: Sequence[Strategy]) -> tuple[Strategy, Cost]:
+def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
     """Return what `settle` does, and say nothing."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
     needed = cost.bytes - work.resident
     if not memory.fits(needed, work.device):
         what = f"gram: {chosen.describe()} for {work.n} samples"
-        memory.require(needed, work.device, what, _what_fits(work, others))
+        memory.require(needed, work.device, what, _what_fits(work))
     return chosen, cost
 
 
-def _what_fits(work: Workload, others: Sequence[Strategy]) -> str:
-    for other in others:
+def _what_fits(work: Workload) -> str:
+    for other in (kind() for kind in NAMES.values()):
         if other.serves(work):
             settled = other.settle(work)
             needed = settled.cost(work).bytes - work.resident

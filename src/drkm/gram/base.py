@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +15,10 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.gram.cost import Cost, Workload, common, pair_flops
 from drkm.kernels import Kernel
+from drkm.validation.registry import Registry
+
+if TYPE_CHECKING:
+    from drkm.gram.features import CodedFeatures
 
 #: a mean may be wrong by this many rounding errors
 ROUNDING = 16
@@ -56,6 +60,25 @@ class Gram(ABC):
     def rows(self, index: Tensor) -> Tensor:
         """Return the chosen rows of K."""
 
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², of a kernel that has one."""
+        raise TypeError(f"gram: {type(self).__name__} does not know the bandwidth of its kernel")
+
+    def with_kernel(self, kernel: Kernel) -> Gram | None:
+        """Return the operator of another kernel at the same points, in the memory of this one, if there is one."""
+        return None
+
+    def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
+        """Let go of what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
+
+    def feature_sums(self, A: Tensor) -> Tensor | None:
+        """Return ΦᵀA over all samples, if features Φ are kept."""
+        return None
+
+    def coded(self, H: Tensor) -> CodedFeatures | None:
+        """Return what is left of kept features when nothing but the codes H is held against them."""
+        return None
+
 
 class MovingGram(Gram):
     """A Gram matrix whose points U move during training: the layers above the first."""
@@ -67,10 +90,6 @@ class MovingGram(Gram):
     @abstractmethod
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
         """Return the directional derivatives of `product` and `pull` when (U, A) moves along (dU, dA)."""
-
-    @abstractmethod
-    def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ²."""
 
 
 class Strategy(ABC):
@@ -106,6 +125,15 @@ class Strategy(ABC):
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
+    def deep_flops(self, work: Workload) -> float:
+        """Return the operations of the deep layers for one gradient; by default those of sweeping them."""
+        return common(work).flops
+
+    @property
+    def alone(self) -> Strategy:
+        """The strategy that one process has when it holds all samples."""
+        return self
+
     def left(self, work: Workload, needed: int, what: str) -> float | None:
         """Return what a budget leaves for K_1 where a trained model needs so many bytes in all, None without one."""
         return None
@@ -137,6 +165,17 @@ class Strategy(ABC):
         `settings` says, as text, what must be the same in all processes that take part.
         """
         return nullcontext()
+
+
+Kind = TypeVar("Kind", bound=type[Strategy])
+
+#: strategies by the word for them
+NAMES: Registry[type[Strategy]] = Registry("gram", "gram")
+
+
+def register(kind: Kind) -> Kind:
+    """Make a strategy known by its `name`, to `gram="…"` and to the files of models; its parameters have defaults."""
+    return NAMES.add_class(kind, Strategy)
 
 
 class Centered(MovingGram):
@@ -173,7 +212,7 @@ class Centered(MovingGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²."""
-        return self._moving.parameter_sum(center(A))
+        return self.gram.parameter_sum(center(A))
 
     @property
     def _moving(self) -> MovingGram:

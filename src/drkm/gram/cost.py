@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from drkm.kernels import Explicit, Kernel, Pairwise, Precomputed
+from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.wording import in_bytes, scaled
 
@@ -73,7 +73,7 @@ class Workload:
     @property
     def first_is_pairwise(self) -> bool:
         """Whether K_1 has to be computed entry by entry."""
-        return not isinstance(self.kernels[0], Explicit | Precomputed)
+        return not (self.kernels[0].is_explicit or self.kernels[0].is_given)
 
     @property
     def sample_bytes(self) -> int:
@@ -118,7 +118,7 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
     held += blocks * work.n * work.components * work.item
     cost = Cost(bytes=held, flops=0.0, traffic=10.0 * work.n * work.components * work.item)
     for kernel, below, own in zip(work.kernels[1:], work.sizes, work.sizes[1:], strict=False):
-        if isinstance(kernel, Pairwise):
+        if kernel.is_pairwise:
             cost = cost.plus(flops=swept_pairs(below, own) * work.n**2)
         else:
             cost = cost.plus(flops=8.0 * work.n * below * own, bytes=work.n * below * work.item)
@@ -184,8 +184,8 @@ def pair_flops(d: int) -> float:
 
 def first_of_features(work: Workload) -> Cost:
     """Return what ΦΦᵀ adds as the first layer, with as many features as inputs; a feature map may have more."""
-    features = 0 if isinstance(work.kernels[0], Precomputed) else work.n * work.d * work.item
-    width = work.n if isinstance(work.kernels[0], Precomputed) else 2 * work.d
+    features = 0 if work.kernels[0].is_given else work.n * work.d * work.item
+    width = work.n if work.kernels[0].is_given else 2 * work.d
     product = 2.0 * work.n * width * work.sizes[0]
     return Cost(bytes=features, flops=product, traffic=float(work.n * width * work.item))
 

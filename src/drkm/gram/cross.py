@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, mean_row, tiles
-from drkm.kernels import Explicit, Kernel, Pairwise
+from drkm.kernels import Kernel, Pairwise
 
 #: samples that a batch is held against at once
 ROWS = {"cpu": 1024, "cuda": 1 << 20}
@@ -36,10 +36,10 @@ class Cross:
     def __call__(self, new: Tensor) -> Tensor:
         """Return the features or kernel values, one row a new point."""
         with torch.no_grad():
+            if self.kernel.is_explicit:
+                return self.kernel.features(new)
             if isinstance(self.kernel, Pairwise):
                 return self._pairwise(self.kernel, new)
-            if isinstance(self.kernel, Explicit):
-                return self.kernel.features(new)
             return self.kernel(new, self.points)  # type: ignore[arg-type]
 
     def _pairwise(self, kernel: Pairwise, new: Tensor) -> Tensor:

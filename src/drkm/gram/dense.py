@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
-from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
 from drkm.gram.sweep import SweptGram
 from drkm.gram.waves import FourierGram
-from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, Pairwise
+from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
 
 class StoredGram(Gram):
@@ -35,6 +36,22 @@ class StoredGram(Gram):
         return self.K[index]
 
 
+class StoredPairs(StoredGram):
+    """The Gram matrix of a pairwise kernel, held in memory with the points that it is of."""
+
+    def __init__(self, K: Tensor, kernel: Pairwise, points: Tensor):
+        super().__init__(K)
+        self.kernel = kernel
+        self.points = points
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
+        # Distances do not depend on the origin, but the digits of a sweep do.
+        X = self.points - collectives.mean(self.points) if self.kernel.is_isotropic else self.points
+        return SweptGram(self.kernel, X).parameter_sum(A)
+
+
+@register
 class Dense(Strategy):
     """Store K_1 (n² numbers), because it never changes; recompute the deep layers, because they always do."""
 
@@ -58,27 +75,44 @@ class Dense(Strategy):
         return work.n**2 * work.item
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the stored Gram matrix of the samples; explicit features are kept as features."""
-        if isinstance(kernel, Explicit):
-            return FeatureGram(kernel, points)
+        """Return the operator of the samples, by the family of the kernel."""
+        match kernel:
+            case Pairwise():
+                return self.fixed_pairs(kernel, points)
+            case Explicit():
+                return self.fixed_features(kernel, points)
         X = in_memory(points)
         return StoredGram(kernel(X, X))
 
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
+        """Return the stored Gram matrix."""
+        X = in_memory(points)
+        return StoredPairs(kernel(X, X), kernel, X)
+
+    def fixed_features(self, kernel: Explicit, points: Tensor | Rows) -> Gram:
+        """Return the operator of explicit features, which are kept as such."""
+        return FeatureGram(kernel, points)
+
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
-        """Return the operator of a deep layer."""
-        if isinstance(kernel, Pairwise):
-            return SweptGram(kernel, points)
-        if isinstance(kernel, FourierFeatures):
-            return FourierGram(kernel, points)
-        if isinstance(kernel, Explicit):
-            return FeatureGram(kernel, points)
+        """Return the operator of a deep layer, by the family of the kernel."""
+        match kernel:
+            case Pairwise():
+                return self.moving_pairs(kernel, points)
+            case FourierFeatures():
+                return FourierGram(kernel, points)
+            case Explicit():
+                return FeatureGram(kernel, points)
         raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
+
+    def moving_pairs(self, kernel: Pairwise, points: Tensor) -> MovingGram:
+        """Return a Gram matrix that is swept."""
+        return SweptGram(kernel, points)
 
 
 class ExponentGram(StoredGram):
     """A Gram matrix f(e) held in memory with its exponents e = -‖x-y‖²/(2σ²)."""
 
-    def __init__(self, kernel: Isotropic, exponents: Tensor):
+    def __init__(self, kernel: Pairwise, exponents: Tensor):
         super().__init__(kernel.values(exponents.clone()))
         self.kernel = kernel
         self.exponents = exponents
@@ -105,10 +139,10 @@ class RememberedDistances(Dense):
         # What can be computed again does not travel with a model.
         return {"_points": None, "_halves": None}
 
-    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
         """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""
-        if not isinstance(kernel, Isotropic):
-            return super().fixed(kernel, points)
+        if not kernel.is_isotropic:
+            return super().fixed_pairs(kernel, points)
         X = in_memory(points)
         if self._halves is None or self._points is not X:
             centred = X - X.mean(dim=0)

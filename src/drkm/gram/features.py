@@ -10,7 +10,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Sums
-from drkm.kernels import Explicit
+from drkm.kernels import Explicit, Kernel
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
@@ -62,6 +62,17 @@ class FeatureGram(MovingGram):
             d_pull = d_pull + self.kernel.pullback(U)(dA @ AtPhi + A @ d_AtPhi)
         return d_phi @ AtPhi.T + phi @ d_AtPhi.T, d_pull
 
+    def feature_sums(self, A: Tensor) -> Tensor:
+        """Return ΦᵀA over all samples."""
+        return inner(A, self.phi).T
+
+    def coded(self, H: Tensor) -> CodedFeatures:
+        """Return what is left of the features when nothing but the codes H is held against them."""
+        sums = self.feature_sums(torch.cat([H, torch.ones_like(H[:, :1])], dim=1))
+        # All processes must have the same basis.
+        basis = collectives.of_first(torch.linalg.qr(sums.double())[0]).to(H)
+        return CodedFeatures(self.phi @ basis, basis, self.diagonal())
+
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²: 0 for kernels without a bandwidth."""
         if not self.kernel.has_bandwidth:
@@ -99,17 +110,17 @@ class CodedFeatures(Gram):
         """Return ‖φ‖² of every sample."""
         return self.lengths
 
+    def feature_sums(self, A: Tensor) -> Tensor:
+        """Return ΦᵀA over all samples."""
+        return self.basis @ inner(A, self.phi).T
+
+    def coded(self, H: Tensor) -> CodedFeatures:
+        """Return itself."""
+        return self
+
     def rows(self, index: Tensor) -> Tensor:
         """Refuse: rows take all features."""
         raise TypeError("gram: the model holds no samples, and no rows of its first Gram matrix")
-
-
-def coded_features(gram: FeatureGram, H: Tensor) -> CodedFeatures:
-    """Return what is left of explicit features when nothing but the codes H is held against them."""
-    sums = inner(torch.cat([H, torch.ones_like(H[:, :1])], dim=1), gram.phi).T
-    # All processes must have the same basis.
-    basis = collectives.of_first(torch.linalg.qr(sums.double())[0]).to(H)
-    return CodedFeatures(gram.phi @ basis, basis, gram.diagonal())
 
 
 def inner(A: Tensor, phi: Tensor) -> Tensor:
@@ -125,12 +136,11 @@ def inner(A: Tensor, phi: Tensor) -> Tensor:
     return collectives.total(own).to(A.dtype)
 
 
-def feature_sums(gram: Gram, kernel: Explicit, points: Tensor | Rows, A: Tensor) -> Tensor:
+def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -> Tensor:
     """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
-    if isinstance(gram, FeatureGram):
-        return inner(A, gram.phi).T
-    if isinstance(gram, CodedFeatures):
-        return gram.basis @ inner(A, gram.phi).T
+    kept = gram.feature_sums(A)
+    if kept is not None:
+        return kept
     with torch.no_grad():
         return _summed(kernel.features, points, A)
 

@@ -8,15 +8,16 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
-from drkm.kernels import Approximation, Explicit, FourierFeatures, Isotropic, Kernel
+from drkm.kernels import FourierFeatures, Isotropic, Kernel
 from drkm.kernels.approximation import TABLE_ROWS
 from drkm.kernels.fourier import draw_frequencies
 from drkm.validation import checks
 
 
+@register
 @dataclass(frozen=True)
 class Fourier(Strategy):
     """Replace kernels of distances by random Fourier features, in every layer.
@@ -47,11 +48,11 @@ class Fourier(Strategy):
 
     def serves(self, work: Workload) -> bool:
         """Whether all kernels are kernels of distances, or have features of their own."""
-        return all(isinstance(kernel, Isotropic | Explicit) for kernel in work.kernels)
+        return all(kernel.is_isotropic or kernel.is_explicit for kernel in work.kernels)
 
     def cost(self, work: Workload) -> Cost:
         """Return what a fit needs: n×D features of the first layer, and two sweeps a gradient in the others."""
-        width = work.kernels[0].count if isinstance(work.kernels[0], Approximation) else self.features
+        width = work.kernels[0].count or self.features
         rows = min(work.n, TABLE_ROWS)
         # While features are formed: copies of a block of rows, and the frequencies, which are drawn in float64.
         forming = work.item * (3 * rows * (work.d + width) + work.d * width) + 12 * work.d * width
@@ -74,7 +75,7 @@ class Fourier(Strategy):
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return Fourier features of a kernel that has no features of its own; every layer draws its own."""
-        if isinstance(kernel, Explicit):
+        if kernel.is_explicit:
             return kernel
         if not isinstance(kernel, Isotropic):
             raise ValueError(

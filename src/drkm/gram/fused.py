@@ -11,18 +11,17 @@ import importlib.util
 import logging
 import math
 import os
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, in_memory
-from drkm.gram.base import Gram, MovingGram, Strategy, Sums
+from drkm.gram.base import Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
-from drkm.gram.dense import Dense, StoredGram
+from drkm.gram.dense import Dense, StoredPairs
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
-from drkm.kernels import RBF, Isotropic, Kernel, Laplacian, Matern, Pairwise
+from drkm.kernels import Kernel, Pairwise
 from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
@@ -43,38 +42,11 @@ LEAST_CAPABILITY = (8, 0)
 SHARE = 0.8
 
 
-class Profile(NamedTuple):
-    """How the Triton kernels know an isotropic kernel.
-
-    With points multiplied by `stretch`/σ its exponentials are powers of 2.
-    """
-
-    name: str
-    stretch: float
-
-
-LOG2E = math.log2(math.e)
-
-
-def profile_of(kernel: Kernel) -> Profile | None:
-    """Return the profile of a kernel, or None for one that has no fused sweep."""
-    match kernel:
-        case RBF():
-            return Profile("rbf", math.sqrt(0.5 * LOG2E))
-        case Laplacian():
-            return Profile("laplacian", LOG2E)
-        case Matern(nu=1.5):
-            return Profile("matern32", math.sqrt(3) * LOG2E)
-        case Matern(nu=2.5):
-            return Profile("matern52", math.sqrt(5) * LOG2E)
-    return None
-
-
 class FusedGram(MovingGram):
     """Gram matrix of an isotropic kernel at the rows of `points`, recomputed in one fused sweep at every product."""
 
-    def __init__(self, kernel: Isotropic, points: Tensor):
-        profile = profile_of(kernel)
+    def __init__(self, kernel: Pairwise, points: Tensor):
+        profile = kernel.profile
         assert profile is not None
         self.kernel = kernel
         self.points = points
@@ -159,7 +131,7 @@ class FusedGram(MovingGram):
         return SweptGram(self.kernel, self.points)
 
 
-class FusedStoredGram(StoredGram):
+class FusedStoredGram(StoredPairs):
     """A Gram matrix held in memory by `form`, whose products with a few columns run at the speed of the memory."""
 
     def matmul(self, A: Tensor) -> Tensor:
@@ -186,6 +158,7 @@ class FusedStoredGram(StoredGram):
         return out.sum(dim=0)[:, :t]
 
 
+@register
 class Fused(Dense):
     """Store K_1 where it fits, else tile it; sweep the deep layers in Triton.
 
@@ -234,16 +207,19 @@ class Fused(Dense):
         """Return the operator of the samples: the stored Gram matrix unless told otherwise."""
         if self.first is not None:
             return self.first.fixed(kernel, points)
-        if not isinstance(kernel, Pairwise):
-            return super().fixed(kernel, points)
-        K = form(kernel, in_memory(points))
-        return StoredGram(K) if why_not(points.device) else FusedStoredGram(K)
+        return super().fixed(kernel, points)
 
-    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
-        """Return the operator of a deep layer."""
-        if isinstance(kernel, Isotropic) and profile_of(kernel) and not why_not(points.device):
-            return FusedGram(kernel, points)
-        return super().moving(kernel, points)
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
+        """Return the stored Gram matrix, formed in place."""
+        X = in_memory(points)
+        kind = StoredPairs if why_not(points.device) else FusedStoredGram
+        return kind(form(kernel, X), kernel, X)
+
+    def moving_pairs(self, kernel: Pairwise, points: Tensor) -> MovingGram:
+        """Return the fused sweep of a kernel that Triton knows."""
+        if kernel.profile is None or why_not(points.device):
+            return super().moving_pairs(kernel, points)
+        return FusedGram(kernel, points)
 
 
 def why_not(device: torch.device) -> str:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.gram.base import Gram, MovingGram, Strategy
-from drkm.gram.cost import Cost, Workload, common, features_cost, pair_flops
+from drkm.gram.base import NAMES as STRATEGIES
+from drkm.gram.base import Gram, MovingGram, Strategy, register
+from drkm.gram.cost import Cost, Workload, features_cost, pair_flops
 from drkm.gram.dense import Dense
-from drkm.gram.fourier import Fourier
 from drkm.gram.landmarks import NAMES, choose_landmarks
-from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
+from drkm.kernels import Kernel, NystroemFeatures, Pairwise
 from drkm.kernels.approximation import TABLE_ROWS
 from drkm.validation import checks
 
 
+@register
 @dataclass(frozen=True)
 class Nystroem(Strategy):
     """Replace the first kernel by Nyström features at m landmarks, and the deep ones by what `deep` makes of them.
@@ -38,7 +39,7 @@ class Nystroem(Strategy):
 
     m: int = 2000
     landmarks: str = "uniform"
-    deep: Strategy = field(default_factory=Fourier)
+    deep: Strategy = field(default_factory=lambda: STRATEGIES["fourier"]())
     random_state: int = 0
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Nystroem(Strategy):
         first, *above = work.kernels
         # What the deep strategy would make of the first layer does not matter.
         deep = replace(work, kernels=(above[0] if above else first, *above))
-        return isinstance(first, Pairwise | Explicit) and (not above or self.deep.serves(deep))
+        return (first.is_pairwise or first.is_explicit) and (not above or self.deep.serves(deep))
 
     def cost(self, work: Workload) -> Cost:
         """Return what a fit needs: n×m features, landmarks, their factor, and what forming these takes for a while."""
@@ -69,9 +70,7 @@ class Nystroem(Strategy):
             bytes=m * work.d * work.item + 8 * m**2 + max(factor, table),
             setup=work.n * m * (pair_flops(work.d) + 2.0 * m) + 10.0 * m**3,
         )
-        if isinstance(self.deep, Fourier):
-            return cost.plus(flops=self.deep.deep_flops(work))
-        return cost.plus(flops=common(work).flops)
+        return cost.plus(flops=self.deep.deep_flops(work))
 
     def describe(self) -> str:
         """Return a few words for people."""
@@ -81,7 +80,7 @@ class Nystroem(Strategy):
         """Return Nyström features of the first kernel, unless it has features of its own; the others as `deep` does."""
         if layer > 1:
             return self.deep.approximate(kernel, points, layer=layer)
-        if isinstance(kernel, Explicit):
+        if kernel.is_explicit:
             return kernel
         if not isinstance(kernel, Pairwise):
             raise ValueError(

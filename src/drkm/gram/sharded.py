@@ -13,13 +13,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.gram.base import Gram, MovingGram, Strategy
+from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.nystroem import Nystroem
-from drkm.kernels import Explicit, Kernel
+from drkm.kernels import Kernel
 from drkm.validation import checks
 
 
+@register
 @dataclass(frozen=True)
 class Sharded(Strategy):
     """Gram matrices ΦΦᵀ of explicit features whose rows are shared out over the processes of a group.
@@ -65,12 +66,17 @@ class Sharded(Strategy):
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the explicit features that the model has in a layer."""
         chosen = self.inner.approximate(kernel, points, layer=layer)
-        if not isinstance(chosen, Explicit):
+        if not chosen.is_explicit:
             raise ValueError(
                 f"gram: processes can share kernels of explicit features alone, got {type(kernel).__name__} in layer "
                 f"{layer}, which {type(self.inner).__name__} does not turn into features"
             )
         return chosen
+
+    @property
+    def alone(self) -> Strategy:
+        """The strategy of one process: who shares the samples does not change the result."""
+        return self.inner
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer."""

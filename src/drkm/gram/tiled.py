@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, mean_row
-from drkm.gram.base import Gram
+from drkm.gram.base import Gram, register
 from drkm.gram.cost import Cost, Workload, common, encoder_bytes, first_of_features, pair_flops, rule_bytes
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import parameter_sum
@@ -102,8 +102,10 @@ class TiledGram(Gram):
                 total += times * parameter_sum(self.kernel, left, right, A[upper], A[lower])
         return total
 
-    def with_kernel(self, kernel: Pairwise) -> TiledGram:
+    def with_kernel(self, kernel: Kernel) -> TiledGram | None:
         """Return the operator of another kernel at the same points, which takes over the memory of the kept tiles."""
+        if not isinstance(kernel, Pairwise):
+            return None
         other = copy.copy(self)
         # A copy leaves the tiles and their memory behind.
         other.kernel, other._pool = kernel, self._pool
@@ -201,6 +203,7 @@ class StreamedFeatures(Gram):
             return self.kernel.features(points)
 
 
+@register
 class Tiled(Dense):
     """Keep as many tiles of K_1 as a budget allows and recompute the others: any n, samples in memory or in a file.
 
@@ -263,12 +266,12 @@ class Tiled(Dense):
             setup=values,
         )
 
-    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the tiled operator of the samples; explicit features and a given matrix are kept as they are."""
-        if isinstance(kernel, Explicit) and isinstance(points, Rows):
-            return StreamedFeatures(kernel, points)
-        if not isinstance(kernel, Pairwise):
-            return super().fixed(kernel, points)
+    def fixed_features(self, kernel: Explicit, points: Tensor | Rows) -> Gram:
+        """Return the operator of explicit features, read in tiles where the samples are in a file."""
+        return StreamedFeatures(kernel, points) if isinstance(points, Rows) else super().fixed_features(kernel, points)
+
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
+        """Return the tiled operator of the samples."""
         keep = SHARE * memory_of.available(points.device) if self.keep is None else self.keep
         return TiledGram(kernel, points, keep)
 

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from drkm.files.rows import Rows
 from drkm.fitted import FittedModel
-from drkm.gram import Cross, Gram, TiledGram
+from drkm.gram import Cross, Gram
 from drkm.gram.cost import batch_rows, preimage_bytes
 from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.preimage import PreImage, preimage
 from drkm.inference.subspace import Components, component_sums, components_of
-from drkm.kernels import Explicit, Isotropic, NystroemFeatures
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
 from drkm.strange_data import Acquaintance
@@ -58,7 +57,7 @@ class Inference:
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
         self._acquaintance = Acquaintance(fitted.kernels[0], fitted.X)
-        if formed is not None and isinstance(fitted.kernels[0], Explicit):
+        if formed is not None and fitted.kernels[0].is_explicit:
             _ = self.encoder, self._sums
         if not fitted.is_shared:
             self._gram.release()
@@ -165,7 +164,7 @@ class Inference:
         fitted = self.fitted
         work = workload(fitted.X, fitted.kernels, fitted.sizes)
         left = fitted.strategy.left(work, preimage_bytes(work, method), "pre-images")
-        if left is not None and isinstance(self._gram.uncentered, TiledGram):
+        if left is not None:
             self._gram.uncentered.keep_at_most(left)
 
     def _seen(self, points: Tensor) -> Tensor:
@@ -184,7 +183,4 @@ class Inference:
     @property
     def _method(self) -> str:
         """How pre-images are found unless asked otherwise."""
-        first = self.fitted.kernels[0]
-        # Nyström features have the pre-images of the kernel that they approximate.
-        first = first.kernel if isinstance(first, NystroemFeatures) else first
-        return "fixed-point" if isinstance(first, Isotropic) else "gradient"
+        return "fixed-point" if self.fitted.kernels[0].with_preimages.is_isotropic else "gradient"

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from drkm.files.rows import in_memory
 from drkm.fitted import FittedModel
-from drkm.gram import FeatureGram, Gram, StoredGram, SweptGram
+from drkm.gram import Dense, Gram
 from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
 from drkm.gram.sweep import blocks
 from drkm.inference.first_gram import FirstGram
-from drkm.kernels import Explicit, Kernel, NystroemFeatures, Pairwise
+from drkm.kernels import Kernel, NystroemFeatures
 
 
 class Components:
@@ -131,7 +131,7 @@ class Components:
 
     def residual(self, points: Tensor, coordinates: Tensor) -> Tensor:
         """Return ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² of each point against the projection in the same row."""
-        if isinstance(self.kernel, Explicit):
+        if self.kernel.is_explicit:
             with torch.no_grad():
                 return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
         cross = points.new_empty(len(points))
@@ -143,7 +143,6 @@ class Components:
     def projected_features(self, coordinates: Tensor) -> Tensor:
         """Return the projections themselves (m×D), for a kernel of explicit features."""
         if self._features is None:
-            assert isinstance(self.kernel, Explicit)
             block = torch.cat([self.H, self.mean_weights[:, None]], dim=1)
             self._features = feature_sums(self._operator, self.kernel, self.X, block).T
         projection = coordinates @ self._features[:-1]
@@ -168,7 +167,7 @@ def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | 
     It is all that pre-images need of the samples; None for kernels without explicit features.
     """
     kernel = fitted.kernels[0]
-    if not isinstance(kernel, Explicit):
+    if not kernel.is_explicit:
         return None
     block = torch.cat([_centered(fitted, H), torch.full_like(H[:, :1], 1.0 / fitted.n)], dim=1)
     return feature_sums(gram.uncentered, kernel, fitted.X, block)
@@ -222,11 +221,9 @@ def components_of(
 
 def _operator(kernel: Kernel, X: Tensor) -> Gram:
     """Return the operator of K_1 that stores no more than it must."""
-    if isinstance(kernel, Pairwise):
-        return SweptGram(kernel, X - X.mean(dim=0) if kernel.is_isotropic else X)
-    if isinstance(kernel, Explicit):
-        return FeatureGram(kernel, X)
-    return StoredGram(kernel(X, X))
+    if kernel.is_pairwise:
+        return Dense().moving(kernel, X - X.mean(dim=0) if kernel.is_isotropic else X)
+    return Dense().fixed(kernel, X)
 
 
 def _pseudo_inverse(M: Tensor, H: Tensor) -> Tensor:

@@ -1,46 +1,34 @@
 """Kernels: what k(x, y) is. How their Gram matrices are formed is decided in `drkm.gram`."""
 
+# The order of these lines is the order of lists, and all that makes a kernel of the library known.
+# isort: off
+from drkm.kernels.rbf import RBF as RBF
+from drkm.kernels.laplacian import Laplacian as Laplacian
+from drkm.kernels.matern import Matern as Matern
+from drkm.kernels.linear import Linear as Linear
+from drkm.kernels.polynomial import Polynomial as Polynomial
+from drkm.kernels.cosine import Cosine as Cosine
+from drkm.kernels.precomputed import Precomputed as Precomputed
+from drkm.kernels.feature_map import FeatureMap as FeatureMap
+from drkm.kernels.fourier import FourierFeatures as FourierFeatures
+from drkm.kernels.nystroem import NystroemFeatures as NystroemFeatures
+
+# isort: on
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import DotProduct, Explicit, Isotropic, Kernel, Pairwise
-from drkm.kernels.feature_map import FeatureMap
-from drkm.kernels.fourier import FourierFeatures
-from drkm.kernels.laplacian import Laplacian
-from drkm.kernels.linear import Cosine, Linear
-from drkm.kernels.matern import Matern
-from drkm.kernels.nystroem import NystroemFeatures
-from drkm.kernels.polynomial import Polynomial
-from drkm.kernels.precomputed import Precomputed
-from drkm.kernels.rbf import RBF
+from drkm.kernels.base import KINDS, NAMES, DotProduct, Explicit, Isotropic, Kernel, Pairwise, Profile, register
 
 __all__ = [
-    "RBF",
     "Approximation",
-    "Cosine",
     "DotProduct",
     "Explicit",
-    "FeatureMap",
-    "FourierFeatures",
     "Isotropic",
     "Kernel",
-    "Laplacian",
-    "Linear",
-    "Matern",
-    "NystroemFeatures",
     "Pairwise",
-    "Polynomial",
-    "Precomputed",
+    "Profile",
     "by_name",
+    "register",
+    *KINDS,
 ]
-
-NAMES: dict[str, type[Kernel]] = {
-    "rbf": RBF,
-    "laplacian": Laplacian,
-    "matern": Matern,
-    "linear": Linear,
-    "polynomial": Polynomial,
-    "cosine": Cosine,
-    "precomputed": Precomputed,
-}
 
 
 def by_name(name: str) -> Kernel:

@@ -7,7 +7,7 @@ pre-images need no more than its features, and sums over samples are done once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,8 +22,14 @@ TABLE_ROWS = 4096
 class Approximation(Explicit):
     """Explicit features of a kernel that has none of its own, or too many."""
 
-    #: the kernel that is approximated
+    #: the kernel that is approximated, and what it must be
     kernel: Kernel
+    serves: ClassVar[type[Kernel]]
+
+    @property
+    def original(self) -> Kernel:
+        """The kernel that is approximated."""
+        return self.kernel
 
     @property
     def has_bandwidth(self) -> bool:
@@ -54,6 +60,14 @@ class Approximation(Explicit):
     @abstractmethod
     def arrays(self) -> dict[str, Tensor]:
         """The numbers that define the features, by the names of the constructor."""
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the header of a file says of it: the kernel that is approximated."""
+        return {"type": type(self).__name__, "kernel": self.kernel.entry}
+
+    def check(self) -> None:
+        """Raise one sentence if the arrays, as read from a file, cannot be those of the kernel."""
 
     @abstractmethod
     def error(self, points: Tensor | Rows) -> float:

@@ -1,7 +1,7 @@
 """What a kernel is: the families that the rest of the library relies on.
 
 A kernel says what k(x, y) is and nothing about how its Gram matrix is formed or stored (that is `drkm.gram`).
-Three families cover all kernels here; a new kernel is a subclass of one of them:
+Three families cover all kernels here; a new kernel is a subclass of one of them, made known by `register`:
 
 * `Isotropic`: k(x, y) = f(e) with e = -‖x-y‖²/(2σ²) ≤ 0,
 * `DotProduct`: k(x, y) = f(e) with e = γ x·y + c,
@@ -16,14 +16,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows
 from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
+from drkm.validation.registry import Registry
 
 #: memory for the results of a jet
 Room = Sequence[Tensor] | None
@@ -32,9 +33,35 @@ Room = Sequence[Tensor] | None
 BLOCK_ENTRIES = {"cpu": 1 << 16, "cuda": 1 << 26}
 
 
+class Profile(NamedTuple):
+    """How the Triton kernels of `drkm.gram.fused` know an isotropic kernel.
+
+    `name` is a branch of `_jet` in `drkm.gram._triton`; with points multiplied by `stretch`/σ its exponentials are
+    powers of 2.
+    """
+
+    name: str
+    stretch: float
+
+
 class Kernel(ABC):
     """A positive semi-definite function of two points."""
 
+    #: the word for it in `kernel="…"` and on the command line; a kernel without one is given as an object
+    name: str = ""
+    #: the family: f of an exponent, of that of distances, explicit features, or a Gram matrix that the caller gives
+    is_pairwise: bool = False
+    is_isotropic: bool = False
+    is_explicit: bool = False
+    is_given: bool = False
+    #: parameters for which a rule may be given, in place of which `resolve` puts a number
+    rules: tuple[str, ...] = ()
+    #: whether training changes numbers inside it other than a bandwidth
+    trainable: bool = False
+    #: whether its arrays are all that pre-images need, so that a file can do without the samples
+    preimages_without_samples: bool = False
+    #: what its arrays are called in the file of a model, before the number of the layer
+    prefix: str = "kernel"
     #: whether k(Rx, Ry) = k(x, y) for every rotation R; decides whether the axes below it are free
     rotation_invariant: bool = True
 
@@ -56,7 +83,19 @@ class Kernel(ABC):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as plain numbers and strings."""
-        return dict(vars(self))
+        if not is_dataclass(self):
+            return dict(vars(self))
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        """What a file holds of it beside the parameters, by name."""
+        return {}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the header of a file says of it."""
+        return {"type": type(self).__name__, "parameters": self.parameters}
 
     def describe(self) -> str:
         """One short line for people."""
@@ -81,9 +120,81 @@ class Kernel(ABC):
         raise TypeError(f"kernel: {type(self).__name__} has no bandwidth")
 
     @property
+    def count(self) -> int | None:
+        """Number of features of one that approximates another kernel, else None."""
+        return None
+
+    @property
     def rough(self) -> str:
         """Where it is not differentiable, as the rest of a sentence; a deep layer may stop there."""
         return ""
+
+    @property
+    def is_kinked(self) -> bool:
+        """Whether it is a kernel of distances that has no slope where two points meet."""
+        return False
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is a kernel of distances that is twice differentiable where two points meet."""
+        return False
+
+    @property
+    def needs_all_samples(self) -> bool:
+        """Whether it cannot do with a few samples at a time."""
+        return self.is_given or self.trainable
+
+    @property
+    def profile(self) -> Profile | None:
+        """How the fused sweeps of GPUs know it; kernels that they do not know are swept in torch."""
+        return None
+
+    @property
+    def original(self) -> Kernel:
+        """The kernel itself, or the one that it approximates."""
+        return self
+
+    @property
+    def with_preimages(self) -> Kernel:
+        """The kernel with which pre-images are found."""
+        return self
+
+    def error(self, points: Tensor | Rows) -> float | None:
+        """Return an estimate of the relative error at these points; None for a kernel that approximates none."""
+        return None
+
+    def describe_error(self, error: float) -> str:
+        """Say for people what an error means."""
+        return f"{error:.2%}"
+
+    def module_parameters(self) -> list[torch.nn.Parameter]:
+        """Return what training changes in a kernel that is trainable."""
+        return []
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return φ of every row, of a kernel that has explicit features."""
+        raise TypeError(f"kernel: {type(self).__name__} has no explicit features")
+
+
+Kind = TypeVar("Kind", bound=type[Kernel])
+
+#: kernels by the word for them, and all that files know, by the name of their class
+NAMES: Registry[type[Kernel]] = Registry("kernel", "kernels")
+KINDS: Registry[type[Kernel]] = Registry("kernel", "kernels")
+
+
+def register(kind: Kind) -> Kind:
+    """Make a kernel known: by its `name` to `kernel="…"` and the command line, by its class to the files of models.
+
+    To be put above `@dataclass(frozen=True)`: the fields are the parameters that a file holds, each with a default.
+    """
+    KINDS.check_class(kind, Kernel)
+    if "__dataclass_fields__" not in vars(kind):
+        raise TypeError(f"kernel: {kind.__name__} must be a dataclass, whose fields are its parameters")
+    KINDS.add(kind.__name__, kind, kind)
+    if kind.name:
+        NAMES.add(kind.name, kind, kind)
+    return kind
 
 
 class Pairwise(Kernel):
@@ -92,7 +203,7 @@ class Pairwise(Kernel):
     The gradient of e with respect to its first point is `pull_scale` · (y - `is_isotropic` · x).
     """
 
-    is_isotropic: bool
+    is_pairwise = True
     #: blocks of memory that `jet` fills besides that of the exponents
     rooms: int = 2
 
@@ -151,6 +262,7 @@ class Isotropic(Pairwise):
 
     is_isotropic = True
     has_bandwidth = True
+    rules = ("sigma2",)
     sigma2: float | str
 
     def __post_init__(self) -> None:
@@ -166,6 +278,16 @@ class Isotropic(Pairwise):
     @abstractmethod
     def spectral_degrees(self) -> float:
         """Degrees of freedom of the multivariate t distribution that is the spectral density; inf is a Gaussian."""
+
+    @property
+    def is_kinked(self) -> bool:
+        """Whether its spectrum has no mean."""
+        return self.spectral_degrees <= 1
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether its spectrum has a variance."""
+        return self.spectral_degrees > 2
 
     @property
     def bandwidth(self) -> float:
@@ -197,7 +319,6 @@ class Isotropic(Pairwise):
 class DotProduct(Pairwise):
     """k(x, y) = f(e), e = γ x·y + c."""
 
-    is_isotropic = False
     gamma: float | str
     offset: float
 
@@ -219,6 +340,8 @@ class DotProduct(Pairwise):
 
 class Explicit(Kernel):
     """k(x, y) = φ(x)·φ(y) for a feature map φ that can be computed and differentiated."""
+
+    is_explicit = True
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

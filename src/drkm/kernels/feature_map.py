@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.kernels.base import Explicit
+from drkm.kernels.base import Explicit, register
 from drkm.validation import checks
 
 #: rows that are looked at alone, and the difference to what they get with others that is more than rounding
 FEW, DEPENDENT = 2, 1e-3
 
 
+@register
 @dataclass(frozen=True)
 class FeatureMap(Explicit):
     """k(x, y) = φ(x)·φ(y) for a function or a `torch.nn.Module` φ from m×d to m×D tensors.
@@ -36,6 +37,7 @@ class FeatureMap(Explicit):
     normalize: bool = True
     trainable: bool = False
     rotation_invariant = False
+    prefix = "map"
 
     def __post_init__(self) -> None:
         if not callable(self.map):
@@ -61,6 +63,11 @@ class FeatureMap(Explicit):
         """The settings by name, the map by the name of its type."""
         name = getattr(self.map, "__name__", type(self.map).__name__)
         return {"map": name, "normalize": self.normalize, "trainable": self.trainable}
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        """The numbers of the module, if it is one; no file holds its code."""
+        return dict(self.map.state_dict()) if isinstance(self.map, torch.nn.Module) else {}
 
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row, normalised if asked."""

@@ -14,13 +14,14 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import Isotropic
+from drkm.kernels.base import Isotropic, register
 from drkm.machine.layout import copied
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
 
 
+@register
 @dataclass(frozen=True, eq=False)
 class FourierFeatures(Approximation):
     """φ(x) = [cos(Ωᵀx/σ), sin(Ωᵀx/σ)]/√F, whose products are k(x, y) in the mean over the frequencies Ω.
@@ -36,6 +37,7 @@ class FourierFeatures(Approximation):
         Ω, for σ = 1.
     """
 
+    serves = Isotropic
     kernel: Isotropic
     frequencies: Tensor = field(repr=False)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm.kernels.base import Isotropic, Room, places
+from drkm.kernels.base import Isotropic, Profile, Room, places, register
 
 
+@register
 @dataclass(frozen=True)
 class Laplacian(Isotropic):
     """k(x, y) = exp(-‖x-y‖/σ), with the L2 norm, so that rotations of the inputs change nothing.
@@ -23,6 +24,7 @@ class Laplacian(Isotropic):
         σ², by the same rules as in `RBF`.
     """
 
+    name = "laplacian"
     rough = "has a kink where the codes of two samples meet: use RBF or Matern"
     sigma2: float | str = "auto"
 
@@ -30,6 +32,11 @@ class Laplacian(Isotropic):
     def spectral_degrees(self) -> float:
         """1: a Cauchy distribution."""
         return 1.0
+
+    @property
+    def profile(self) -> Profile:
+        """exp(-a) = 2^(-‖u-v‖) for points u stretched by log₂(e)/σ."""
+        return Profile("laplacian", math.log2(math.e))
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return exp(-a) and its derivatives in e = -a²/2."""

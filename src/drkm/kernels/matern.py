@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from drkm.kernels.base import Isotropic, Room, places
+from drkm.kernels.base import Isotropic, Profile, Room, places, register
 from drkm.kernels.laplacian import distance, inverse_distance
 
 
+@register
 @dataclass(frozen=True)
 class Matern(Isotropic):
     """Matérn kernel, a = √(2ν)·‖x-y‖/σ: (1 + a)·exp(-a) for ν = 3/2, (1 + a + a²/3)·exp(-a) for ν = 5/2.
@@ -23,6 +25,7 @@ class Matern(Isotropic):
         σ², by the same rules as in `RBF`.
     """
 
+    name = "matern"
     nu: float = 2.5
     sigma2: float | str = "auto"
 
@@ -35,6 +38,11 @@ class Matern(Isotropic):
     def spectral_degrees(self) -> float:
         """2ν."""
         return 2 * self.nu
+
+    @property
+    def profile(self) -> Profile:
+        """exp(-a) = 2^(-‖u-v‖) for points u stretched by √(2ν) log₂(e)/σ."""
+        return Profile("matern32" if self.nu == 1.5 else "matern52", math.sqrt(2 * self.nu) * math.log2(math.e))
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return f and its derivatives in e = -a²/(4ν)."""

@@ -13,14 +13,17 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import Pairwise
+from drkm.kernels.base import Kernel, Pairwise, register
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
 #: rows on which the trace is compared
 ERROR_ROWS = 5000
+#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+FEW, LONGER = 100, 1.1
 
 
+@register
 @dataclass(frozen=True, eq=False)
 class NystroemFeatures(Approximation):
     """φ(x) = k(x, Z) F with FFᵀ = K_ZZ⁺: the projection of k's own feature map on the span of m landmarks Z.
@@ -37,6 +40,8 @@ class NystroemFeatures(Approximation):
         F; by default from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned.
     """
 
+    serves = Pairwise
+    preimages_without_samples = True
     kernel: Pairwise
     landmarks: Tensor = field(repr=False)
     factor: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
@@ -54,6 +59,11 @@ class NystroemFeatures(Approximation):
     def arrays(self) -> dict[str, Tensor]:
         """Landmarks and factor."""
         return {"landmarks": self.landmarks, "factor": self.factor}
+
+    @property
+    def with_preimages(self) -> Kernel:
+        """The kernel itself: the landmarks span a part of its own feature space."""
+        return self.kernel
 
     def with_parameters(self, **parameters: float | str) -> Self:
         """Return the features of another kernel at the same landmarks."""
@@ -87,6 +97,12 @@ class NystroemFeatures(Approximation):
         """Return k' = ∂k(x, Z)/∂log σ², by ∂e/∂log σ² = -e."""
         exponent = self.kernel.exponents(x, self.landmarks).clamp_(max=0)
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
+
+    def check(self) -> None:
+        """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+        few = self.landmarks[:FEW]
+        if not (self.diagonal(few) <= LONGER * self.kernel.diagonal(few)).all():
+            raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
 
     def error(self, points: Tensor | Rows) -> float:
         """Return the part of the trace that is missed, on at most 5,000 rows."""

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from drkm.kernels.bandwidth import mean_square
-from drkm.kernels.base import DotProduct, Room, places
+from drkm.kernels.base import DotProduct, Room, places, register
 from drkm.validation import checks
 
 LARGEST_DEGREE = 100
 
 
+@register
 @dataclass(frozen=True)
 class Polynomial(DotProduct):
     """k(x, y) = (γ x·y + c)^p.
@@ -31,6 +32,8 @@ class Polynomial(DotProduct):
         c ≥ 0.
     """
 
+    name = "polynomial"
+    rules = ("gamma",)
     degree: int = 3
     gamma: float | str = "scale"
     offset: float = 1.0

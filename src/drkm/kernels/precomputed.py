@@ -7,15 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drkm.kernels.base import Kernel
+from drkm.kernels.base import Kernel, register
 
 
+@register
 @dataclass(frozen=True)
 class Precomputed(Kernel):
     """The kernel matrix itself is the input: n×n for `fit`, m×n (new points against training points) after it.
 
     For the first layer only. Without input space there are no pre-images.
     """
+
+    name = "precomputed"
+    is_given = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return `x`, whose rows already are kernel values."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from drkm.kernels.base import Isotropic, Room
+from drkm.kernels.base import Isotropic, Profile, Room, register
 
 
+@register
 @dataclass(frozen=True)
 class RBF(Isotropic):
     """k(x, y) = exp(-‖x-y‖² / (2σ²)).
@@ -21,6 +22,7 @@ class RBF(Isotropic):
         distance (2·s/n above layer 1), "auto" the first in layer 1 and the second above.
     """
 
+    name = "rbf"
     rooms = 0
     sigma2: float | str = "auto"
 
@@ -28,6 +30,11 @@ class RBF(Isotropic):
     def spectral_degrees(self) -> float:
         """inf: a Gaussian."""
         return math.inf
+
+    @property
+    def profile(self) -> Profile:
+        """exp(e) = 2^(-‖u-v‖²) for points u stretched by √(log₂(e)/2)/σ."""
+        return Profile("rbf", math.sqrt(0.5 * math.log2(math.e)))
 
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return exp(e), which is its own derivative."""

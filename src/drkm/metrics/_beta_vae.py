@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._explicitness import logistic_regression
+from drkm.metrics._logistic import logistic_regression
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, standardized
@@ -33,6 +34,7 @@ class BetaVAE(Result):
     train_score: float
 
 
+@metric(Score("score", "BetaVAE"), repeats=5, compares_factors=True)
 def beta_vae(
     codes: Any,
     factors: Any,

@@ -9,30 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._beta_vae import beta_vae
-from drkm.metrics._dci import dci
-from drkm.metrics._explicitness import explicitness
-from drkm.metrics._factor_vae import factor_vae
-from drkm.metrics._irs import irs
-from drkm.metrics._mig import mig
-from drkm.metrics._modularity import modularity
+from drkm.metrics._metric import METRICS, Metric
 from drkm.metrics._result import Result
-from drkm.metrics._sap import sap
-from drkm.metrics._unsupervised import unsupervised
 from drkm.metrics._validation import check_codes, check_random_state
 from drkm.validation import checks
-
-METRICS: dict[str, Callable[..., Result]] = {
-    "irs": irs,
-    "mig": mig,
-    "sap": sap,
-    "dci": dci,
-    "factor_vae": factor_vae,
-    "beta_vae": beta_vae,
-    "modularity": modularity,
-    "explicitness": explicitness,
-    "unsupervised": unsupervised,
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,9 +70,8 @@ def chance(
     ``unsupervised`` looks at no factors and does not notice the order of rows. For it, each code is
     shuffled on its own: the level is that of independent codes.
     """
-    function = _find(metric)
-    scores = [float(result) for result in shuffled_results(function, codes, factors, repeats, random_state, options)]
-    return summarize(scores)
+    scores = shuffled_results(_find(metric), codes, factors, repeats, random_state, options)
+    return summarize([float(result) for result in scores])
 
 
 def summarize(scores: list[float]) -> Chance:
@@ -103,28 +82,18 @@ def summarize(scores: list[float]) -> Chance:
 
 
 def shuffled_results(
-    function: Callable[..., Any],
-    codes: Any,
-    factors: Any,
-    repeats: int,
-    random_state: int,
-    options: dict[str, Any],
+    metric: Metric, codes: Any, factors: Any, repeats: int, random_state: int, options: dict[str, Any]
 ) -> Iterator[Any]:
-    """Results of ``function`` on codes shuffled ``repeats`` times."""
-    z = check_codes(codes)
-    rng = check_random_state(random_state)
-    for _ in range(checks.integer("repeats", repeats, 1)):
-        if function is unsupervised:
-            yield function(rng.permuted(z, axis=0), **options)
-        else:
-            yield function(z[rng.permutation(z.shape[0])], factors, **options)
+    """Results of a metric on codes shuffled ``repeats`` times."""
+    count, rng = checks.integer("repeats", repeats, 1), check_random_state(random_state)
+    return metric.of_shuffled(check_codes(codes), factors, count, rng, options)
 
 
-def _find(metric: str | Callable[..., Any]) -> Callable[..., Any]:
+def _find(metric: str | Callable[..., Any]) -> Metric:
     if isinstance(metric, str):
         if metric not in METRICS:
             raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
         return METRICS[metric]
     if not callable(metric):
         raise TypeError(f"metric: expected a metric or its name, got {metric!r}")
-    return metric
+    return next((known for known in METRICS.values() if known.function is metric), Metric(metric))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from drkm.metrics._boosting import bin_codes, boost
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import match_labels, require_integer, require_varied, split
 
@@ -46,6 +47,13 @@ class DCI(Result):
     learner: str
 
 
+@metric(
+    Score("disentanglement", "DCI disentanglement"),
+    Score("completeness", "DCI completeness"),
+    Score("informativeness_test", "DCI informativeness"),
+    of_each_factor=Score("completeness_per_factor", "DCI completeness"),
+    repeats=3,
+)
 def dci(
     codes: Any,
     factors: Any,

@@ -13,45 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm.metrics._chance import METRICS, shuffled_results, summarize
-from drkm.metrics._factor_vae import FactorVAE
+from drkm.metrics._chance import shuffled_results, summarize
 from drkm.metrics._information import discretize
+from drkm.metrics._metric import METRICS, Metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
-
-# Attribute of the result, how the table calls it, and whether more or less of it is better.
-_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "irs": (("score", "IRS", "high"),),
-    "mig": (("score", "MIG", "high"),),
-    "sap": (("score", "SAP", "high"),),
-    "dci": (
-        ("disentanglement", "DCI disentanglement", "high"),
-        ("completeness", "DCI completeness", "high"),
-        ("informativeness_test", "DCI informativeness", "high"),
-    ),
-    "factor_vae": (("score", "FactorVAE", "high"),),
-    "beta_vae": (("score", "BetaVAE", "high"),),
-    "modularity": (("score", "modularity", "high"),),
-    "explicitness": (("score", "explicitness", "high"),),
-    "unsupervised": (
-        ("total_correlation", "total correlation", "low"),
-        ("wasserstein_correlation_norm", "Wasserstein corr. (norm.)", "low"),
-        ("mutual_information", "pairwise mutual information", "low"),
-    ),
-}
-# What some metrics say of each factor: attribute of the result, and how the table calls it.
-_OF_EACH_FACTOR = {
-    "mig": ("per_factor", "MIG"),
-    "sap": ("per_factor", "SAP"),
-    "dci": ("completeness_per_factor", "DCI completeness"),
-    "explicitness": ("per_factor", "explicitness"),
-}
-# Shuffles for the chance level: as many as keep the whole table within seconds.
-_REPEATS = {"dci": 3, "explicitness": 5, "beta_vae": 5, "factor_vae": 10}
-_SCALED = ("irs", "sap", "factor_vae", "beta_vae")
-_SEEDED = ("sap", "dci", "factor_vae", "beta_vae", "explicitness")
-_NEED_TWO_FACTORS = ("factor_vae", "beta_vae", "modularity")
 
 
 @dataclass(frozen=True)
@@ -253,27 +220,23 @@ def evaluate(
     by_factor: list[FactorRow] = []
     results: dict[str, Result] = {}
     notes = ["chance: the same metric on codes whose rows were shuffled"]
-    if "unsupervised" in chosen:
+    if not all(METRICS[name].takes_factors for name in chosen):
         notes.append("(for dependence between codes, marked ↓, each code was shuffled on its own)")
+    remarks: list[str] = []
     for name in chosen:
-        if y.count == 1 and name in _NEED_TWO_FACTORS:
+        metric = METRICS[name]
+        if y.count == 1 and metric.compares_factors:
             notes.append(f"{name}: left out, it compares factors and there is one")
             continue
-        options: dict[str, Any] = {"standardize": True} if standardize and name in _SCALED else {}
-        if name in _SEEDED:
-            options["random_state"] = random_state
-        if name == "sap" and continuous:
-            options["continuous"] = True
-        given = y if options.get("continuous") else labels
-        results[name] = METRICS[name](z, **options) if name == "unsupervised" else METRICS[name](z, given, **options)
-        count = repeats or _REPEATS.get(name, 20)
-        shuffled = list(shuffled_results(METRICS[name], z, given, count, random_state, options))
-        rows += _rows(name, results[name], shuffled)
-        by_factor += _factor_rows(name, results[name], shuffled, y.names)
-    pruned = results.get("factor_vae")
-    if isinstance(pruned, FactorVAE) and pruned.active.size == 0:
-        notes.append("FactorVAE: every code has a standard deviation below 0.05 and was pruned: standardize the codes")
-    return Evaluation(tuple(rows), results, tuple(notes), tuple(by_factor))
+        given: dict[str, Any] = {"standardize": standardize, "continuous": continuous, "random_state": random_state}
+        options = {option: value for option, value in given.items() if metric.takes(option)}
+        seen = y if options.get("continuous") else labels
+        result = results[name] = metric(z, seen, **options)
+        shuffled = list(shuffled_results(metric, z, seen, repeats or metric.repeats, random_state, options))
+        rows += _rows(name, metric, result, shuffled)
+        by_factor += _factor_rows(name, metric, result, shuffled, y.names)
+        remarks += [remark for remark in [metric.note(result) if metric.note else ""] if remark]
+    return Evaluation(tuple(rows), results, (*notes, *remarks), tuple(by_factor))
 
 
 def _chosen(metrics: Sequence[str] | None) -> list[str]:
@@ -286,18 +249,18 @@ def _chosen(metrics: Sequence[str] | None) -> list[str]:
     return chosen
 
 
-def _rows(metric: str, result: Result, shuffled: Sequence[Result]) -> Iterator[Row]:
-    for attribute, name, better in _ROWS[metric]:
-        level = summarize([float(getattr(one, attribute)) for one in shuffled])
-        score = float(getattr(result, attribute))
-        yield Row(metric, name, score, level.score, level.sd, len(shuffled), better)
+def _rows(name: str, metric: Metric, result: Result, shuffled: Sequence[Result]) -> Iterator[Row]:
+    for score in metric.scores:
+        level = summarize([float(getattr(one, score.attribute)) for one in shuffled])
+        value = float(getattr(result, score.attribute))
+        yield Row(name, score.title, value, level.score, level.sd, len(shuffled), score.better)
 
 
 def _factor_rows(
-    metric: str, result: Result, shuffled: Sequence[Result], factors: Sequence[str]
+    name: str, metric: Metric, result: Result, shuffled: Sequence[Result], factors: Sequence[str]
 ) -> Iterator[FactorRow]:
-    if metric in _OF_EACH_FACTOR:
-        attribute, name = _OF_EACH_FACTOR[metric]
+    if metric.of_each_factor is not None:
+        attribute, title = metric.of_each_factor.attribute, metric.of_each_factor.title
         levels = np.mean([getattr(one, attribute) for one in shuffled], axis=0).tolist()
         for factor, score, chance in zip(factors, getattr(result, attribute).tolist(), levels, strict=True):
-            yield FactorRow(factor, metric, name, score, chance)
+            yield FactorRow(factor, name, title, score, chance)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from drkm.metrics._logistic import logistic_regression
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import match_labels, require_integer, require_varied, split, standardized
 
@@ -30,6 +31,7 @@ class Explicitness(Result):
     per_factor: np.ndarray
 
 
+@metric(Score("score", "explicitness"), of_each_factor=Score("per_factor", "explicitness"), repeats=5)
 def explicitness(
     codes: Any,
     factors: Any,
@@ -79,18 +81,6 @@ def explicitness(
             f"(column {j}) has fewer that were seen in training"
         )
     return Explicitness(float(test.mean()), float(train.mean()), test)
-
-
-def logistic_regression(z: np.ndarray, labels: np.ndarray, random_state: int | None = None) -> Any:
-    """scikit-learn's logistic regression with its defaults, silent when 100 iterations were not enough.
-
-    The reference stops there too: going on would give other numbers under the same name.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        return LogisticRegression(random_state=random_state).fit(z, labels)
 
 
 def _mean_auc(probability: np.ndarray, labels: np.ndarray) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, constant_columns, standardized
@@ -39,6 +40,13 @@ class FactorVAE(Result):
     active: np.ndarray
 
 
+def _when_all_is_pruned(result: FactorVAE) -> str:
+    if result.active.size:
+        return ""
+    return "FactorVAE: every code has a standard deviation below 0.05 and was pruned: standardize the codes"
+
+
+@metric(Score("score", "FactorVAE"), repeats=10, compares_factors=True, note=_when_all_is_pruned)
 def factor_vae(
     codes: Any,
     factors: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._information import bin_columns
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import (
     Factors,
@@ -47,6 +48,7 @@ class IRS(Result):
     active: np.ndarray
 
 
+@metric(Score("score", "IRS"))
 def irs(
     codes: Any,
     factors: Any,

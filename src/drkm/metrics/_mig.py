@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._information import bin_columns, entropy_of_counts, mutual_information
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, check_factors, require_labels, require_varied
 from drkm.validation import checks
@@ -34,6 +35,7 @@ class MIG(Result):
     entropy: np.ndarray
 
 
+@metric(Score("score", "MIG"), of_each_factor=Score("per_factor", "MIG"))
 def mig(codes: Any, factors: Any, *, bins: int = 20) -> MIG:
     """Mutual information gap: is each factor known to one code, and to no second one?
 

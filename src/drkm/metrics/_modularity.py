@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._information import bin_columns, mutual_information
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, check_factors, require_labels
 from drkm.validation import checks
@@ -31,6 +32,7 @@ class Modularity(Result):
     mutual_information: np.ndarray
 
 
+@metric(Score("score", "modularity"), compares_factors=True)
 def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
     """Modularity: does each code know about one factor at most?
 

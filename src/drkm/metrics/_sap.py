@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._svm1d import fit_one_against_rest
 from drkm.metrics._validation import (
@@ -44,6 +45,7 @@ class SAP(Result):
     continuous: bool
 
 
+@metric(Score("score", "SAP"), of_each_factor=Score("per_factor", "SAP"))
 def sap(
     codes: Any,
     factors: Any,

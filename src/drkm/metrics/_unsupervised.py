@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._information import bin_columns, mutual_information
+from drkm.metrics._metric import Score, metric
 from drkm.metrics._result import Result
 from drkm.metrics._validation import check_codes, constant_columns
 from drkm.validation import checks
@@ -41,6 +42,12 @@ class Unsupervised(Result):
     mutual_information: float
 
 
+@metric(
+    Score("total_correlation", "total correlation", "low"),
+    Score("wasserstein_correlation_norm", "Wasserstein corr. (norm.)", "low"),
+    Score("mutual_information", "pairwise mutual information", "low"),
+    takes_factors=False,
+)
 def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     """Dependence between codes: total correlation, Wasserstein correlation, pairwise mutual information.
 

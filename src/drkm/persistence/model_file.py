@@ -7,7 +7,6 @@ and `load` needs the module itself.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,30 +17,21 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm import kernels, solvers
+from drkm import solvers
 from drkm.distributed import collectives
 from drkm.files import container
 from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
 from drkm.fitted import FittedModel
-from drkm.gram import Cost, FeatureGram, Sharded, Strategy
-from drkm.gram.features import CodedFeatures, coded_features
+from drkm.gram import Cost, Dense, Strategy
+from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
-from drkm.kernels import (
-    Approximation,
-    Explicit,
-    FeatureMap,
-    FourierFeatures,
-    Isotropic,
-    Kernel,
-    NystroemFeatures,
-    Pairwise,
-    Precomputed,
-)
+from drkm.kernels import Kernel, files
 from drkm.persistence import model_parts
 from drkm.persistence.model_parts import PREPARATION
 from drkm.problem.energy import Energy
-from drkm.solvers import Eigensolver, Result
+from drkm.solvers import Result
 from drkm.training import layer_supports, layer_traces, parameters, row_means
+from drkm.validation.registry import Unknown
 
 #: version 2 has models without their samples; all others are written as version 1
 KIND, VERSION = "model", 2
@@ -60,15 +50,9 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
-#: kernels that a file names and `load` makes anew
-KERNELS: dict[str, type[Kernel]] = {kind.__name__: kind for kind in kernels.NAMES.values()}
-APPROXIMATIONS: dict[str, Any] = {kind.__name__: kind for kind in (FourierFeatures, NystroemFeatures)}
 NAMED = ("init", "solver", "gram", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
 DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
-#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
-FEW, LONGER = 100, 1.1
-SOLVERS: dict[str, Any] = {**solvers.NAMES, "eigensolver": Eigensolver}
 
 
 @dataclass(frozen=True)
@@ -99,7 +83,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
     fitted = saved.fitted
     # Before samples are gathered: it may be refused.
-    layers, asked = [_describe(kernel) for kernel in fitted.kernels], _asked(saved.parameters["kernel"])
+    layers, asked = [files.entry_of(kernel) for kernel in fitted.kernels], files.asked_entry(saved.parameters["kernel"])
     tensors = _sample_tensors(fitted)
     if not collectives.is_first():
         return
@@ -107,11 +91,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
-    for layer, kernel in enumerate(fitted.kernels):
-        if isinstance(kernel, Approximation):
-            tensors |= {f"kernel{layer}.{name}": value for name, value in kernel.arrays.items()}
-        if isinstance(kernel, FeatureMap) and isinstance(kernel.map, torch.nn.Module):
-            tensors |= {f"map{layer}.{name}": value for name, value in kernel.map.state_dict().items()}
+    tensors |= files.arrays_of(fitted.kernels)
     header: dict[str, Any] = {
         "kind": KIND,
         "version": 1 if "X" in tensors else 2,
@@ -178,15 +158,11 @@ def read(
         if str(error).startswith("feature_maps: "):
             raise
         if isinstance(error, Unknown):
-            raise ValueError(f"path: {path} has {error} that this drkm does not know") from error
+            raise ValueError(f"path: {path} has {error}") from error
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(
             f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
         ) from error
-
-
-class Unknown(ValueError):
-    """Something that another version of drkm may have written."""
 
 
 def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:
@@ -196,10 +172,12 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     if isinstance(chosen.get("gram"), dict):
         chosen["gram"] = _strategy(chosen["gram"])
     if isinstance(chosen.get("solver"), dict):
-        chosen["solver"] = SOLVERS[chosen["solver"]["name"]](**chosen["solver"]["settings"])
+        chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
     H = tensors["H"]
-    layers = tuple(_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"]))
-    chosen["kernel"] = _asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    layers = tuple(
+        files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
+    )
+    chosen["kernel"] = files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
     return SavedModel(
         _fitted(tensors, header, layers, chosen),
@@ -224,7 +202,7 @@ def _fitted(
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
     known: dict[str, Any]
     if "traces" in header:
-        if (center and not isinstance(layers[0], Explicit)) != ("row_means" in tensors):
+        if (center and not layers[0].is_explicit) != ("row_means" in tensors):
             raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
         known = {
             "operator": header["operator"],
@@ -254,7 +232,7 @@ def _fitted(
         result=result,
         multipliers=tensors["multipliers"],
         # Files of earlier versions lack these: their fits went on until there was next to none.
-        residual=tensors.get("residual", torch.zeros_like(result.H)),
+        residual=tensors.get("residual", torch.zeros_like(result.H, dtype=torch.float32)),
         code_error=header.get("code_error", 0.0),
         rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
         eigenvalues=tuple(tensors[f"eigenvalues{layer}"] for layer in count),
@@ -286,27 +264,11 @@ def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
         raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
 
 
-def _check_kernel(kernel: Kernel, layer: int) -> None:
-    """Make sure that a kernel can be that of a trained layer: it has numbers for parameters."""
-    for name, value in kernel.parameters.items():
-        if isinstance(value, str):
-            raise ValueError(f"kernels: expected a number for {name} of layer {layer + 1}, got {value!r}")
-    if isinstance(kernel, Precomputed) and layer > 0:
-        raise ValueError(f"kernels: a precomputed Gram matrix belongs in layer 1, got it in layer {layer + 1}")
-
-
-def _check_projection(kernel: NystroemFeatures) -> None:
-    """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
-    few = kernel.landmarks[:FEW]
-    if not (kernel.diagonal(few) <= LONGER * kernel.kernel.diagonal(few)).all():
-        raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
-
-
 def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
     """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    if fitted.features is not None or not isinstance(fitted.kernels[0], NystroemFeatures):
+    if fitted.features is not None or not fitted.kernels[0].preimages_without_samples:
         return fitted.features
-    return coded_features(FeatureGram(fitted.kernels[0], fitted.X), fitted.H)
+    return Dense().fixed(fitted.kernels[0], fitted.X).coded(fitted.H)
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -315,7 +277,7 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if not isinstance(chosen["dtype"], str):
         simple["dtype"] = str(dtype).removeprefix("torch.")
-    if type(chosen["solver"]) in SOLVERS.values():
+    if type(chosen["solver"]) in solvers.NAMES.values():
         simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
     if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
         simple["gram"] = _describe_strategy(chosen["gram"])
@@ -324,95 +286,18 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
     return simple
 
 
-def _describe(kernel: Kernel) -> dict[str, Any]:
-    name = type(kernel).__name__
-    if isinstance(kernel, Approximation) and type(kernel) is APPROXIMATIONS.get(name):
-        return {"type": name, "kernel": _describe(kernel.kernel)}
-    if type(kernel) not in (KERNELS.get(name), FeatureMap):
-        raise ValueError(
-            f"kernel: a file holds no code, and {name} is not one of the kernels of drkm that `load` could make anew: "
-            "save codes and samples as arrays instead"
-        )
-    return {"type": name, "parameters": kernel.parameters}
-
-
-def _asked(kernel: Any) -> Any:
-    """Return the parameter `kernel`, whose rules another fit would follow anew, as JSON."""
-    if isinstance(kernel, str):
-        return kernel
-    return _describe(kernel) if isinstance(kernel, Kernel) else [_asked(entry) for entry in kernel]
-
-
-def _asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
-    """Return the parameter `kernel` that `_asked` wrote; a feature map is that of the trained layer."""
-    if isinstance(entry, str):
-        return entry
-    if isinstance(entry, list):
-        return [_asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
-    return layers[0] if entry["type"] == "FeatureMap" else _known_kernel(entry)
-
-
-def _known_kernel(entry: dict[str, Any]) -> Kernel | None:
-    return KERNELS[entry["type"]](**entry["parameters"]) if entry["type"] in KERNELS else None
-
-
 def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
-    if isinstance(strategy, Sharded):
-        # The file holds all samples: whoever reads it need not share them.
-        return _describe_strategy(strategy.inner)
+    # The file holds all samples: whoever reads it need not share them.
+    own = strategy.alone
     settings = {
-        name: _describe_strategy(value) if isinstance(value, Strategy) else value
-        for name, value in vars(strategy).items()
+        name: _describe_strategy(value) if isinstance(value, Strategy) else value for name, value in vars(own).items()
     }
-    return {"name": strategy.name, "settings": settings}
+    return {"name": own.name, "settings": settings}
 
 
 def _strategy(entry: dict[str, Any]) -> Strategy:
-    if entry["name"] not in grams.NAMES:
-        raise Unknown(f"a gram {entry['name']!r}")
+    kind = grams.NAMES.written(entry["name"])
     settings = {
         name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
     }
-    return grams.NAMES[entry["name"]](**settings)
-
-
-def _kernel(
-    entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
-) -> Kernel:
-    known = _known_kernel(entry)
-    if known is not None:
-        _check_kernel(known, layer)
-        return known
-    if entry["type"] in APPROXIMATIONS:
-        inner = _kernel(entry["kernel"], layer, tensors, feature_maps, like)
-        prefix = f"kernel{layer}."
-        if not isinstance(inner, Isotropic if entry["type"] == "FourierFeatures" else Pairwise):
-            raise ValueError(f"kernels: {type(inner).__name__} has no {entry['type']}")
-        arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        made: Approximation = APPROXIMATIONS[entry["type"]](inner, **arrays)
-        if isinstance(made, NystroemFeatures):
-            _check_projection(made)
-        return made
-    if entry["type"] != "FeatureMap":
-        raise Unknown(f"a kernel {entry['type']!r}")
-    if layer + 1 not in feature_maps:
-        raise ValueError(
-            f"feature_maps: the model has a feature map in layer {layer + 1}, "
-            f"pass it as feature_maps={{{layer + 1}: map}}"
-        )
-    settings = entry["parameters"]
-    chosen = feature_maps[layer + 1]
-    if not callable(chosen):
-        raise ValueError(f"feature_maps: expected a callable or a torch.nn.Module, got {chosen!r}")
-    if isinstance(chosen, torch.nn.Module):
-        prefix = f"map{layer}."
-        numbers = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        # A copy, because the caller's module is not ours to change; evaluated as it was while fitting.
-        chosen = copy.deepcopy(chosen).to(like).eval()
-        try:
-            chosen.load_state_dict(numbers)
-        except RuntimeError as error:
-            raise ValueError(
-                f"feature_maps: the module for layer {layer + 1} does not have the parameters that were saved"
-            ) from error
-    return FeatureMap(chosen, normalize=settings["normalize"], trainable=settings["trainable"])
+    return kind(**settings)

@@ -30,7 +30,6 @@ HEADER: dict[str, Part] = {
     "objectives": parts.several(parts.nullable(parts.number())),
     "result": parts.group(FACTS),
     "preparation": ANY_GROUP,
-    "code_error": parts.optional(parts.number(0)),
 }
 #: what the first versions left out
 LATER: dict[str, Part] = {
@@ -39,6 +38,7 @@ LATER: dict[str, Part] = {
     "traces": parts.several(parts.number(0)),
     "operator": parts.text,
     "seconds": parts.number(0),
+    "code_error": parts.number(0),
     "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
 }
 #: by how much ‖HᵀH - I‖ may be off what was written
@@ -94,14 +94,14 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
         shapes |= {"first.phi": (n, width), "first.lengths": (n,)}
         shapes["first.basis"] = (_columns(tensors, "kernel0.factor"), width)
         shapes["largest"] = (_rows(tensors, "largest"), features)
-    if "residual" in tensors:
-        shapes["residual"] = (n, total)
     if "row_means" in tensors:
         shapes["row_means"] = (n,)
     exact: dict[str, tuple[int, ...]] = {"multipliers": (total, total)}
     exact |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
     exact |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
     own = {name: parts.tensor(*shape, dtype=H.dtype) for name, shape in shapes.items()}
+    if "code_error" in header:
+        own["residual"] = parts.tensor(n, total, dtype=torch.float32)
     return own | {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in exact.items()}
 
 

@@ -17,9 +17,8 @@ from torch import Tensor
 from drkm import gram as grams
 from drkm.distributed import collectives
 from drkm.files.rows import AbsentRows, Rows, in_memory
-from drkm.gram import Centered, ExponentGram, Gram, MovingGram, Strategy, SweptGram, TiledGram, Workload
-from drkm.gram.base import center as centered
-from drkm.kernels import FeatureMap, Kernel, Pairwise, Precomputed
+from drkm.gram import Centered, Gram, MovingGram, Strategy, Workload
+from drkm.kernels import Kernel
 from drkm.problem.eigen import Eigenpairs, leading_eigenpairs
 
 #: Starts and coarse steps need no more than this residual, which takes a few products with K_1.
@@ -108,7 +107,7 @@ class Energy:
         old = vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
         self._leading: Eigenpairs | None = None
-        if given is None and isinstance(old, TiledGram) and isinstance(self.kernels[0], Pairwise):
+        if given is None and old is not None:
             given = old.with_kernel(self.kernels[0])
         del old
         if given is None:
@@ -227,16 +226,7 @@ class Energy:
     def bandwidth_gradient(self, H: Tensor, layer: int) -> float:
         """Return ∂J/∂log σ² of a layer (counted from 0)."""
         A, weight = H[:, self.slices[layer]], -0.5 / self.eta[layer]
-        if layer:
-            return weight * self.moving(layer, H).parameter_sum(A)
-        first = self.first_uncentered
-        if not isinstance(first, ExponentGram | TiledGram | MovingGram):
-            kernel = self.kernels[0]
-            assert isinstance(kernel, Pairwise)
-            # Distances do not depend on the origin, but the digits of a sweep do.
-            X = in_memory(self.X)
-            first = SweptGram(kernel, X - collectives.mean(X) if kernel.is_isotropic else X)
-        return weight * first.parameter_sum(centered(A) if self.center else A)
+        return weight * self.gram(layer, H).parameter_sum(A)
 
 
 def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None) -> Workload:
@@ -248,7 +238,7 @@ def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], 
 
 def _can_stream(first: Kernel) -> bool:
     """Whether a first kernel can do with a few samples at a time: not one that is trained on all of them."""
-    return not isinstance(first, Precomputed) and not (isinstance(first, FeatureMap) and first.trainable)
+    return not first.needs_all_samples
 
 
 def _own_inner(A: Tensor, B: Tensor) -> Tensor:

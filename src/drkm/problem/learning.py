@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import in_memory
-from drkm.kernels import FeatureMap, Kernel
+from drkm.kernels import Kernel
 from drkm.problem.energy import Energy
 
 #: A learned σ² stays within this factor of where it began.
@@ -28,7 +28,7 @@ def learnable_layers(energy: Energy) -> list[int]:
 
 def trainable_layers(energy: Energy) -> list[int]:
     """Return the layers whose feature maps are to be trained."""
-    return [layer for layer, k in enumerate(energy.kernels) if isinstance(k, FeatureMap) and k.trainable]
+    return [layer for layer, k in enumerate(energy.kernels) if k.trainable]
 
 
 def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> float:
@@ -78,7 +78,6 @@ def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
     before = energy.value(H)
     for layer in trainable_layers(energy):
         kernel = energy.kernels[layer]
-        assert isinstance(kernel, FeatureMap)
         U = blocks[layer - 1] if layer else in_memory(energy.X)
         U, A, eta = U.detach(), blocks[layer].detach(), energy.eta[layer]
         A = A - A.mean(dim=0) if energy.center else A

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from drkm.machine import interrupts
 from drkm.runs.attempt import ONE_THREAD, Attempt, attempt
 from drkm.runs.configuration import Configuration
-from drkm.runs.tasks import Run
+from drkm.runs.tasks import KeyedRun, TaskTable, table_at
 
 #: workers in a row that may die before they are ready
 _FALSE_STARTS = 3
@@ -34,7 +34,7 @@ class Pool(Protocol):
     def free(self) -> int:
         """Return how many runs can be taken now."""
 
-    def submit(self, run: Run) -> None:
+    def submit(self, run: KeyedRun) -> None:
         """Take a run."""
 
     def collect(self, timeout: float | None) -> list[Ended]:
@@ -47,11 +47,12 @@ class Pool(Protocol):
 class HerePool:
     """This process computes, one run at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: TaskTable) -> None:
         # Only here: this module is also what a worker process begins with, and torch takes seconds.
         from drkm.machine.threads import one_thread_everywhere
 
-        self._run: Run | None = None
+        self._tasks = tasks
+        self._run: KeyedRun | None = None
         self._pinned = one_thread_everywhere()
         self._pinned.__enter__()
 
@@ -59,7 +60,7 @@ class HerePool:
         """Return 1 unless a run waits for `collect`."""
         return int(self._run is None)
 
-    def submit(self, run: Run) -> None:
+    def submit(self, run: KeyedRun) -> None:
         """Take a run."""
         self._run = run
 
@@ -70,7 +71,7 @@ class HerePool:
         run, self._run = self._run, None
         # An interrupted fit is no result of the run.
         with interrupts.passed_on():
-            return [(run.key, attempt(run.configuration))]
+            return [(run.key, attempt(self._tasks, run.configuration))]
 
     def close(self) -> None:
         """Give this process its threads back."""
@@ -82,9 +83,9 @@ class _Worker:
     process: BaseProcess
     channel: Connection
     ready: bool = False
-    run: Run | None = None
+    run: KeyedRun | None = None
 
-    def give(self, run: Run) -> None:
+    def give(self, run: KeyedRun) -> None:
         """Give it a run; one that is still starting finds it when it is ready."""
         self.run = run
         # One that has died meanwhile is noticed when its channel is read.
@@ -99,11 +100,16 @@ class ProcessPool:
 
     Parameters
     ----------
+    tasks : TaskTable
+        Which the workers import by its reference.
     jobs : int
         Number of processes.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, tasks: TaskTable, jobs: int) -> None:
+        self._reference = tasks.reference
+        # A reference that leads nowhere is an error of the caller, not of three workers that die of it.
+        table_at(self._reference)
         self._context = get_context("spawn")
         self._false_starts = 0
         self._workers: list[_Worker] = []
@@ -118,7 +124,7 @@ class ProcessPool:
         """Return how many workers have nothing to do."""
         return sum(worker.run is None for worker in self._workers)
 
-    def submit(self, run: Run) -> None:
+    def submit(self, run: KeyedRun) -> None:
         """Give a run to a worker that has none."""
         next(worker for worker in self._workers if worker.run is None).give(run)
 
@@ -160,7 +166,7 @@ class ProcessPool:
 
     def _hire(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs,), name="drkm-worker", daemon=True)
+        process = self._context.Process(target=_work, args=(theirs, self._reference), name="drkm-worker", daemon=True)
         with _environment(ONE_THREAD):
             process.start()
         # With the last other copy of its end closed, a worker that dies closes the channel.
@@ -187,17 +193,18 @@ def _cause_of_death(process: BaseProcess) -> str:
     return f"the worker process ended with exit code {code}"
 
 
-def _work(channel: Connection) -> None:
+def _work(channel: Connection, reference: str) -> None:
     """Be a worker: compute what comes in, until the runner hangs up."""
     # Ctrl-C reaches the whole group; the runner decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The lock of tqdm is a semaphore of the system otherwise, which a worker that is killed leaves behind.
     tqdm.set_lock(threading.RLock())
     threading.Thread(target=_leave_with_parent, daemon=True).start()
+    tasks = table_at(reference)
     try:
         channel.send(_READY)
         while True:
-            channel.send(attempt(Configuration.from_json(channel.recv())))
+            channel.send(attempt(tasks, Configuration.from_json(channel.recv())))
     except (EOFError, OSError):
         return
 

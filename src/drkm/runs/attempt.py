@@ -17,7 +17,7 @@ from typing import Any
 from drkm._version import __version__
 from drkm.files.json_values import plain
 from drkm.runs.configuration import Configuration
-from drkm.runs.tasks import perform
+from drkm.runs.tasks import TaskTable
 
 #: what keeps numerical libraries to one thread when it is set before they start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
@@ -48,11 +48,11 @@ class Attempt:
     environment: str = "{}"
 
 
-def attempt(configuration: Configuration) -> Attempt:
+def attempt(tasks: TaskTable, configuration: Configuration) -> Attempt:
     """Perform a run; whatever it raises becomes a traceback."""
     clock = time.perf_counter()
     try:
-        text = as_json(perform(configuration))
+        text = as_json(tasks.perform(configuration))
     except Exception:
         seconds = time.perf_counter() - clock
         return Attempt("failed", traceback=traceback.format_exc(), seconds=seconds, environment=environment())

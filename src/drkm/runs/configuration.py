@@ -27,7 +27,7 @@ class Configuration:
     Parameters
     ----------
     task : str
-        What is computed: a name of `drkm.runs.tasks`.
+        What is computed: a name in a `drkm.runs.tasks.TaskTable`.
     parameters : mapping
         Everything else the result depends on, as JSON: numbers, strings, lists.
     seed : int

@@ -15,7 +15,7 @@ _INSERT = f"INSERT OR REPLACE INTO runs ({NAMES}) VALUES ({', '.join(f':{name}' 
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """A run that both stores have done, with different results; the result that was there is kept."""
 
     key: str
@@ -39,7 +39,7 @@ class Merged:
 
     added: int
     shared: int
-    differences: tuple[Difference, ...]
+    differences: tuple[Disagreement, ...]
     damaged: int = 0
 
 
@@ -71,7 +71,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
             if run["status"] == here[0] == "done":
                 ours = store.result({**run, "result": here[1]})
                 if fields := differing(ours, source.result(run)):
-                    differences.append(Difference(run["key"], source.configuration(run), fields))
+                    differences.append(Disagreement(run["key"], source.configuration(run), fields))
     return Merged(added, shared, tuple(differences), damaged)
 
 

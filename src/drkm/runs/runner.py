@@ -19,7 +19,7 @@ from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.lease import LEASE_SECONDS, new_owner
 from drkm.runs.store import Store
-from drkm.runs.tasks import Run, identify
+from drkm.runs.tasks import KeyedRun, TaskTable
 
 #: processes that a run may kill before it counts as failed: the first may have been an accident
 _DEATHS = 2
@@ -61,8 +61,9 @@ def sweep(
     configurations : iterable of Configuration
         In the order in which to compute; the same run twice is one run.
     store : Store
+        Opened with the table of their tasks.
     jobs : int
-        Processes with one thread each; 1 computes in this process, -1 takes one a processor.
+        Processes with one thread each; 1 computes in this process, -1 takes one per processor.
     dask : str, optional
         Address of a Dask scheduler ("tcp://…") that computes instead, or "local" for a cluster of `jobs` processes.
     retry_failed : bool
@@ -79,7 +80,7 @@ def sweep(
     jobs = check_jobs(jobs)
     if not lease_seconds > 0:
         raise ValueError(f"lease_seconds: expected a number above 0, got {lease_seconds!r}")
-    runs = {run.key: run for run in map(identify, configurations)}
+    runs = {run.key: run for run in map(store.tasks.identify, configurations)}
     began = time.time()
     store.check()
     store.release_dead()
@@ -92,7 +93,7 @@ def sweep(
     bar = tqdm(
         total=len(runs), initial=len(runs) - len(missing), unit="run", disable=None if progress else True, smoothing=0.1
     )
-    with _pool(min(jobs, len(missing)), dask) as pool, _heartbeat(store.path, owner, lease_seconds), bar:
+    with _pool(store.tasks, min(jobs, len(missing)), dask) as pool, _heartbeat(store.path, owner, lease_seconds), bar:
         work = _Sweep(store, pool, owner, lease_seconds, began if retry_failed else 0.0, bar)
         try:
             work.through(missing)
@@ -104,7 +105,7 @@ def sweep(
 def check_jobs(jobs: Any) -> int:
     """Return the number of processes, or raise one sentence that says what is allowed."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
-        raise ValueError(f"jobs: expected a number of processes, or -1 for one a processor, got {jobs!r}")
+        raise ValueError(f"jobs: expected a number of processes, or -1 for one per processor, got {jobs!r}")
     if jobs > 0:
         return jobs
     # The processors this process may use, where the system can tell: a container often has fewer than the machine.
@@ -120,15 +121,15 @@ class _Sweep:
         self.store, self.pool, self.owner = store, pool, owner
         self.lease_seconds, self.retry_before, self.bar = lease_seconds, retry_before, bar
         self.computed = self.failed = 0
-        self.ahead: deque[Run] = deque()
+        self.ahead: deque[KeyedRun] = deque()
         #: leased here, to be computed once more
-        self.again: deque[Run] = deque()
-        self.running: dict[str, Run] = {}
+        self.again: deque[KeyedRun] = deque()
+        self.running: dict[str, KeyedRun] = {}
         #: in the hands of another runner
-        self.held: dict[str, Run] = {}
+        self.held: dict[str, KeyedRun] = {}
         self.deaths: Counter[str] = Counter()
 
-    def through(self, runs: Iterable[Run]) -> None:
+    def through(self, runs: Iterable[KeyedRun]) -> None:
         """Return when all of the runs are done or failed, here or elsewhere."""
         self.ahead.extend(runs)
         while self.ahead or self.again or self.running or self.held:
@@ -154,7 +155,7 @@ class _Sweep:
             self.running[run.key] = run
             self.pool.submit(run)
 
-    def _record(self, run: Run, attempt: Attempt) -> None:
+    def _record(self, run: KeyedRun, attempt: Attempt) -> None:
         if attempt.status == "lost":
             self.deaths[run.key] += 1
             if self.deaths[run.key] < _DEATHS:
@@ -183,16 +184,16 @@ class _Sweep:
 
 
 @contextmanager
-def _pool(jobs: int, dask: str | None) -> Iterator[Pool]:
+def _pool(tasks: TaskTable, jobs: int, dask: str | None) -> Iterator[Pool]:
     pool: Pool
     if dask is not None:
-        from drkm.runs._dask import DaskPool
+        from drkm.runs.cluster import DaskPool
 
-        pool = DaskPool(dask, jobs)
+        pool = DaskPool(tasks, dask, jobs)
     elif jobs == 1:
-        pool = HerePool()
+        pool = HerePool(tasks)
     else:
-        pool = ProcessPool(jobs)
+        pool = ProcessPool(tasks, jobs)
     try:
         yield pool
     finally:

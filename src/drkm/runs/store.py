@@ -18,7 +18,7 @@ from drkm.runs._sqlite import connect, has_checksums, sentences, transaction
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration, Fields, Results, parse_object
 from drkm.runs.lease import LEASE_SECONDS, is_dead
-from drkm.runs.tasks import Run, identify, task_of
+from drkm.runs.tasks import KeyedRun, TaskTable
 
 #: seconds over which the pace of a sweep is counted
 RECENT = 600.0
@@ -74,12 +74,14 @@ class Store:
     ----------
     path : path
         Made where there is none, unless `readonly`.
+    tasks : TaskTable, optional
+        Of the runs that are computed or asked for by their configuration; counts and failures need none.
     readonly : bool
         Whether only to look: works on a read-only disk too.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], tasks: TaskTable | None = None, *, readonly: bool = False) -> None:
+        self.path, self.tasks = Path(path), tasks or TaskTable("")
         self._connection = connect(self.path, write=not readonly)
         self._sealed = has_checksums(self._connection)
         #: the state of the file that was checked last
@@ -97,12 +99,12 @@ class Store:
 
     # What a runner does.
 
-    def claim(self, run: Run, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
+    def claim(self, run: KeyedRun, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
         """Lease a run, if nobody has it: True for exactly one of all who ask.
 
         Parameters
         ----------
-        run : Run
+        run : KeyedRun
         owner : str
             Who asks, see `drkm.runs.lease`.
         seconds : float
@@ -234,7 +236,7 @@ class Store:
         self._checked = state
 
     def counts(self) -> list[Counts]:
-        """Return how far the runs are, one entry a task."""
+        """Return how far the runs are, one entry per task."""
         self.check()
         now = time.time()
         leases: dict[str, list[bool]] = {}
@@ -261,15 +263,14 @@ class Store:
         return [{**parse_object(text, about), "runs": count} for text, count in frequent]
 
     def _known_key(self, configuration: Configuration) -> str | None:
-        from drkm.datasets import DatasetError
-
+        task = self.tasks.task_of(configuration)
         try:
-            return identify(configuration).key
-        except DatasetError:
+            return self.tasks.identify(configuration).key
+        except task.absent:
             row = self._one(
                 "SELECT key FROM runs WHERE configuration = ? AND revision = ? AND version = ? AND status = 'done'"
                 " ORDER BY finished DESC LIMIT 1",
-                (configuration.canonical(), task_of(configuration).revision, __version__),
+                (configuration.canonical(), task.revision, __version__),
             )
             return row[0] if row else None
 

@@ -1,10 +1,10 @@
-"""What a run can compute: a fixed table of tasks. A new one is a line here."""
+"""What a run can compute: tasks by name, in a table that whoever has runs to compute gives to a store."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from drkm._version import __version__
@@ -13,13 +13,9 @@ from drkm.runs.configuration import Configuration, key_of
 Parameters = Mapping[str, Any]
 
 
-def dataset_checksum(parameters: Parameters) -> str:
-    """Return the checksum of the dataset that the parameters name, "" where they name none."""
-    if "dataset" not in parameters:
-        return ""
-    from drkm.runs.data import checksum
-
-    return checksum(parameters["dataset"])
+def generated(parameters: Parameters) -> str:
+    """Return the checksum of data that the task itself generates: there is none."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -34,31 +30,22 @@ class Task:
         Raised by whoever changes what the function computes: results of earlier revisions are not found any more.
     data : callable
         Returns the checksum of the data of a run from its parameters.
+    absent : type of exception, or a tuple of them
+        What `data` raises where the data are not on this machine.
     """
 
     function: str
     revision: int = 1
-    data: Callable[[Parameters], str] = dataset_checksum
+    data: Callable[[Parameters], str] = generated
+    absent: type[Exception] | tuple[type[Exception], ...] = ()
 
     def resolve(self) -> Callable[[Parameters, int], dict[str, Any]]:
         """Return the function."""
-        module, name = self.function.split(":")
-        return getattr(importlib.import_module(module), name)
-
-
-TASKS: dict[str, Task] = {
-    "probe": Task("drkm.runs._probe:probe"),
-    "denoise-cell": Task("drkm.experiments.denoising._table1_cell:run_cell", revision=3),
-    "denoise-panels": Task("drkm.experiments.denoising._panels:run_panels", revision=3),
-    "digits": Task("drkm.experiments.denoising._digits_run:run_digits", revision=3),
-    "disentangle": Task("drkm.experiments.disentanglement._tasks:disentangle"),
-    "equal_time": Task("drkm.experiments.disentanglement._tasks:equal_time"),
-    "stability": Task("drkm.experiments.disentanglement._tasks:stability"),
-}
+        return imported(self.function)
 
 
 @dataclass(frozen=True)
-class Run:
+class KeyedRun:
     """A configuration with all that its key is made of."""
 
     key: str
@@ -68,22 +55,49 @@ class Run:
     version: str = __version__
 
 
-def task_of(configuration: Configuration) -> Task:
-    """Return the task of a configuration."""
-    if configuration.task not in TASKS:
-        raise ValueError(f"task: unknown name {configuration.task!r}, allowed are {', '.join(TASKS)}")
-    return TASKS[configuration.task]
+@dataclass(frozen=True)
+class TaskTable:
+    """Tasks by name.
+
+    Attributes
+    ----------
+    reference : str
+        "module:name" of the table itself, by which other processes find it again.
+    tasks : mapping of str to Task
+    """
+
+    reference: str
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+
+    def task_of(self, configuration: Configuration) -> Task:
+        """Return the task of a configuration."""
+        if configuration.task not in self.tasks:
+            allowed = ", ".join(self.tasks) or "none, because no table of tasks was given"
+            raise ValueError(f"task: unknown name {configuration.task!r}, allowed are {allowed}")
+        return self.tasks[configuration.task]
+
+    def identify(self, configuration: Configuration) -> KeyedRun:
+        """Return a run with its key; where its data are absent, what the task's `data` raises says how to get them."""
+        task = self.task_of(configuration)
+        data = task.data(configuration.parameters)
+        return KeyedRun(key_of(configuration, data=data, revision=task.revision), configuration, data, task.revision)
+
+    def perform(self, configuration: Configuration) -> dict[str, Any]:
+        """Compute a run here and now, and return its result as the task made it."""
+        # Through JSON, so that a task sees the same in this process as in a worker: lists, never tuples.
+        run = Configuration.from_json(configuration.canonical())
+        return self.task_of(run).resolve()(run.parameters, run.seed)
 
 
-def identify(configuration: Configuration) -> Run:
-    """Return a run with its key; data that are absent give one sentence that says how to get them."""
-    task = task_of(configuration)
-    data = task.data(configuration.parameters)
-    return Run(key_of(configuration, data=data, revision=task.revision), configuration, data, task.revision)
+def table_at(reference: str) -> TaskTable:
+    """Return the table that a reference names, in whichever process asks."""
+    found = imported(reference)
+    if not isinstance(found, TaskTable):
+        raise TypeError(f"reference: expected 'module:name' of a TaskTable, got {reference!r}")
+    return found
 
 
-def perform(configuration: Configuration) -> dict[str, Any]:
-    """Compute a run here and now, and return its result as the task made it."""
-    # Through JSON, so that a task sees the same in this process as in a worker: lists, never tuples.
-    run = Configuration.from_json(configuration.canonical())
-    return task_of(run).resolve()(run.parameters, run.seed)
+def imported(reference: str) -> Any:
+    """Return what "module:name" names."""
+    module, name = reference.split(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,35 +1,27 @@
 """Solvers: one file an algorithm, one `Result`."""
 
-from drkm.solvers.augmented_lagrangian import AugmentedLagrangian
-from drkm.solvers.base import Result, Solver, State, Status, solve
-from drkm.solvers.eigensolver import Eigensolver
-from drkm.solvers.lbfgs import LBFGS
-from drkm.solvers.penalty import Penalty
-from drkm.solvers.projected_gradient import ProjectedGradient
-from drkm.solvers.trust_region import TrustRegion
+# The order of these lines is the order of lists, and all that makes a solver of the library known.
+# isort: off
+from drkm.solvers.lbfgs import LBFGS as LBFGS
+from drkm.solvers.trust_region import TrustRegion as TrustRegion
+from drkm.solvers.projected_gradient import ProjectedGradient as ProjectedGradient
+from drkm.solvers.penalty import Penalty as Penalty
+from drkm.solvers.augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
+from drkm.solvers.eigensolver import Eigensolver as Eigensolver
+
+# isort: on
+from drkm.solvers.base import NAMES, Result, Solver, State, Status, register, solve
 
 __all__ = [
-    "LBFGS",
-    "AugmentedLagrangian",
-    "Eigensolver",
-    "Penalty",
-    "ProjectedGradient",
     "Result",
     "Solver",
     "State",
     "Status",
-    "TrustRegion",
     "by_name",
+    "register",
     "solve",
+    *(kind.__name__ for kind in NAMES.values()),
 ]
-
-NAMES: dict[str, type[Solver]] = {
-    "lbfgs": LBFGS,
-    "trust-region": TrustRegion,
-    "projected-gradient": ProjectedGradient,
-    "penalty": Penalty,
-    "augmented-lagrangian": AugmentedLagrangian,
-}
 
 
 def by_name(name: str, n_layers: int) -> Solver:

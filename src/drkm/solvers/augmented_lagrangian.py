@@ -8,7 +8,7 @@ from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status
+from drkm.solvers.base import Dimensions, Solver, State, Status, register
 from drkm.solvers.lbfgs import two_loop, with_pair
 from drkm.solvers.line_search import rounding
 from drkm.validation import checks, parts
@@ -20,6 +20,7 @@ MAX_ROUNDS = 200
 NO_PAIRS: State = {"pairs_s": [], "pairs_y": []}
 
 
+@register
 @dataclass
 class AugmentedLagrangian(Solver):
     """Minimise J + ½⟨Y, HᵀH - I⟩ + μ/4 ‖HᵀH - I‖² over H, updating the multipliers Y in between.

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from drkm.problem import stiefel
 from drkm.problem.energy import Energy, Evaluation
 from drkm.validation import parts
 from drkm.validation.parts import Part
+from drkm.validation.registry import Registry
 from drkm.wording import counted
 
 #: Everything a solver carries from one iteration to the next, so that it can be stored: tensors, lists of tensors,
@@ -72,6 +73,8 @@ class Status(StrEnum):
     UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
     GIVEN_UP = "given_up"
+    #: what a step says when its algorithm has nothing left to do; a result says whether that was enough
+    DONE = "done"
 
     @property
     def cut_short(self) -> bool:
@@ -198,6 +201,8 @@ class Solver(ABC):
     on_manifold: bool = True
     #: whether the algorithm ends by itself, so that no limit on iterations applies
     has_schedule: bool = False
+    #: what a result says of a run that is done before the tolerance is reached
+    short_of_tolerance: Status = Status.STALLED
 
     @property
     def blocks(self) -> int:
@@ -233,6 +238,17 @@ class Solver(ABC):
 
     def resume(self, energy: Energy, state: State) -> None:  # noqa: B027 - nothing to do for most solvers
         """Bring the energy to a stored state; only solvers that change the energy need to."""
+
+
+Kind = TypeVar("Kind", bound=type[Solver])
+
+#: solvers by the word for them
+NAMES: Registry[type[Solver]] = Registry("solver", "solvers")
+
+
+def register(kind: Kind) -> Kind:
+    """Make a solver known by its `name`: to `solver="…"`, the command line and files; its parameters have defaults."""
+    return NAMES.add_class(kind, Solver)
 
 
 def point(H: Tensor, evaluation: Evaluation) -> State:
@@ -331,13 +347,13 @@ def solve(
         energy.count.evaluations = int(state["evaluations"])
     else:
         # A start off the manifold is a start all the same: solvers that stay on it begin at the nearest point.
-        point = stiefel.polar(H) if solver.on_manifold else H
+        begin = stiefel.polar(H) if solver.on_manifold else H
         try:
             if prepare:
-                point = solver.prepare(energy, point, lambda: _is_late(clock, max_seconds))
+                begin = solver.prepare(energy, begin, lambda: _is_late(clock, max_seconds))
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, point)}
+        state = {"iteration": 0, "seconds": 0.0, "history": [], **solver.start(energy, begin)}
     spent = state["seconds"]
     try:
         while status is None:
@@ -348,7 +364,7 @@ def solve(
             answers = [callback(entry) for callback in callbacks]
             limit = math.inf if solver.has_schedule else max_iter
             stop = bool(collectives.agreed(any(answers) or collectives.interrupted()))
-            status = _verdict(state, tol, limit, max_seconds, stop)
+            status = _verdict(solver, state, tol, limit, max_seconds, stop)
             if status is None and give_up is not None and collectives.agreed(give_up(state["history"])):
                 status = Status.GIVEN_UP
             if journal and (status is None or status.cut_short):
@@ -392,14 +408,17 @@ def _record(state: State) -> dict[str, float]:
     return entry
 
 
-def _verdict(state: State, tol: float, max_iter: float, max_seconds: float | None, stop: bool) -> Status | None:
+def _verdict(
+    solver: Solver, state: State, tol: float, max_iter: float, max_seconds: float | None, stop: bool
+) -> Status | None:
     if not math.isfinite(state["objective"]) or not math.isfinite(state["stationarity"]):
         raise FloatingPointError("the energy or its gradient became NaN or inf: check the data, the kernels and eta")
     tol = max(tol, ROUNDING * torch.finfo(state["H"].dtype).eps)
     if state["stationarity"] <= tol and state.get("feasibility", 0.0) <= tol:
         return Status.CONVERGED
     if state.get("status"):
-        return Status(state["status"])
+        said = Status(state["status"])
+        return solver.short_of_tolerance if said is Status.DONE else said
     if stop:
         return Status.INTERRUPTED
     if state["iteration"] >= max_iter:

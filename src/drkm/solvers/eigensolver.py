@@ -9,13 +9,14 @@ from torch import Tensor
 from drkm.problem import stiefel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import LEADING_TOL, Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.validation.parts import Part
 
 #: a start as stationary as this may be one of eigenvectors, but not the leading ones
 SETTLED = 0.1
 
 
+@register
 @dataclass
 class Eigensolver(Solver):
     """The leading eigenvectors of K_1, to the tolerance of the fit; they do not depend on the start."""
@@ -42,7 +43,7 @@ class Eigensolver(Solver):
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
         H = stiefel.polar(vectors)
-        return {**point(H, energy.evaluate(H)), "status": Status.STALLED.value}
+        return {**point(H, energy.evaluate(H)), "status": Status.DONE.value}
 
     def parts(self, dimensions: Dimensions) -> dict[str, Part]:
         """A point."""

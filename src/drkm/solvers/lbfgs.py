@@ -11,7 +11,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.solvers.line_search import backtrack
 from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
 from drkm.solvers.warmup import warm_up
@@ -24,6 +24,7 @@ MAX_STEP = 3.0
 REFRESH = 5
 
 
+@register
 @dataclass
 class LBFGS(Solver):
     """Limited-memory BFGS on the Stiefel manifold.

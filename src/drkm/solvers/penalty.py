@@ -16,7 +16,7 @@ from torch import Tensor
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.problem.learning import RANGE, learnable_layers, set_bandwidths
-from drkm.solvers.base import Dimensions, Solver, State, Status
+from drkm.solvers.base import Dimensions, Solver, State, Status, register
 from drkm.validation import checks, parts
 from drkm.validation.parts import Part
 
@@ -26,6 +26,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 LOG_RANGE = math.log(RANGE)
 
 
+@register
 @dataclass
 class Penalty(Solver):
     """Minimise J + Σ λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖² for a growing μ (Algorithm 1 of the paper).
@@ -56,6 +57,7 @@ class Penalty(Solver):
     name = "penalty"
     on_manifold = False
     has_schedule = True
+    short_of_tolerance = Status.SCHEDULE_ENDED
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "mu", "tau", "growth"):
@@ -102,7 +104,7 @@ class Penalty(Solver):
         """Take one step of Adam, or begin the next round with a larger penalty."""
         if state["gradient_norm"] <= state["tau"] or state["adam_steps"] >= self.inner:
             if state["round"] + 1 >= self.rounds(energy.n):
-                return {"status": Status.SCHEDULE_ENDED.value}
+                return {"status": Status.DONE.value}
             mu = self.growth * state["mu"]
             later = {**self._evaluate(energy, state["H"], mu), "mu": mu, "tau": state["tau"] / 2}
             return {**later, "round": state["round"] + 1, **self._fresh_moments(state)}

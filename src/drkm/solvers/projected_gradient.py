@@ -8,7 +8,7 @@ from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.validation import checks, parts
 from drkm.validation.parts import Part
 
@@ -18,6 +18,7 @@ MIN_LENGTH = 1e-12
 LONGEST = 1e12
 
 
+@register
 @dataclass
 class ProjectedGradient(Solver):
     """The method of the authors' later code, with K_1 kept and the gradient in closed form.

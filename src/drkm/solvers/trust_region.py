@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts
+from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
 from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
 from drkm.solvers.preconditioner import RowPreconditioner
@@ -19,6 +19,7 @@ from drkm.validation import checks, parts
 from drkm.validation.parts import Part
 
 
+@register
 @dataclass
 class TrustRegion(Solver):
     """Newton's method on the Stiefel manifold with exact Hessian products.

@@ -7,14 +7,13 @@ tells that they are worthless. The usual cause is data in other units, or scaled
 from __future__ import annotations
 
 import warnings
-from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
-from drkm.kernels import Explicit, FourierFeatures, Isotropic, Kernel, NystroemFeatures, Precomputed
+from drkm.kernels import Kernel, NystroemFeatures
 from drkm.strange_data.warning import StrangeDataWarning
 from drkm.wording import counted
 
@@ -46,7 +45,7 @@ class Acquaintance:
 
     def __init__(self, kernel: Kernel, X: Tensor | Rows):
         self.kernel = kernel
-        if isinstance(kernel, Precomputed):
+        if kernel.is_given:
             assert isinstance(X, Tensor)
             self.own = float(X.diagonal().abs().mean()), float(X.diagonal().abs().max())
             return
@@ -59,12 +58,12 @@ class Acquaintance:
         self.least = lengths.min().item()
         if _is_explicit(kernel):
             self.reference = torch.nn.functional.normalize(features, dim=1)
-        elif isinstance(kernel, FourierFeatures):
+        elif kernel.original is not kernel:
             self.reference = rows
 
     def strange(self, points: Tensor, seen: Tensor) -> Tensor:
         """Return which points are unlike all samples; `seen` is what `drkm.gram.Cross` gives for them."""
-        if isinstance(self.kernel, Precomputed):
+        if self.kernel.is_given:
             size = seen.abs().amax(dim=1)
             mean, most = self.own
             return (size < CLOSE * mean) | (size > LONGER * most)
@@ -77,12 +76,12 @@ class Acquaintance:
     def _closeness(self, points: Tensor, seen: Tensor) -> Tensor:
         """Return the largest kernel value with any sample, relative to those of the two points with themselves."""
         kernel = self.kernel
-        if isinstance(kernel, Isotropic):
+        if kernel.is_isotropic:
             return seen.amax(dim=1)
-        if isinstance(kernel, NystroemFeatures):
-            return seen.norm(dim=1) / kernel.kernel.diagonal(points).sqrt()
-        if isinstance(kernel, FourierFeatures):
-            return kernel.kernel(points, self.reference).amax(dim=1)
+        if kernel.preimages_without_samples:
+            return seen.norm(dim=1) / kernel.original.diagonal(points).sqrt()
+        if kernel.original is not kernel:
+            return kernel.original(points, self.reference).amax(dim=1)
         if _is_explicit(kernel):
             # A point without features, like zero for a linear kernel, is not a number here, and not far from any.
             return (seen @ self.reference.T).abs().amax(dim=1) / seen.norm(dim=1)
@@ -104,6 +103,6 @@ def describe(count: int, of: int) -> str:
     )
 
 
-def _is_explicit(kernel: Kernel) -> TypeGuard[Explicit]:
+def _is_explicit(kernel: Kernel) -> bool:
     """Whether the kernel itself has features, and not only an approximation of it."""
-    return isinstance(kernel, Explicit) and not isinstance(kernel, FourierFeatures | NystroemFeatures)
+    return kernel.is_explicit and kernel.original is kernel

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
-from drkm.kernels import Approximation, Cosine, DotProduct, Isotropic, Kernel, Linear
+from drkm.kernels import Cosine, Kernel, Linear
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.strange_data.new_points import CLOSE
 from drkm.wording import counted
@@ -36,13 +36,13 @@ def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[A
 
     `names` are those of the columns. A Gram matrix and a feature map of the caller's own have no columns to look at.
     """
-    kernel = kernel.kernel if isinstance(kernel, Approximation) else kernel
-    if not isinstance(kernel, Isotropic | DotProduct | Linear | Cosine):
+    kernel = kernel.original
+    if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
         return []
     # Processes that share the samples look at some of all of them.
     rows = collectives.spread_rows(X, MEDIAN_ROWS)
     X = X if collectives.current() is None else rows
-    about = _mean(X) if isinstance(kernel, Isotropic) or (center and isinstance(kernel, Linear)) else None
+    about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
     told, limit = _outliers(kernel, X, about)
     rows = rows.double()
     kept = rows[_squares(rows, about) < limit]
@@ -53,7 +53,7 @@ def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[l
     """Return a sentence about samples far from all others, and the squared length from which on samples are."""
     squares = torch.cat([_squares(part, about) for part in _parts(X)])
     farthest = squares.topk(min(CANDIDATES, len(squares)))
-    if isinstance(kernel, Isotropic):
+    if kernel.is_isotropic:
         largest = torch.full_like(farthest.values, -torch.inf)
         points, begin = X[farthest.indices], 0
         for part in _parts(X):

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.fitted import FittedModel
-from drkm.kernels import Approximation, Explicit
 from drkm.problem import axes as axes_of
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
@@ -45,13 +44,13 @@ def describe(
         n=energy.n,
         result=result,
         multipliers=multipliers,
-        residual=R,
+        residual=R.float(),
         code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
         eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
         traces=layer_traces(energy, H),
         supports=layer_supports(H, energy.sizes),
-        errors=tuple(kernel.error(below) if isinstance(kernel, Approximation) else None for kernel, below in points),
+        errors=tuple(kernel.error(below) for kernel, below in points),
         objectives=tuple(objectives),
         at_bound=tuple(at_bound),
         row_means=row_means(energy),
@@ -77,7 +76,7 @@ def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
 
 def row_means(energy: Energy) -> Tensor | None:
     """Return the means of the rows of K_1 where new points are centred with them; features are centred by their sum."""
-    if not energy.center or isinstance(energy.kernels[0], Explicit):
+    if not energy.center or energy.kernels[0].is_explicit:
         return None
     ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=energy.dtype, device=energy.device)
     return energy.first_uncentered.matmul(ones)[:, 0].clone()

@@ -16,7 +16,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.kernels import FeatureMap, Kernel, Precomputed
+from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.machine.threads import one_thread
 from drkm.problem import learning
@@ -40,7 +40,7 @@ SMALL_GRADIENT = 2e8
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
     """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
-    if isinstance(plan.kernels[0], Precomputed):
+    if plan.kernels[0].is_given:
         X = in_memory(X)
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
     strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
@@ -95,7 +95,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
     """Return what the states of the solver are measured by in a fit to the rows of X."""
     widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
-    learns = plan.learn_bandwidth or any(isinstance(k, FeatureMap) and k.trainable for k in plan.kernels)
+    learns = plan.learn_bandwidth or any(k.trainable for k in plan.kernels)
     return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
@@ -115,7 +115,7 @@ def _overflow(energy: Energy) -> str:
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Return the kernels with copies of the maps that training changes in place: one set a start."""
-    return [copy.deepcopy(k) if isinstance(k, FeatureMap) and k.trainable else k for k in kernels]
+    return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:

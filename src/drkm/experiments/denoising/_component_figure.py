@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drkm.experiments.denoising._methods import TWO_LAYERS
+from drkm.experiments.denoising._names import TWO_LAYERS
 from drkm.experiments.denoising._one_draw import RULE, missing, smaller
-from drkm.experiments.denoising._panels import ALL, COMPONENTS, NOISE, by_name, configuration, draw_panel, how, table
-from drkm.experiments.denoising._problems import SEED, SIZES
-from drkm.experiments.section import Claim, Figure, Section, Table
-from drkm.runs.configuration import Results
+from drkm.experiments.denoising._panels import ALL, COMPONENTS, NOISE, TASKS, by_name, configuration, draw_panel, how
+from drkm.experiments.denoising._panels import table as errors
+from drkm.experiments.denoising._problems import SEED, SIZES, CurveSizes
+from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.section import Claim, Figure, ResultTable
 
 CAPTION = """\
 One component at a time, then all three, then two selected layers. Noisy points grey, denoised points blue, the true
@@ -18,25 +19,27 @@ curve as a thin line. A short distance to the curve alone can hide that part of 
 from a place on the curve to the nearest denoised point."""
 FIRST, SECOND, DEEP = (name for name in COMPONENTS if name != ALL)
 
-Row = dict[str, Any]
 
-
-def component_section(name: str, title: str, text: str, dataset: str, results: Results, scale: str) -> Section:
-    """Return the chapter of one curve, denoised by one component at a time."""
-    found = list(results.rows([configuration(dataset, scale)]))
-    sizes = SIZES[scale]
-    settings: dict[str, Any] = {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED}
-    if found:
-        settings["paper's model"] = how(found[0])
-    return Section(
+def component_figure(name: str, title: str, text: str, curve: str, place: int) -> SimpleExperiment:
+    """Return the experiment of one curve, denoised by one component at a time."""
+    return SimpleExperiment(
         name=name,
         title=title,
+        place=place,
+        tasks=TASKS,
         text=text,
-        tables=[Table("errors", "Errors of the training points.", table(found))] if found else [],
-        figures=[Figure(name, CAPTION, lambda: draw(found[0]))] if found else [],
-        claims=_claims(by_name(found[0]) if found else None),
-        settings=settings,
+        sizes=SIZES,
+        runs=lambda sizes: [configuration(curve, sizes)],
+        tables=lambda found: [ResultTable("errors", "Errors of the training points.", errors(found))],
+        figures=lambda found: [Figure(name, CAPTION, lambda: draw(found[0]))],
+        claims=lambda found, sizes: _claims(by_name(found[0]) if found else None),
+        settings=_settings,
     )
+
+
+def _settings(found: list[Row], sizes: CurveSizes) -> Row:
+    settings: Row = {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED}
+    return settings | ({"paper's model": how(found[0])} if found else {})
 
 
 def _claims(panels: Mapping[str, Row] | None) -> list[Claim]:
@@ -62,7 +65,7 @@ def _better(panels: Mapping[str, Row] | None, key: str, what: str, measure: str)
 
 
 def draw(result: Row) -> Any:
-    """Return the figure: one panel a component, and those of all of them."""
+    """Return the figure: one panel for each component, and for all of them."""
     from drkm.plotting import style
 
     names = [*COMPONENTS, TWO_LAYERS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.decomposition import KernelPCA
 from drkm.experiments.denoising._methods import Grid, base_model, choice, deep_fits, one_layer_grid
 from drkm.experiments.denoising._problems import mean_squared_error
 from drkm.experiments.denoising._table1_cell import rounded
+from drkm.experiments.denoising.digits import CLEAN, NOISY, ONE, RIVAL, TWO, DigitSizes
 from drkm.machine.threads import one_thread
 from drkm.selection import denoising_losses, perturbations, select
 from drkm.selection.noise import estimate_noise
@@ -19,38 +19,8 @@ from drkm.selection.noise import estimate_noise
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Training, validation and test images, and what is searched."""
-
-    n_train: int
-    n_validation: int
-    n_test: int
-    #: σ² relative to half the median squared distance of the training images
-    widths: tuple[float, ...]
-    #: components of one layer; those of each of two, and the part of the second that is kept
-    components: tuple[int, ...]
-    layers: tuple[int, ...]
-    fractions: tuple[float, ...]
-
-
-#: equal selection effort: 3×6 = 18 candidates for one layer, 3×3×2 for two (medium and paper: 3×15 and 3×5×3)
-SIZES = {
-    "quick": Sizes(300, 100, 200, (0.5, 1.0, 3.0), (8, 14, 24, 40, 64, 100), (8, 16, 32), (0.5, 1.0)),
-    "paper": Sizes(
-        1000,
-        297,
-        500,
-        (0.5, 1.0, 3.0),
-        tuple(round(6 * (200 / 6) ** (i / 14)) for i in range(15)),
-        (6, 12, 24, 48, 80),
-        (0.3, 0.6, 1.0),
-    ),
-}
-SIZES["medium"] = replace(SIZES["paper"], n_train=600, n_validation=200)
 #: width of the second kernel relative to its "scale"
 DEEP_WIDTH = 0.2
-NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
 #: images of a method that are kept for drawing; errors are of all images
 DRAWN = 10
 
@@ -61,11 +31,11 @@ def run_digits(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     Parameters
     ----------
     parameters : mapping
-        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes`, the fields of `Sizes`.
+        `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes`, the fields of `DigitSizes`.
     seed : int
         Of the order of the images and of the noise.
     """
-    sizes = Sizes(**parameters["sizes"])
+    sizes = DigitSizes(**parameters["sizes"])
     clean = load_images(seed)
     noisy = corrupt(clean, parameters["level"], gaussian=parameters["noise"] == "gaussian", seed=seed)
     ends = np.cumsum([sizes.n_train, sizes.n_validation, sizes.n_test])
@@ -108,7 +78,7 @@ def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
 
 
 def choose(
-    method: str, train: Array, validation: Array, noise: float, sizes: Sizes
+    method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes
 ) -> tuple[Callable[[Array], Array], str]:
     """Return the denoiser of a method with the settings of least estimated risk, and these settings."""
     from scipy.spatial.distance import pdist
@@ -125,7 +95,7 @@ def choose(
     return found.denoise, choice(found)
 
 
-def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
+def _deep_grid(widths: list[float], sizes: DigitSizes, n: int) -> Grid:
     """Return two-layer models whose components of both layers are used."""
     return [
         {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
@@ -134,7 +104,7 @@ def _deep_grid(widths: list[float], sizes: Sizes, n: int) -> Grid:
 
 
 def _choose_rival(
-    train: Array, validation: Array, noise: float, widths: list[float], sizes: Sizes
+    train: Array, validation: Array, noise: float, widths: list[float], sizes: DigitSizes
 ) -> tuple[Callable[[Array], Array], str]:
     omega = perturbations(validation.shape, noise, 1, np.random.default_rng(0))
     best: tuple[float, Callable[[Array], Array], str] | None = None

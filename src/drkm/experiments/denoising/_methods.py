@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._problems import Array, Problem, Sizes, posterior_mean
+from drkm.experiments.denoising._names import BOUND, MEAN_SHIFT, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
+from drkm.experiments.denoising._problems import Array, CurveSizes, NoisyCurve, posterior_mean
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
 from drkm.kernels import RBF
@@ -18,9 +19,6 @@ from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS
 
 Grid = list[dict[str, list[Any]]]
-#: names of the methods
-NOISY, MEAN_SHIFT, RIVAL = "noisy points", "mean shift", "scikit-learn KernelPCA"
-ONE_LAYER, TWO_LAYERS, BOUND = "one layer, selected", "two layers, selected", "Bayes posterior mean"
 #: the selected deep models: η, the width of the second kernel relative to its "scale", and the components of layer 2
 #: relative to those of layer 1; the first layer denoises, a little better for having been trained with the second
 DEEP_ETA = (1.0, 25.0)
@@ -40,20 +38,20 @@ class Outcome:
     chosen: str = ""
 
 
-Method = Callable[[Problem, Sizes, float], Outcome]
+Method = Callable[[NoisyCurve, CurveSizes, float], Outcome]
 
 
-def noisy_points(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+def noisy_points(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return the points as they are: the error that a denoiser must be below."""
     return Outcome(problem.train)
 
 
-def bayes(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+def bayes(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return the posterior mean, with everything known."""
     return Outcome(posterior_mean(problem, problem.train), "true density")
 
 
-def mean_shift(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return where mean shift with a Gaussian kernel takes the points; bandwidth and steps by estimated risk."""
     X = torch.from_numpy(problem.train)
     ones = torch.full((len(X), 1), len(X) ** -0.5, dtype=X.dtype)
@@ -77,7 +75,7 @@ def mean_shift(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
     return Outcome(best(problem.train), text)
 
 
-def rival_kernel_pca(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+def rival_kernel_pca(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return scikit-learn's KernelPCA with its inverse transform; its settings have the least estimated risk."""
     from sklearn.decomposition import KernelPCA
 
@@ -104,7 +102,7 @@ def rival_kernel_pca(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
     return Outcome(points, text)
 
 
-def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[Array], Array]]) -> tuple[Any, Any]:
+def _least_risk(problem: NoisyCurve, noise: float, denoisers: dict[Any, Callable[[Array], Array]]) -> tuple[Any, Any]:
     held = problem.validation
     omega = perturbations(held.shape, noise, DRAWS, np.random.default_rng(0))
     risks = {key: denoising_losses(f, held, omega)[0].mean() for key, f in denoisers.items()}
@@ -112,19 +110,19 @@ def _least_risk(problem: Problem, noise: float, denoisers: dict[Any, Callable[[A
     return denoisers[best], best
 
 
-def select_one_layer(problem: Problem, sizes: Sizes, noise: float) -> Selection:
+def select_one_layer(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
     """Return the choice among one-layer models: bandwidth and number of components."""
     grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.components)
     return _select(problem, grid, base_model(1), noise)
 
 
-def select_deep(problem: Problem, sizes: Sizes, noise: float) -> Selection:
+def select_deep(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
     """Return the choice among two-layer models: bandwidth and number of components of the first layer."""
     grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.components, len(problem.train))
     return _select(problem, grid, base_model(2), noise)
 
 
-def _select(problem: Problem, grid: Grid, base: ConstrDRKM, noise: float) -> Selection:
+def _select(problem: NoisyCurve, grid: Grid, base: ConstrDRKM, noise: float) -> Selection:
     return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
 
 
@@ -159,8 +157,8 @@ def choice(found: Selection) -> str:
     return f"σ²={sigma2:.3g}, components {components}"
 
 
-def _outcome(choose: Callable[[Problem, Sizes, float], Selection]) -> Method:
-    def method(problem: Problem, sizes: Sizes, noise: float) -> Outcome:
+def _outcome(choose: Callable[[NoisyCurve, CurveSizes, float], Selection]) -> Method:
+    def method(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
         chosen = choose(problem, sizes, noise)
         return Outcome(chosen.denoise(problem.train), choice(chosen))
 

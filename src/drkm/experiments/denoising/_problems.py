@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from drkm.datasets.curves import Curve
 from drkm.datasets.toy2d import CURVES
-from drkm.selection.noise import estimate_noise
 
 Array = np.ndarray
 DATASETS = {
@@ -30,7 +28,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class NoisyCurve:
     """Noisy training and validation points of one curve at one noise level, with the clean points behind them."""
 
     dataset: str
@@ -47,7 +45,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class CurveSizes:
     """How large an experiment is."""
 
     n_train: int
@@ -64,7 +62,7 @@ class Sizes:
     rival_components: tuple[int, ...]
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Sizes:
+    def from_json(cls, found: Mapping[str, Any]) -> CurveSizes:
         """Return the sizes from the parameters of a run, which have lists for tuples."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
@@ -75,7 +73,7 @@ class Sizes:
 #: equal selection effort: one and two layers choose among the same 3×15 bandwidths and components of layer 1 (quick:
 #: 3×12)
 SIZES = {
-    "quick": Sizes(
+    "quick": CurveSizes(
         n_train=300,
         n_validation=100,
         widths=(5.0, 12.0, 30.0),
@@ -85,7 +83,7 @@ SIZES = {
         rival_widths=(5.0, 12.0, 30.0),
         rival_components=(8, 16, 32),
     ),
-    "paper": Sizes(
+    "paper": CurveSizes(
         n_train=3000,
         n_validation=750,
         widths=(2.5, 5.0, 12.0),
@@ -102,17 +100,17 @@ SIZES["medium"] = replace(SIZES["paper"], n_train=1500, n_validation=375)
 SEED = 2
 
 
-def make_problem(dataset: str, noise: float, n_train: int, n_validation: int, seed: int) -> Problem:
+def make_problem(dataset: str, noise: float, n_train: int, n_validation: int, seed: int) -> NoisyCurve:
     """Draw one problem; training and validation points are drawn together and split."""
     rng = np.random.default_rng([seed, list(CURVES).index(dataset), round(1000 * noise)])
     clean = CURVES[dataset]().sample(n_train + n_validation, rng)
     noisy = clean + noise * rng.standard_normal(clean.shape)
-    return Problem(dataset, noise, noisy[:n_train], clean[:n_train], noisy[n_train:], clean[n_train:])
+    return NoisyCurve(dataset, noise, noisy[:n_train], clean[:n_train], noisy[n_train:], clean[n_train:])
 
 
-def problem_of(parameters: Mapping[str, Any], seed: int) -> tuple[Problem, Sizes]:
+def problem_of(parameters: Mapping[str, Any], seed: int) -> tuple[NoisyCurve, CurveSizes]:
     """Return the problem and the sizes of a run, whose parameters are `curve`, `noise` and `sizes`."""
-    sizes = Sizes.from_json(parameters["sizes"])
+    sizes = CurveSizes.from_json(parameters["sizes"])
     return make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed), sizes
 
 
@@ -121,8 +119,10 @@ def mean_squared_error(points: Array, clean: Array) -> float:
     return float(((points - clean) ** 2).sum(axis=1).mean())
 
 
-def posterior_mean(problem: Problem, points: Array, n_nodes: int = 4000) -> Array:
+def posterior_mean(problem: NoisyCurve, points: Array, n_nodes: int = 4000) -> Array:
     """Return E[x | y] under the true density and noise, by quadrature along the curve: no denoiser is better."""
+    import torch
+
     nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(n_nodes))
     parts = []
     for block in torch.from_numpy(points).split(500):
@@ -131,6 +131,8 @@ def posterior_mean(problem: Problem, points: Array, n_nodes: int = 4000) -> Arra
     return torch.cat(parts).numpy()
 
 
-def noise_of(problem: Problem) -> float:
+def noise_of(problem: NoisyCurve) -> float:
     """Return the noise level that the selecting methods use: an estimate from the noisy points alone."""
+    from drkm.selection.noise import estimate_noise
+
     return estimate_noise(np.concatenate([problem.train, problem.validation]))

@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._problems import Array, Problem, mean_squared_error
+from drkm.experiments.denoising._names import FIRST_MEASURE
+from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared_error
 from drkm.kernels import RBF
 
 #: σ_2² of the second layer: the width the paper uses elsewhere, at which layer 2 is the constant vector, and the
@@ -30,12 +31,11 @@ PROTOCOL_STEPS = 40
 VARIANTS: tuple[tuple[bool, int | None], ...] = ((False, None), (False, 10), (True, None))
 
 MEASURES = {
-    "mean squared error to the clean point": lambda x, clean, noisy, curve: mean_squared_error(x, clean),
+    FIRST_MEASURE: lambda x, clean, noisy, curve: mean_squared_error(x, clean),
     "mean distance to the clean point": lambda x, clean, noisy, curve: float(np.linalg.norm(x - clean, axis=1).mean()),
     "mean squared error to the noisy point": lambda x, clean, noisy, curve: mean_squared_error(x, noisy),
     "mean distance to the curve": lambda x, clean, noisy, curve: float(curve.distance(x).mean()),
 }
-FIRST_MEASURE = next(iter(MEASURES))
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Candidate:
     steps: int | None
     bandwidths: tuple[Any, ...]
     model: ConstrDRKM
-    problem: Problem
+    problem: NoisyCurve
 
     @cached_property
     def validation(self) -> dict[str, float]:
@@ -85,7 +85,7 @@ def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, .
     return models
 
 
-def candidates(problem: Problem, bandwidths: Sequence[float]) -> list[Candidate]:
+def candidates(problem: NoisyCurve, bandwidths: Sequence[float]) -> list[Candidate]:
     """Return every model of the protocol at every bandwidth, with and without the normalisation of β."""
     return [
         Candidate(name, normalized, steps, widths, model, problem)

@@ -6,15 +6,11 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from drkm.experiments.denoising._methods import BOUND, METHODS, Outcome
-from drkm.experiments.denoising._problems import Array, Problem, mean_squared_error, noise_of, problem_of
-from drkm.experiments.denoising._protocol import FIRST_MEASURE, MEASURES, VARIANTS, Candidate, best, candidates
+from drkm.experiments.denoising._methods import METHODS, Outcome
+from drkm.experiments.denoising._names import FIRST_MEASURE, ORDER, PAPER_DEEP, PAPER_KPCA
+from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared_error, noise_of, problem_of
+from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.machine.threads import one_thread
-
-PAPER_KPCA = "paper's kernel PCA (3)"
-PAPER_DEEP = "paper's deep model (2, 1)"
-#: the methods in the order of the tables
-ORDER = (*(name for name in METHODS if name != BOUND), PAPER_KPCA, PAPER_DEEP, BOUND)
 
 
 def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -34,11 +30,11 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         }
 
 
-def _error(problem: Problem, name: str, outcome: Outcome) -> dict[str, Any]:
+def _error(problem: NoisyCurve, name: str, outcome: Outcome) -> dict[str, Any]:
     return {"method": name, "chosen": outcome.chosen, **errors(problem, outcome.points)}
 
 
-def errors(problem: Problem, points: Array) -> dict[str, float]:
+def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:
     """Return how far denoised training points are from the clean ones and from the curve."""
     return {
         "mse": rounded(mean_squared_error(points, problem.clean)),
@@ -68,11 +64,6 @@ def _protocol_errors(protocol: list[Candidate]) -> list[dict[str, Any]]:
 
 def _widths(candidate: Candidate) -> str:
     return " / ".join(width if isinstance(width, str) else f"{width:g}" for width in candidate.bandwidths)
-
-
-def mse_of(cell: Mapping[str, Any]) -> dict[str, float]:
-    """Return the mean squared errors of a finished cell by method."""
-    return {entry["method"]: entry["mse"] for entry in cell["errors"]}
 
 
 def rounded(value: float, digits: int = 6) -> float:

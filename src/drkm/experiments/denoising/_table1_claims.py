@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from drkm.experiments.denoising._methods import BOUND, NOISY, ONE_LAYER, TWO_LAYERS
+from drkm.experiments.denoising._names import BOUND, NOISY, ONE_LAYER, PAPER_DEEP, TWO_LAYERS
 from drkm.experiments.denoising._one_draw import missing
 from drkm.experiments.denoising._problems import DATASETS, NOISES, PUBLISHED, SIZES
-from drkm.experiments.denoising._table1_cell import PAPER_DEEP, mse_of
-from drkm.experiments.denoising._table1_tables import as_published
+from drkm.experiments.denoising._table1_tables import as_published, mse_of
+from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
 
-Row = dict[str, Any]
 Cell = tuple[str, float]
 #: how far above the error of the Bayes posterior mean a denoiser may be, and in how many cells two layers must not be
 #: above one

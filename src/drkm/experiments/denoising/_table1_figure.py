@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._methods import BOUND, MEAN_SHIFT, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
+from drkm.experiments.denoising._names import (
+    BOUND,
+    MEAN_SHIFT,
+    NOISY,
+    ONE_LAYER,
+    PAPER_DEEP,
+    PAPER_KPCA,
+    RIVAL,
+    TWO_LAYERS,
+)
 from drkm.experiments.denoising._problems import DATASETS, NOISES
-from drkm.experiments.denoising._table1_cell import PAPER_DEEP, PAPER_KPCA, mse_of
+from drkm.experiments.denoising._table1_tables import mse_of
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 
 #: colour and marker of a method
@@ -27,7 +36,7 @@ TOP = 3.0
 
 
 def draw(cells: Iterable[dict[str, Any]]) -> Any:
-    """Return the figure: error relative to the Bayes posterior mean, one panel a dataset."""
+    """Return the figure: error relative to the Bayes posterior mean, one panel per dataset."""
     cells = list(cells)
     with style() as plt:
         figure, panels = plt.subplots(1, len(DATASETS), figsize=(9, 3.4), sharey=True, layout="constrained")

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._methods import BOUND
+from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
 from drkm.experiments.denoising._problems import DATASETS, PUBLISHED
-from drkm.experiments.denoising._protocol import FIRST_MEASURE
-from drkm.experiments.denoising._table1_cell import ORDER, mse_of
+from drkm.experiments.experiment import Row
 
-Row = dict[str, Any]
 #: the definition of the error that the claims are judged by: β, steps, measure
 AS_PUBLISHED = ("as published", "converged", FIRST_MEASURE)
 
 
 def ratios(cells: Iterable[Row]) -> list[Row]:
-    """Return the ratios of the paper's two models, one row a cell and a definition of the error."""
+    """Return the ratios of the paper's two models, one row per cell and definition of the error."""
     return [
         {
             "curve": cell["curve"],
@@ -32,6 +30,11 @@ def ratios(cells: Iterable[Row]) -> list[Row]:
     ]
 
 
+def mse_of(cell: Row) -> dict[str, float]:
+    """Return the mean squared errors of a finished cell by method."""
+    return {entry["method"]: entry["mse"] for entry in cell["errors"]}
+
+
 def definition(row: Row) -> tuple[str, Any, str]:
     """Return what the paper leaves open about an error."""
     return row["β"], row["steps"], row["measure"]
@@ -43,7 +46,7 @@ def as_published(ratios: Iterable[Row]) -> list[Row]:
 
 
 def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
-    """Return published and own ratio side by side, one row a cell."""
+    """Return published and own ratio side by side, one row per cell."""
     return [
         {
             "curve": DATASETS[row["curve"]],
@@ -60,7 +63,7 @@ def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
 
 
 def relative_errors(cells: Iterable[Row]) -> list[Row]:
-    """Return the errors of all methods over that of the posterior mean, one row a cell."""
+    """Return the errors of all methods over that of the posterior mean, one row per cell."""
     rows = []
     for cell in cells:
         mse = mse_of(cell)
@@ -70,12 +73,12 @@ def relative_errors(cells: Iterable[Row]) -> list[Row]:
 
 
 def distances(cells: Iterable[Row]) -> list[Row]:
-    """Return the mean distances to the curve of all methods, one row a cell."""
+    """Return the mean distances to the curve of all methods, one row per cell."""
     return [{**_place(cell), **{e["method"]: e["distance"] for e in cell["errors"]}} for cell in cells]
 
 
 def choices(cells: Iterable[Row]) -> list[Row]:
-    """Return the settings of all methods, one row a cell."""
+    """Return the settings of all methods, one row per cell."""
     return [
         {
             **_place(cell),
@@ -105,7 +108,7 @@ def definitions(ratios: list[Row]) -> list[Row]:
 
 
 def all_ratios(ratios: list[Row]) -> list[Row]:
-    """Return the ratios with a row a definition and a column a cell."""
+    """Return the ratios with a row per definition and a column per cell."""
     rows: dict[Any, Row] = {}
     for row in ratios:
         line = rows.setdefault(definition(row), dict(zip(("β", "steps", "measure"), definition(row), strict=True)))

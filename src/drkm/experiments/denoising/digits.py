@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._digits_run import CLEAN, NOISY, ONE, RIVAL, SIZES, TWO
 from drkm.experiments.denoising._one_draw import RULE, missing, smaller
 from drkm.experiments.denoising._problems import SEED
-from drkm.experiments.section import Claim, Figure, Section, Table
-from drkm.runs.configuration import Configuration, Results
+from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.section import Claim, Figure, ResultTable
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import Task
 
-TITLE = "Digits: denoising images"
 TEXT = """\
 scikit-learn's handwritten digits with Gaussian noise and with salt and pepper; the paper has no such experiment.
 Models are trained on noisy images alone and denoise others. Bandwidths and components have the least estimated risk on
@@ -25,36 +25,46 @@ over all test images."""
 #: kind of noise → its level: a standard deviation, a part of the pixels
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}
 LABELS = {"gaussian": "Gaussian, σ_n = 0.3", "salt and pepper": "salt and pepper, 20 % of the pixels"}
+NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class DigitSizes:
+    """Training, validation and test images, and what is searched."""
+
+    n_train: int
+    n_validation: int
+    n_test: int
+    #: σ² relative to half the median squared distance of the training images
+    widths: tuple[float, ...]
+    #: components of one layer; those of each of two, and the part of the second that is kept
+    components: tuple[int, ...]
+    layers: tuple[int, ...]
+    fractions: tuple[float, ...]
 
 
-def configurations(scale: str) -> list[Configuration]:
-    """Return one run a kind of noise."""
-    sizes = asdict(SIZES[scale])
+#: equal selection effort: 3×6 = 18 candidates for one layer, 3×3×2 for two (medium and paper: 3×15 and 3×5×3)
+SIZES = {
+    "quick": DigitSizes(300, 100, 200, (0.5, 1.0, 3.0), (8, 14, 24, 40, 64, 100), (8, 16, 32), (0.5, 1.0)),
+    "paper": DigitSizes(
+        1000,
+        297,
+        500,
+        (0.5, 1.0, 3.0),
+        tuple(round(6 * (200 / 6) ** (i / 14)) for i in range(15)),
+        (6, 12, 24, 48, 80),
+        (0.3, 0.6, 1.0),
+    ),
+}
+SIZES["medium"] = replace(SIZES["paper"], n_train=600, n_validation=200)
+
+
+def _runs(sizes: DigitSizes) -> list[Configuration]:
+    """Return one run for each kind of noise."""
     return [
-        Configuration("digits", {"noise": kind, "level": level, "sizes": sizes}, SEED) for kind, level in LEVELS.items()
+        Configuration("digits", {"noise": kind, "level": level, "sizes": asdict(sizes)}, SEED)
+        for kind, level in LEVELS.items()
     ]
-
-
-def section(results: Results, scale: str) -> Section:
-    """Return what the finished runs show."""
-    found = list(results.rows(configurations(scale)))
-    sizes = SIZES[scale]
-    return Section(
-        name="digits",
-        title=TITLE,
-        text=TEXT,
-        tables=[Table("errors", "Mean squared error per pixel over the test images.", _rows(found))] if found else [],
-        figures=[Figure("digits", CAPTION, lambda: draw(found))] if found else [],
-        claims=[claim for kind in LEVELS for claim in _claims(kind, found)],
-        settings={
-            "training images": sizes.n_train,
-            "validation images": sizes.n_validation,
-            "test images": sizes.n_test,
-            "seed of the data": SEED,
-        },
-    )
 
 
 def _rows(found: list[Row]) -> list[Row]:
@@ -89,7 +99,7 @@ def _smaller(text: str, errors: dict[str, float] | None, rival: str) -> Claim:
 
 
 def draw(found: list[Row]) -> Any:
-    """Return the grid of images: one block a kind of noise, one line a method."""
+    """Return the grid of images: one block for each kind of noise, one line for each method."""
     from drkm.plotting import style
 
     with style() as plt:
@@ -114,3 +124,25 @@ def _strip(axes: Any, entry: Row) -> None:
         side.set_visible(False)
     text = entry["method"] if entry["method"] == CLEAN else f"{entry['method']}\nMSE {entry['mse']:.4f}"
     axes.set_ylabel(text, rotation=0, ha="right", va="center")
+
+
+EXPERIMENT = SimpleExperiment(
+    name="digits",
+    title="Digits: denoising images",
+    place=5,
+    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=3)},
+    text=TEXT,
+    sizes=SIZES,
+    runs=_runs,
+    tables=lambda found: [
+        ResultTable("errors", "Mean squared error per pixel over the test images.", _rows(found)),
+    ],
+    figures=lambda found: [Figure("digits", CAPTION, lambda: draw(found))],
+    claims=lambda found, sizes: [claim for kind in LEVELS for claim in _claims(kind, found)],
+    settings=lambda found, sizes: {
+        "training images": sizes.n_train,
+        "validation images": sizes.n_validation,
+        "test images": sizes.n_test,
+        "seed of the data": SEED,
+    },
+)

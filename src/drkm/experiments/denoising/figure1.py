@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drkm.experiments.denoising._methods import BOUND, NOISY, TWO_LAYERS
+from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
 from drkm.experiments.denoising._one_draw import RULE, missing, smaller
-from drkm.experiments.denoising._panels import ALL, NOISE, by_name, configuration, draw_panel, how, table
-from drkm.experiments.denoising._problems import DATASETS, SEED, SIZES
-from drkm.experiments.section import Claim, Figure, Section, Table
-from drkm.runs.configuration import Configuration, Results
+from drkm.experiments.denoising._panels import ALL, NOISE, TASKS, by_name, configuration, draw_panel, how, table
+from drkm.experiments.denoising._problems import DATASETS, SEED, SIZES, CurveSizes
+from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.section import Claim, Figure, ResultTable
 
-TITLE = "Figure 1: a square and a half circle, denoised"
 TEXT = f"""\
 Two curves with noise of standard deviation {NOISE}, denoised by the paper's model with two components in the first
 layer and one in the second. Its bandwidth and number of steps are those at which its second layer alone has the least
@@ -22,30 +21,15 @@ Noisy points grey, denoised points blue, the true curve as a thin line; above ea
 clean points and the mean distance to the curve."""
 CURVES = ("square", "half_circle")
 
-Row = dict[str, Any]
 
-
-def configurations(scale: str) -> list[Configuration]:
-    """Return one run a curve."""
-    return [configuration(dataset, scale) for dataset in CURVES]
-
-
-def section(results: Results, scale: str) -> Section:
-    """Return what the finished runs show."""
-    found = list(results.rows(configurations(scale)))
+def _errors(found: list[Row]) -> list[ResultTable]:
     rows = [row for row in table(found) if not row["points"].startswith("layer")]
-    sizes = SIZES[scale]
+    return [ResultTable("errors", "Errors of the training points.", rows)]
+
+
+def _settings(found: list[Row], sizes: CurveSizes) -> Row:
     settings: Row = {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED}
-    settings |= {f"paper's model, {DATASETS[result['curve']]}": how(result) for result in found}
-    return Section(
-        name="figure1",
-        title=TITLE,
-        text=TEXT,
-        tables=[Table("errors", "Errors of the training points.", rows)] if found else [],
-        figures=[Figure("figure1", CAPTION, lambda: draw(found))] if found else [],
-        claims=[_claim(dataset, found) for dataset in CURVES],
-        settings=settings,
-    )
+    return settings | {f"paper's model, {DATASETS[result['curve']]}": how(result) for result in found}
 
 
 def _claim(dataset: str, found: list[Row]) -> Claim:
@@ -67,7 +51,7 @@ def _claim(dataset: str, found: list[Row]) -> Claim:
 
 
 def draw(found: list[Row]) -> Any:
-    """Return the figure: a row a curve, a panel a model."""
+    """Return the figure: a row for each curve, a panel for each model."""
     from drkm.plotting import style
 
     with style() as plt:
@@ -93,3 +77,18 @@ def draw(found: list[Row]) -> Any:
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
     return figure
+
+
+EXPERIMENT = SimpleExperiment(
+    name="figure1",
+    title="Figure 1: a square and a half circle, denoised",
+    place=2,
+    tasks=TASKS,
+    text=TEXT,
+    sizes=SIZES,
+    runs=lambda sizes: [configuration(curve, sizes) for curve in CURVES],
+    tables=_errors,
+    figures=lambda found: [Figure("figure1", CAPTION, lambda: draw(found))],
+    claims=lambda found, sizes: [_claim(curve, found) for curve in CURVES],
+    settings=_settings,
+)

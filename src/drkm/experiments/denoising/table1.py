@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from drkm.experiments.denoising import _table1_tables as tables
-from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES
+from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
-from drkm.experiments.section import Figure, Section, Table
-from drkm.runs.configuration import Configuration, Results
+from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.section import Figure, ResultTable
+from drkm.runs.configuration import Configuration
+from drkm.runs.tasks import Task
 
-TITLE = "Table 1: denoising four plane curves"
 TEXT = """\
 Four plane curves at three noise levels. A model sees the noisy points alone and gives back a point for each of them;
 errors are those of the training points. The paper compares its deep model, s = (2, 1), with kernel PCA with three
@@ -37,35 +38,41 @@ Error relative to that of the Bayes posterior mean (black line), by curve and no
 values beyond it."""
 
 
-def configurations(scale: str) -> list[Configuration]:
-    """Return the twelve cells: a curve at a noise level each."""
-    sizes = asdict(SIZES[scale])
+def _cells(sizes: CurveSizes) -> list[Configuration]:
+    """Return the twelve cells: each a curve at a noise level."""
     return [
-        Configuration("denoise-cell", {"curve": dataset, "noise": noise, "sizes": sizes}, SEED)
+        Configuration("denoise-cell", {"curve": curve, "noise": noise, "sizes": asdict(sizes)}, SEED)
         for noise in NOISES
-        for dataset in DATASETS
+        for curve in DATASETS
     ]
 
 
-def section(results: Results, scale: str) -> Section:
-    """Return what the finished cells show."""
-    cells = list(results.rows(configurations(scale)))
+def _tables(cells: list[Row]) -> list[ResultTable]:
     ratios = tables.ratios(cells)
-    sizes = SIZES[scale]
-    shown = [
-        Table("ratios", RATIOS, tables.published_and_ours(ratios)),
-        Table("errors", ERRORS, tables.relative_errors(cells)),
-        Table("distances", "Mean distance of the denoised points to the curve.", tables.distances(cells)),
-        Table("chosen", "What was chosen in each cell, and the estimated noise level.", tables.choices(cells)),
-        Table("definitions", DEFINITIONS, tables.definitions(ratios)),
-        Table("all-ratios", "The ratio in every cell, by definition of the error.", tables.all_ratios(ratios)),
+    return [
+        ResultTable("ratios", RATIOS, tables.published_and_ours(ratios)),
+        ResultTable("errors", ERRORS, tables.relative_errors(cells)),
+        ResultTable("distances", "Mean distance of the denoised points to the curve.", tables.distances(cells)),
+        ResultTable("chosen", "What was chosen in each cell, and the estimated noise level.", tables.choices(cells)),
+        ResultTable("definitions", DEFINITIONS, tables.definitions(ratios)),
+        ResultTable("all-ratios", "The ratio in every cell, by definition of the error.", tables.all_ratios(ratios)),
     ]
-    return Section(
-        name="table1",
-        title=TITLE,
-        text=TEXT,
-        tables=[table for table in shown if table.rows],
-        figures=[Figure("errors", CAPTION, lambda: draw(cells))] if cells else [],
-        claims=judge(cells, ratios, points=sizes.n_train),
-        settings={"training points": sizes.n_train, "validation points": sizes.n_validation, "seed of the data": SEED},
-    )
+
+
+EXPERIMENT = SimpleExperiment(
+    name="table1",
+    title="Table 1: denoising four plane curves",
+    place=1,
+    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=3)},
+    text=TEXT,
+    sizes=SIZES,
+    runs=_cells,
+    tables=_tables,
+    figures=lambda cells: [Figure("errors", CAPTION, lambda: draw(cells))],
+    claims=lambda cells, sizes: judge(cells, tables.ratios(cells), points=sizes.n_train),
+    settings=lambda cells, sizes: {
+        "training points": sizes.n_train,
+        "validation points": sizes.n_validation,
+        "seed of the data": SEED,
+    },
+)

@@ -23,6 +23,8 @@ from drkm.kernels.bandwidth import resolve_bandwidth
 Images = NDArray[np.uint8]
 #: codes that are scored
 N_CODES = 10
+#: choices of axes of a layer
+AXES = ("ritz", "varimax", "ica")
 #: σ² with which all layers of the paper's recipe begin
 PAPER_SIGMA2 = 50.0
 #: images encoded at once: a block of Cars3D rows in float64 is 100 MB
@@ -33,7 +35,7 @@ ALIVE = 0.1
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of the evaluation images, one array a layer, and what is worth knowing of the fit.
+    """Codes of the evaluation images, one array for each layer, and what is worth knowing of the fit.
 
     Attributes
     ----------
@@ -64,8 +66,7 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
         `family`, one of `FAMILIES`, and what the family takes:
 
         - "drkm", our defaults: `layers`; optionally `width` (σ² of layer 1 as a multiple of the median rule),
-          `deep_width` (σ² above as a multiple of 2·s/n), `deep_eta`, `axes`, `center`, `init`. One
-          layer is kernel PCA.
+          `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA.
         - "paper", as published: `layers`, `gamma`; optionally `init` ("random" or "kpca") and `learn_bandwidth`.
         - "beta-vae": `beta`; optionally `max_steps`, `max_seconds` and `device`.
         - "random": normal noise.
@@ -94,17 +95,26 @@ def quiet() -> Iterator[None]:
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:
     """Return our unfitted model, ConstrDRKM(layers) wherever the parameters ask for nothing else."""
     layers = parameters["layers"]
-    options: dict[str, Any] = {name: parameters[name] for name in ("axes", "center", "init") if name in parameters}
+    options: dict[str, Any] = {name: parameters[name] for name in ("center", "init") if name in parameters}
     if "deep_eta" in parameters and len(layers) > 1:
         options["eta"] = (1.0, *[parameters["deep_eta"]] * (len(layers) - 1))
-    if "width" in parameters or "deep_width" in parameters:
-        options["kernel"] = _kernels(rows, layers, parameters.get("width", 1.0), parameters.get("deep_width", 1.0))
+    if "width" in parameters:
+        options["kernel"] = _kernels(rows, layers, parameters["width"])
     return ConstrDRKM(tuple(layers), random_state=seed, device="cpu", **options)
 
 
-def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float, deep_width: float) -> list[RBF]:
+def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float) -> list[RBF]:
     median = resolve_bandwidth("median", torch.from_numpy(np.ascontiguousarray(rows)), layer=1)
-    return [RBF(width * median), *(RBF(deep_width * 2.0 * below / len(rows)) for below in layers[:-1])]
+    return [RBF(width * median), *(RBF(2.0 * below / len(rows)) for below in layers[:-1])]
+
+
+def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rotation from Ritz axes to others, by the codes of the training images."""
+    from drkm.problem.axes import ica, varimax
+
+    if axes == "ritz":
+        return np.eye(codes.shape[1])
+    return {"varimax": varimax, "ica": ica}[axes](torch.from_numpy(codes)).numpy()
 
 
 def _drkm(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:

@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import subspace_angles
-from scipy.stats import rankdata
+from scipy.stats import kurtosis, rankdata
 
 from drkm import metrics
-from drkm.experiments.disentanglement._models import Codes, Images, train_and_encode
-from drkm.runs import data
+from drkm.experiments import data
+from drkm.experiments.disentanglement._models import (
+    AXES,
+    Codes,
+    Images,
+    default_model,
+    encode,
+    quiet,
+    rotation,
+    rows_of,
+    train_and_encode,
+)
 
 Array = NDArray[np.float64]
 
@@ -28,9 +38,12 @@ METRICS: dict[str, tuple[dict[str, Any], int]] = {
     "sap": ({"standardize": True}, 5),
 }
 
+#: images, the same for all draws, on which fits to different draws are compared, and the draw that they are
+COMMON, COMMON_DRAW = 500, 10_000
+
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingDraw:
     """One training draw: images to train on, and others with their factors to score."""
 
     train: Images
@@ -38,10 +51,10 @@ class Problem:
     factors: NDArray[np.int64]
 
 
-def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> Problem:
+def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> TrainingDraw:
     """Draw training and evaluation images together without replacement: no image is in both."""
     images, factors = data.load(dataset).sample(n_train + n_evaluation, random_state=number)
-    return Problem(images[:n_train], images[n_train:], factors[n_train:])
+    return TrainingDraw(images[:n_train], images[n_train:], factors[n_train:])
 
 
 def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = tuple(METRICS)) -> dict[str, Any]:
@@ -109,7 +122,7 @@ def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {"drkm": _result(ours, problem), "beta-vae": _result(theirs, problem)}
 
 
-def _result(found: Codes, problem: Problem) -> dict[str, Any]:
+def _result(found: Codes, problem: TrainingDraw) -> dict[str, Any]:
     timed = {"train_s": found.seconds, "encode_s": found.encoding_seconds}
     return {**scores_of(found.scored, problem.factors), **timed, **found.details}
 
@@ -127,9 +140,9 @@ def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        Lists with one entry a layer, means over pairs of resamples: `shared`, the mean squared cosine of the principal
-        angles between the spans of the centred codes (1: the same subspace), `shared_chance`, what random subspaces of
-        that size share, `angle`, the largest principal angle in degrees; and `agreement` of single codes.
+        Lists with one entry per layer, means over pairs of resamples: `shared`, the mean squared cosine of the
+        principal angles between the spans of the centred codes (1: the same subspace), `shared_chance`, what random
+        subspaces of that size share, `angle`, the largest principal angle in degrees; and `agreement` of single codes.
     """
     problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
     fits = []
@@ -148,6 +161,53 @@ def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         "train_s": float(np.mean([fit.seconds for fit in fits])),
         "device": fits[0].details["device"],
     }
+
+
+def candidate(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train our model on several draws, and score layer 1 on every choice of axes, with criteria that see no factors.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `dataset`, `n`, `evaluation`, `draws`, and the model as in `disentangle`.
+    seed : int
+        The first training draw.
+
+    Returns
+    -------
+    dict
+        Axes → lists with one entry for each draw: irs and mig with their `_chance`, dependence and kurtosis of the
+        codes; and `agreement`, the mean over pairs of draws of how far the fits agree on common images.
+    """
+    common, _ = data.load(parameters["dataset"]).sample(COMMON, random_state=COMMON_DRAW)
+    size = parameters["layers"][0]
+    found: dict[str, list[dict[str, Any]]] = {axes: [] for axes in AXES}
+    shared: dict[str, list[Array]] = {axes: [] for axes in AXES}
+    for number in range(seed, seed + parameters["draws"]):
+        problem = draw(parameters["dataset"], number, parameters["n"], parameters["evaluation"])
+        rows = rows_of(problem.train)
+        with quiet():
+            model = default_model(parameters, rows).fit(rows)
+        codes, others = (encode(model, images)[:, :size] for images in (problem.evaluation, common))
+        for axes in AXES:
+            R = rotation(axes, len(rows) ** 0.5 * model.codes_[:, :size])
+            shared[axes].append(others @ R)
+            found[axes].append(_criteria(codes @ R, problem.factors))
+    return {
+        axes: {name: [one[name] for one in each] for name in each[0]}
+        | {"agreement": _mean([agreement(a, b) for a, b in combinations(shared[axes], 2)])}
+        for axes, each in found.items()
+    }
+
+
+def _criteria(codes: Array, factors: NDArray[np.int64]) -> dict[str, Any]:
+    dependence = metrics.unsupervised(codes).mutual_information
+    more = {"dependence": finite(dependence), "kurtosis": finite(np.mean(kurtosis(codes)))}
+    return {**scores_of(codes, factors, ("irs", "mig")), **more}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _angles(first: Array, second: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from drkm.experiments.report.markup import Markup, element, together
 from drkm.experiments.report.pictures import picture
-from drkm.experiments.section import Claim, Figure, Table, Verdict
+from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 
 #: a sign beside the word, so that neither colour nor reading is needed to tell verdicts apart
 SIGNS = {Verdict.HELD: "✓", Verdict.FAILED: "✗", Verdict.UNDECIDED: "?"}
@@ -96,7 +96,7 @@ def first_sentence(text: str) -> str:
     return found[1].rstrip(":") if found else plain
 
 
-def table_block(table: Table) -> Markup:
+def table_block(table: ResultTable) -> Markup:
     """Return a table that scrolls inside its box where it does not fit."""
     columns = list(table.rows[0])
     kinds = {column: _kind([row.get(column) for row in table.rows]) for column in columns}

@@ -8,7 +8,7 @@ from typing import Any
 from drkm.experiments.report.blocks import table_block
 from drkm.experiments.report.chapters import Chapter, Report
 from drkm.experiments.report.markup import Markup, element
-from drkm.experiments.section import Table
+from drkm.experiments.section import ResultTable
 from drkm.wording import duration
 
 #: of an environment, in this order; the name of the machine is nobody's business
@@ -29,10 +29,10 @@ SHOWN = (
 
 def provenance(report: Report) -> Markup:
     """Return the chapter about the runs themselves."""
-    runs = Table(
+    runs = ResultTable(
         "runs", "Runs at this scale, with the computing time of the finished ones.", list(map(_run, report.chapters))
     )
-    machines = Table("environments", "What the finished runs ran on.", list(map(_machine, report.environments)))
+    machines = ResultTable("environments", "What the finished runs ran on.", list(map(_machine, report.environments)))
     return element(
         "footer",
         element("h2", "Configuration, versions, hardware, run time", id="provenance"),

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from drkm._version import __version__
-from drkm.experiments import NAMES, module_of
+from drkm.experiments import registry
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
@@ -56,22 +56,22 @@ def write_report(
 def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
     """Return what the runs of a store at one scale show."""
     check_scale(scale)
-    names = list(NAMES) if names is None else names
-    with Store(store, readonly=True) as opened:
+    names = list(registry.EXPERIMENTS) if names is None else names
+    with Store(store, registry.TASKS, readonly=True) as opened:
         chapters = [_chapter(opened, name, scale) for name in names]
-        runs = len(opened.results({run for name in names for run in module_of(name).configurations(scale)}))
+        runs = len(opened.results({run for name in names for run in registry.experiment(name).configurations(scale)}))
         environments = opened.environments()
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return Report(scale, chapters, runs, environments, made, __version__)
 
 
 def _chapter(store: Store, name: str, scale: str) -> Chapter:
-    module = module_of(name)
+    experiment = registry.experiment(name)
     # Experiments may ask for the same run twice; it is one run.
-    runs = list(dict.fromkeys(module.configurations(scale)))
+    runs = list(dict.fromkeys(experiment.configurations(scale)))
     results = store.results(runs)
     return Chapter(
-        module.section(results, scale),
+        experiment.section(results, scale),
         expected=len(runs),
         finished=len(results),
         failed=[FailedRun(described(one.configuration), one.reason) for one in store.failures(runs)],

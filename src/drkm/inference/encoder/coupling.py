@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import singledispatch
 from typing import NamedTuple
 
 import torch
@@ -221,13 +222,16 @@ class FourierCoupling(ExplicitCoupling):
 
 def couplings(kernels: Sequence[Kernel], blocks: Sequence[Tensor], center: bool) -> list[Coupling]:
     """Return the coupling of every deep layer with the one below it: one kernel and one block of codes per layer."""
-    out: list[Coupling] = []
-    for layer, kernel in enumerate(kernels[1:], start=1):
-        if isinstance(kernel, Pairwise):
-            out.append(PairwiseCoupling(kernel, blocks[layer - 1], blocks[layer], center))
-        elif isinstance(kernel, FourierFeatures):
-            out.append(FourierCoupling(kernel, blocks[layer - 1], blocks[layer], center))
-        else:
-            assert isinstance(kernel, Explicit)
-            out.append(ExplicitCoupling(kernel, blocks[layer - 1], blocks[layer], center))
-    return out
+    layers = zip(kernels[1:], blocks, blocks[1:], strict=False)
+    return [coupling(kernel, below, own, center) for kernel, below, own in layers]
+
+
+@singledispatch
+def coupling(kernel: Kernel, below: Tensor, own: Tensor, center: bool) -> Coupling:
+    """Return the coupling of a layer with the one below it, by the family of its kernel."""
+    raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
+
+
+coupling.register(Pairwise, PairwiseCoupling)
+coupling.register(Explicit, ExplicitCoupling)
+coupling.register(FourierFeatures, FourierCoupling)

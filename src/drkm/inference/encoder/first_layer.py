@@ -15,7 +15,6 @@ from drkm.files.rows import Rows
 from drkm.fitted import FittedModel
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.subspace import component_sums
-from drkm.kernels import Explicit
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
@@ -96,7 +95,7 @@ def starting_points(rows: Tensor) -> Tensor:
 
 def first_layer(fitted: FittedModel, gram: FirstGram) -> FirstLayer:
     """Return how new points are seen by the first layer: by their features where these are explicit."""
-    return FeatureRows(fitted, gram) if isinstance(fitted.kernels[0], Explicit) else KernelRows(fitted)
+    return FeatureRows(fitted, gram) if fitted.kernels[0].is_explicit else KernelRows(fitted)
 
 
 def first_diagonal(fitted: FittedModel) -> Tensor:

@@ -63,7 +63,7 @@ class StationaryEncoder:
     """
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
-        self.H, self.R = starting_points(fitted.H), starting_points(fitted.residual)
+        self.H, self.R = starting_points(fitted.H), starting_points(fitted.residual.to(fitted.H))
         self.eta = fitted.eta
         self.slices = fitted.slices
         self.first = first_layer(fitted, gram)

@@ -12,7 +12,7 @@ from drkm.files.rows import tiles
 from drkm.gram.sweep import jets
 from drkm.inference.preimage.descent import Evaluation
 from drkm.inference.subspace import Components
-from drkm.kernels import DotProduct, Explicit, Isotropic, Pairwise
+from drkm.kernels import Explicit, Pairwise
 
 #: with at most so many columns more, sums with every component are formed instead of β
 FEW_SUMS = 16
@@ -47,16 +47,17 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
     products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
     """
     kernel = components.kernel
-    if isinstance(kernel, Isotropic | DotProduct):
-        # Only differences matter to kernels of distances.
-        origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
-        X, basis = components.X - origin, None
-        if in_span:
-            basis, coordinates = torch.linalg.qr(X.T)
-            X = coordinates.T
-        return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
-    if isinstance(kernel, Explicit):
-        return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
+    match kernel:
+        case Pairwise():
+            # Only differences matter to kernels of distances.
+            origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
+            X, basis = components.X - origin, None
+            if in_span:
+                basis, coordinates = torch.linalg.qr(X.T)
+                X = coordinates.T
+            return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
+        case Explicit():
+            return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
     raise TypeError(
         f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
         'use denoise with method="ridge"'

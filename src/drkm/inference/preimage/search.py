@@ -19,7 +19,6 @@ from drkm.inference.preimage.descent import Evaluation, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
-from drkm.kernels import DotProduct, Isotropic, Precomputed
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
@@ -144,12 +143,12 @@ def _search(
     name = type(kernel).__name__
     if method not in METHODS:
         raise ValueError(f"method: unknown name {method!r}, allowed are {', '.join(METHODS)}")
-    if isinstance(kernel, Precomputed):
+    if kernel.is_given:
         raise TypeError("kernel: a precomputed Gram matrix has no input space, so there are no pre-images")
     if method == "ridge":
         ridge = RidgeMap.fit(components)
         return Search(lambda coordinates, start: ridge.search(coordinates), iterative=False)
-    if method == "fixed-point" and not isinstance(kernel, Isotropic):
+    if method == "fixed-point" and not kernel.is_isotropic:
         raise TypeError(
             'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
             f'got {name}; use method="gradient" or "ridge"'
@@ -158,7 +157,6 @@ def _search(
     target = residual_of(components, second_order=newton, in_span=in_span)
     rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else rms or 1.0
-    kinked = isinstance(kernel, Isotropic) and kernel.spectral_degrees <= 1
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
@@ -180,7 +178,7 @@ def _search(
             use_curvature=method == "fixed-point",
         )
         points = target.outside(length * found.points, begin, start)
-        if not kinked:
+        if not kernel.is_kinked:
             return found._replace(points=points)
         # The last digit of a point next to a kink is half of those of its residual.
         values = components.residual(points, coordinates) - components.norm2(coordinates)
@@ -191,15 +189,13 @@ def _search(
 
 def _has_cheap_hessian(components: Components) -> bool:
     """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
-    kernel = components.kernel
-    smooth = isinstance(kernel, Isotropic) and kernel.spectral_degrees > 2
-    return smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
+    return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
 
 
 def _is_wide(components: Components, m: int) -> bool:
     """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
     n, d = components.X.shape
-    return isinstance(components.kernel, Isotropic | DotProduct) and d >= WIDE * n and m >= MANY * n
+    return components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
 
 
 def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:
@@ -209,7 +205,7 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
         begin, begin_residual = default, default_residual
     else:
         begin, begin_residual = start.to(default), components.residual(start.to(default), coordinates)
-        if isinstance(components.kernel, Isotropic):
+        if components.kernel.is_isotropic:
             # S(x) = Σ β_i k(x, x_i) from the residual 1 - 2S(x) + ‖P‖².
             S, S_best = (0.5 * (1 + components.norm2(coordinates) - r) for r in (begin_residual, default_residual))
             vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.disentanglement._sweep import FAMILY_NAMES, METRIC_NAMES, Row, values_of
-from drkm.plotting import BLUE, GREY, MARKERS, ORANGE, VERMILION, style
+from drkm.experiments.experiment import Row
+from drkm.experiments.study.rows import values_of
+from drkm.experiments.study.scales import METRIC_NAMES
+from drkm.plotting import GREY, MARKERS, style
 
-#: colour of each family in every figure
-FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "beta-vae": VERMILION}
 CHANCE = "chance (shuffled codes)"
 
 
@@ -24,11 +24,6 @@ class Series:
     name: str
     colour: str
     runs: Mapping[Any, Sequence[Row]]
-
-    @classmethod
-    def of(cls, family: str, runs: Mapping[Any, Sequence[Row]]) -> Series:
-        """Return the runs of one family, under the name and in the colour that it has in every figure."""
-        return cls(FAMILY_NAMES[family], FAMILY_COLOURS[family], runs)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rules by which claims are judged. They were fixed before the runs at medium and paper scale were looked at.
+"""Rules by which claims are judged. They were fixed before the results at medium and paper scale were seen.
 
 Most rules are about means over runs and the 95 % interval of their difference (Welch's t), which is wide where there
 are few seeds. Runs that share a training draw count as if they were independent, so that intervals over several γ or β
@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
 
-from drkm.experiments.disentanglement._sweep import DATASET_NAMES, FOUR, METRIC_NAMES, Row, chosen, values_of
-from drkm.experiments.section import Claim, Verdict
+from drkm.experiments.experiment import Row
+from drkm.experiments.section import Verdict
+from drkm.experiments.study.rows import values_of
+from drkm.experiments.study.scales import FOUR
 
 #: coverage of an interval
 LEVEL = 0.95
-RULE = "difference of means with its 95 % interval"
-SCORE_NAMES = {
-    **METRIC_NAMES,
-    **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
-}
+#: largest difference of a score between values of γ that counts as none
+STEADY = 0.05
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,9 @@ def difference(first: Sequence[float], second: Sequence[float]) -> Difference | 
     if error == 0:
         return Difference(estimate, estimate, estimate)
     freedom = error**4 / sum(s**2 / (len(group) - 1) for s, group in zip(squares, (first, second), strict=True))
+    # Here, because importing it takes longer than everything else that the list of experiments needs.
+    from scipy.stats import t
+
     width = float(t.ppf((1 + LEVEL) / 2, freedom)) * error
     return Difference(estimate, estimate - width, estimate + width)
 
@@ -68,19 +69,49 @@ def alike(found: Difference | None, margin: float) -> Verdict:
     return Verdict.FAILED if found.low > margin or found.high < -margin else Verdict.UNDECIDED
 
 
-def all_of(verdicts: Iterable[Verdict], *, complete: bool = True) -> Verdict:
-    """Judge a claim about all cases: one failure is enough; it holds where all hold and none is missing."""
-    found = list(verdicts)
-    if Verdict.FAILED in found:
-        return Verdict.FAILED
-    return Verdict.HELD if found and complete and set(found) == {Verdict.HELD} else Verdict.UNDECIDED
-
-
 def majority(yes: int, no: int, of: int) -> Verdict:
     """Judge a claim about most cases, some of which are undecided: more than half on one side."""
     if of and yes > of / 2:
         return Verdict.HELD
     return Verdict.FAILED if of and no > of / 2 else Verdict.UNDECIDED
+
+
+def within(margin: float) -> Callable[[Difference | None], Verdict]:
+    """Return the judge of "the two are similar" with a margin."""
+    return lambda found: alike(found, margin)
+
+
+def not_most(yes: int, no: int, of: int) -> Verdict:
+    """Judge "this is not so in most cases": fails where it is so in more than half."""
+    return Verdict.UNDECIDED if not of else Verdict.FAILED if yes > of / 2 else Verdict.HELD
+
+
+def most(yes: int, no: int, of: int) -> Verdict:
+    """Judge "this is so in most cases", where every case is decided."""
+    return Verdict.UNDECIDED if not of else Verdict.HELD if yes > of / 2 else Verdict.FAILED
+
+
+def balanced(yes: int, no: int, of: int) -> Verdict:
+    """Judge "neither is ahead": fails where the two counts differ by more than a third of the cases."""
+    return Verdict.UNDECIDED if not of else Verdict.FAILED if abs(yes - no) > of / 3 else Verdict.HELD
+
+
+def everywhere(yes: int, no: int, of: int) -> Verdict:
+    """Judge "this is so in every case": fails where it is so in half of them or fewer."""
+    if of and yes == of:
+        return Verdict.HELD
+    return Verdict.FAILED if of and yes <= of / 2 else Verdict.UNDECIDED
+
+
+def everyone(yes: int, no: int, of: int) -> Verdict:
+    """Judge a claim about all cases: one failure is enough; it holds where all hold."""
+    return Verdict.FAILED if no else Verdict.HELD if of and yes == of else Verdict.UNDECIDED
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """Judge a claim about all of these cases."""
+    found = list(verdicts)
+    return everyone(found.count(Verdict.HELD), found.count(Verdict.FAILED), len(found))
 
 
 def spread(values: Sequence[float]) -> float:
@@ -96,46 +127,20 @@ def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{np.mean(values):.{digits}f}{around}"
 
 
+def widest(groups: Iterable[Sequence[Row]], score: str) -> Difference | None:
+    """Return the difference between the groups of highest and lowest mean."""
+    values = sorted((found for group in groups if (found := values_of(group, score))), key=np.mean)
+    return difference(values[-1], values[0]) if len(values) > 1 else None
+
+
 def all_four(rows: Iterable[Row]) -> bool:
     """Whether runs of all four datasets of the paper are at hand."""
     return set(FOUR) <= {row["dataset"] for row in rows}
 
 
-def not_run(text: str, published: str, dataset: str) -> Claim:
-    """Return a claim about a dataset of which there are no runs."""
-    why = f"No runs on {DATASET_NAMES[dataset]} at this scale."
-    return Claim(text, published, "not run", Verdict.UNDECIDED, why)
-
-
-def compare(
-    text: str,
-    published: str,
-    first: tuple[str, Sequence[Row]],
-    second: tuple[str, Sequence[Row]],
-    score: str,
-    judge: Callable[[Difference | None], Verdict],
-    rule: str,
-) -> Claim:
-    """Return a claim about two named groups of runs in one score, judged by a rule; IRS stands beside its chance."""
-    found = difference(values_of(first[1], score), values_of(second[1], score))
-    parts = [f"{name} {described(rows, score)}" for name, rows in (first, second)]
-    if found is None:
-        return Claim(text, published, "; ".join(parts), Verdict.UNDECIDED, "Fewer than two runs on one side.")
-    why = f"{RULE.capitalize()} in {SCORE_NAMES[score]}: {found}; {rule}"
-    return Claim(text, published, "; ".join(parts), judge(found), why)
-
-
-def on_most_datasets(text: str, first: Sequence[Row], second: Sequence[Row], score: str) -> Claim:
-    """Return a question of our own: is the first group of runs ahead of the second on most datasets?"""
-    judged, parts = [], []
-    for dataset in dict.fromkeys(row["dataset"] for row in first):
-        found = difference(*(values_of(chosen(rows, dataset=dataset), score) for rows in (first, second)))
-        if found is not None:
-            judged.append(greater(found))
-            parts.append(f"{DATASET_NAMES[dataset]} {found}")
-    verdict = majority(judged.count(Verdict.HELD), judged.count(Verdict.FAILED), len(judged))
-    why = f"{RULE.capitalize()}; holds or fails by more than half of the datasets that were run."
-    return Claim(text, "", "; ".join(parts) or "no runs", verdict, why)
+def several(rows: Iterable[Row]) -> bool:
+    """Whether runs of more than one dataset are at hand."""
+    return len({row["dataset"] for row in rows}) > 1
 
 
 def described(rows: Sequence[Row], score: str) -> str:
@@ -145,8 +150,3 @@ def described(rows: Sequence[Row], score: str) -> str:
     if not score.endswith("_above") and values:
         text += f", chance {np.mean(values_of(rows, f'{score}_chance')):.3f}"
     return f"{text} ({len(values)} runs)"
-
-
-def with_and_without_chance(make: Callable[[str, str], Claim]) -> list[Claim]:
-    """Return a claim in IRS, as published, and the same above chance: `make(score, what to add to its text)`."""
-    return [make("irs", ""), make("irs_above", ", judged above chance in IRS")]

@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster. Results come back to the runner, which records them: workers need not see the store."""
+"""Runs on a Dask cluster. Results return to the runner, which records them: workers need not see the store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from drkm.runs._pools import Ended
 from drkm.runs.attempt import Attempt, attempt
 from drkm.runs.configuration import Configuration
-from drkm.runs.tasks import Run, identify
+from drkm.runs.tasks import KeyedRun, TaskTable, table_at
 
 #: seconds in which a scheduler has to answer, and in which it has to have a worker
 _ANSWER_WITHIN = 4.0
@@ -28,17 +28,19 @@ class DaskPool:
 
     Parameters
     ----------
+    tasks : TaskTable
+        Which the workers import by its reference.
     address : str
         Of a scheduler, such as "tcp://10.0.0.1:8786", or "local".
     jobs : int
         Processes of a local cluster.
     """
 
-    def __init__(self, address: str, jobs: int) -> None:
+    def __init__(self, tasks: TaskTable, address: str, jobs: int) -> None:
         check_address(address)
         import distributed
 
-        self._address = address
+        self._reference, self._address = tasks.reference, address
         self._futures: dict[str, Any] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._size, self._asked = 0, -_SIZE_EVERY
@@ -68,15 +70,16 @@ class DaskPool:
         # A cluster whose workers are all being replaced is empty for a moment: one run waits for the first of them.
         return _AHEAD * max(self._size, 1) - len(self._futures)
 
-    def submit(self, run: Run) -> None:
+    def submit(self, run: KeyedRun) -> None:
         """Send a run to the cluster."""
         name = f"drkm-{run.key}-{time.time_ns()}"
-        future = self._client.submit(_attempt_there, run.configuration.canonical(), run.key, key=name, pure=False)
+        words = self._reference, run.configuration.canonical(), run.key
+        future = self._client.submit(_attempt_there, *words, key=name, pure=False)
         self._futures[run.key] = future
         future.add_done_callback(lambda _, key=run.key: self._ended.put(key))
 
     def collect(self, timeout: float | None) -> list[Ended]:
-        """Wait for a run to come back."""
+        """Wait for a run to end."""
         try:
             key = self._ended.get(timeout=timeout)
         except queue.Empty:
@@ -107,7 +110,7 @@ class DaskPool:
 
 
 def check_address(address: str) -> None:
-    """Raise one sentence where no scheduler answers, before a client is made: one without cannot be put away."""
+    """Refuse an address where no scheduler answers, before a client is made: a client without one cannot be closed."""
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:
@@ -135,12 +138,12 @@ async def _kind_of_server(address: str) -> str:
         return (await asyncio.wait_for(server.identity(), _ANSWER_WITHIN))["type"]
 
 
-def _attempt_there(text: str, key: str) -> Attempt:
+def _attempt_there(reference: str, text: str, key: str) -> Attempt:
     """Perform a run on a worker, if the worker has the same code and data as the runner."""
-    configuration = Configuration.from_json(text)
-    if identify(configuration).key != key:
+    tasks, configuration = table_at(reference), Configuration.from_json(text)
+    if tasks.identify(configuration).key != key:
         raise RuntimeError("this worker has another version of drkm, or other data, than the runner")
     from drkm.machine.threads import one_thread_everywhere
 
     with one_thread_everywhere():
-        return attempt(configuration)
+        return attempt(tasks, configuration)

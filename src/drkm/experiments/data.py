@@ -1,0 +1,52 @@
+"""Data of the experiments by name: how each is loaded, and the checksum that enters the key of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from drkm.datasets import DatasetInfo, FactorDataset, Source, list_datasets, source_of
+from drkm.datasets.downloads import file_checksum
+
+
+@lru_cache(maxsize=2)
+def load(name: str) -> FactorDataset:
+    """Return the images of a name; the last two are kept, because the runs of a sweep come in that order."""
+    info, source = _source(name)
+    return info.load(**source.options)
+
+
+def checksum(name: str) -> str:
+    """Return what tells these data from others of the same name, or say how to get them."""
+    info, source = _source(name)
+    if not source.reads:
+        return source.made
+    digests = [_file_digest(path, *_stamp(path)) for path in info.to_read()]
+    return hashlib.sha256("\n".join([*digests, source.made]).encode()).hexdigest()
+
+
+def dataset_checksum(parameters: Mapping[str, Any]) -> str:
+    """Return the checksum of the dataset that the parameters of a run name."""
+    return checksum(parameters["dataset"])
+
+
+def _source(name: str) -> tuple[DatasetInfo, Source]:
+    found = source_of(name)
+    if found is None:
+        known = [source.name for info in list_datasets() for source in info.sources]
+        raise ValueError(f"dataset: unknown name {name!r}, allowed are {', '.join(known)}")
+    return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@cache
+def _file_digest(path: Path, size: int, changed: int) -> str:
+    """Return the checksum of a file, computed once for each state of it: size and time only tell states apart."""
+    return file_checksum(path, "sha256")

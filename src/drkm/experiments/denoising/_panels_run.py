@@ -1,0 +1,75 @@
+"""The run behind Figures 1 to 3: one curve, denoised by the paper's model, each component alone and all together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+from sklearn.exceptions import ConvergenceWarning
+
+from drkm.estimator import ConstrDRKM
+from drkm.experiments.denoising._methods import select_deep
+from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
+from drkm.experiments.denoising._panels import COMPONENTS
+from drkm.experiments.denoising._problems import (
+    Array,
+    NoisyCurve,
+    mean_squared_error,
+    noise_of,
+    posterior_mean,
+    problem_of,
+)
+from drkm.experiments.denoising._protocol import reconstruct
+from drkm.experiments.denoising._table1_cell import errors, rounded
+from drkm.kernels import RBF
+from drkm.machine.threads import one_thread
+
+#: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths
+WIDE = 50.0
+#: points of a panel that are kept for drawing; errors are of all points
+DRAWN = 1000
+
+
+def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return the points of every panel with their errors."""
+    problem, sizes = problem_of(parameters, seed)
+    with one_thread():
+        model, sigma2, steps = least_error(problem, sizes.protocol)
+        panels = {NOISY: problem.train}
+        panels |= {name: reconstruct(model, problem.train, chosen, steps=steps) for name, chosen in COMPONENTS.items()}
+        selection = select_deep(problem, sizes, noise_of(problem))
+        panels[TWO_LAYERS] = selection.denoise(problem.train)
+        panels[BOUND] = posterior_mean(problem, problem.train)
+    return {
+        "σ²": sigma2,
+        "steps": steps,
+        "selected": list(selection.best_params["n_components"]),
+        "panels": [_panel(problem, name, points) for name, points in panels.items()],
+    }
+
+
+def least_error(problem: NoisyCurve, bandwidths: tuple[float, ...]) -> tuple[ConstrDRKM, float, int | None]:
+    """Return the model, its σ_1² and the number of steps whose second layer alone denoises validation points best."""
+    found: list[tuple[float, float, int | None, ConstrDRKM]] = []
+    for sigma2 in bandwidths:
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            model = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(problem.train)
+        for steps in (1, 3, 10, 30, None):
+            points = reconstruct(model, problem.validation, [(2, 0)], steps=steps)
+            found.append((mean_squared_error(points, problem.validation_clean), sigma2, steps, model))
+    _, sigma2, steps, model = min(found, key=lambda entry: entry[0])
+    return model, sigma2, steps
+
+
+def _panel(problem: NoisyCurve, name: str, points: Array) -> dict[str, Any]:
+    shown = np.round(points[:DRAWN], 4).tolist()
+    return {"name": name, **errors(problem, points), "gap": rounded(gap(problem, points)), "points": shown}
+
+
+def gap(problem: NoisyCurve, points: Array) -> float:
+    """Return the mean distance from a place on the curve to the nearest point: large where part of it is lost."""
+    nodes, weights = problem.curve.quadrature(1500)
+    return float(np.average(KDTree(points).query(nodes)[0], weights=weights))

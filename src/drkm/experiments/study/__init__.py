@@ -1,0 +1,5 @@
+"""Disentanglement experiments as data: what their runs, tables, charts and claims are made of.
+
+`scales` says how large each scale is, `groups` what is run, `rows` how finished runs are chosen, `tables` and `charts`
+what is shown of them, `claims` what they are asked and `verdicts` how that is decided; `study` puts it all together.
+"""

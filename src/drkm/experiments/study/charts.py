@@ -1,0 +1,165 @@
+"""Charts as data: which runs stand where in the panels of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from drkm.experiments.experiment import Row
+from drkm.experiments.section import Figure
+from drkm.experiments.study.drawing import Cell, Series, box_panels, line_grid
+from drkm.experiments.study.rows import by_points, by_value, chosen
+from drkm.experiments.study.scales import (
+    DATASET_NAMES,
+    FAMILY_NAMES,
+    METRIC_NAMES,
+    Layers,
+    StudySizes,
+    label,
+)
+from drkm.plotting import BLUE, ORANGE, VERMILION
+
+#: colour of each family in every figure
+FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "beta-vae": VERMILION}
+BOXES = "Box: quartiles, line: median, whiskers: extremes"
+
+#: rows of one kind → those at each place on the horizontal axis
+Along = Callable[[list[Row], StudySizes], Mapping[Any, Sequence[Row]]]
+
+
+def points(rows: list[Row], sizes: StudySizes) -> dict[int, list[Row]]:
+    """Put runs along the number of training images."""
+    return by_points(rows)
+
+
+def stacks(layers: Iterable[Layers]) -> Along:
+    """Put runs along these architectures; those of one that was not run are none."""
+    return lambda rows, sizes: {label(one): chosen(rows, layers=one) for one in layers}
+
+
+def values(name: str, text: str = "") -> Along:
+    """Put runs along the values of a hyperparameter, as numbers or as a text that holds {}."""
+
+    def along(rows: list[Row], sizes: StudySizes) -> dict[Any, list[Row]]:
+        found = sorted(by_value(rows, name).items())
+        return {text.format(f"{value:g}") if text else value: group for value, group in found}
+
+    return along
+
+
+def at(text: str) -> Along:
+    """Put all runs at one place."""
+    return lambda rows, sizes: {text: rows}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Runs that are drawn alike: their name and colour, which they are, and how they stand on the horizontal axis."""
+
+    name: str
+    colour: str
+    where: Mapping[str, Any]
+    along: Along
+
+    def series(self, rows: Iterable[Row], sizes: StudySizes) -> Series:
+        """Return what is drawn of these rows."""
+        return Series(self.name, self.colour, self.along(chosen(rows, **self.where), sizes))
+
+
+def family(name: str, along: Along, **where: Any) -> Kind:
+    """Return the runs of one family, under the name and in the colour that it has in every figure."""
+    return Kind(FAMILY_NAMES[name], FAMILY_COLOURS[name], {"family": name, **where}, along)
+
+
+def _cell(metric: str, kinds: Sequence[Kind], rows: list[Row], sizes: StudySizes) -> Cell:
+    return Cell(metric, [kind.series(rows, sizes) for kind in kinds])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boxes:
+    """Box plots with a panel for each dataset: a figure for each metric, or one for all of them together."""
+
+    #: may hold {metric}
+    name: str
+    caption: str
+    kinds: Sequence[Kind]
+    #: which rows are shown
+    where: Mapping[str, Any] = field(default_factory=dict)
+    #: attribute of a scale
+    datasets: str = "datasets"
+    xlabel: str = ""
+    tilt: bool = False
+    together: bool = False
+
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Figure]:
+        """Return the figures."""
+        rows = chosen(rows, **self.where)
+        if not rows:
+            return []
+        if self.together:
+            return [Figure(self.name, self.caption, partial(self._draw, rows, sizes, tuple(METRIC_NAMES)))]
+        return [
+            Figure(
+                self.name.format(metric=metric),
+                self.caption.format(metric=title),
+                partial(self._draw, rows, sizes, (metric,)),
+            )
+            for metric, title in METRIC_NAMES.items()
+        ]
+
+    def _draw(self, rows: list[Row], sizes: StudySizes, metrics: Sequence[str]) -> Any:
+        panels = {
+            DATASET_NAMES[dataset] + (f", {METRIC_NAMES[metric]}" if self.together else ""): _cell(
+                metric, self.kinds, chosen(rows, dataset=dataset), sizes
+            )
+            for dataset in sizes.every(self.datasets)
+            for metric in metrics
+        }
+        return box_panels(panels, self.xlabel, columns=3 if self.together else 2, tilt=self.tilt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Line charts with a row for each metric: a figure for each dataset, or a column for each in one."""
+
+    #: may hold {dataset}
+    name: str
+    caption: str
+    xlabel: str
+    #: of the figure of each dataset
+    columns: Mapping[str, Sequence[Kind]] = field(default_factory=dict)
+    #: what is drawn in one figure whose columns are the datasets
+    kinds: Sequence[Kind] = ()
+
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Figure]:
+        """Return the figures."""
+        if self.kinds:
+            return [Figure(self.name, self.caption, partial(self._draw_datasets, rows, sizes))]
+        found = by_value(rows, "dataset")
+        return [
+            Figure(
+                self.name.format(dataset=dataset),
+                self.caption.format(dataset=DATASET_NAMES[dataset]),
+                partial(self._draw_one, found[dataset], sizes),
+            )
+            for dataset in sizes.datasets
+            if dataset in found
+        ]
+
+    def _draw_one(self, rows: list[Row], sizes: StudySizes) -> Any:
+        cells = {
+            (title, column): _cell(metric, kinds, rows, sizes)
+            for metric, title in METRIC_NAMES.items()
+            for column, kinds in self.columns.items()
+        }
+        return line_grid(cells, self.xlabel)
+
+    def _draw_datasets(self, rows: list[Row], sizes: StudySizes) -> Any:
+        cells = {
+            (title, DATASET_NAMES[dataset]): _cell(metric, self.kinds, chosen(rows, dataset=dataset), sizes)
+            for metric, title in METRIC_NAMES.items()
+            for dataset in sizes.datasets
+        }
+        return line_grid(cells, self.xlabel)

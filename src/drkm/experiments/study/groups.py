@@ -1,0 +1,116 @@
+"""Groups of runs as data: what is trained, on how many images, with which hyperparameters and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from drkm.experiments.experiment import Row
+from drkm.experiments.study.rows import scored
+from drkm.experiments.study.scales import BETA, GAMMA, TWO_LAYERS, Layers, StudySizes
+from drkm.runs.configuration import Configuration, Results
+
+#: family of models → its hyperparameter: the name, the value where nothing is said, the values of a scale. On the
+#: manifold γ changes nothing, so that our defaults have none; their σ² of layer 1 is named where it is not the default.
+HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
+    "drkm": ("width", None, "widths"),
+    "paper": ("gamma", GAMMA, "gammas"),
+    "beta-vae": ("beta", BETA, "betas"),
+}
+#: families of models that have no layers
+FLAT = ("beta-vae", "random")
+
+
+def one_row(row: Row) -> Iterator[Row]:
+    """Yield a finished run as one row."""
+    yield scored(row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Runs of one model on every dataset of a scale. Groups that ask for the same run share it."""
+
+    #: of models, see `drkm.experiments.disentanglement._models.train_and_encode`; "" where the task trains several
+    family: str
+    #: components by layer, for the families that have layers
+    stacks: tuple[Layers, ...] = (TWO_LAYERS,)
+    #: attribute of a scale that has the number of training images, or several
+    at: str = "points"
+    #: which γ or β are run: "one", that of `HYPERPARAMETER`; "grid", those that the scale asks for at each N; "all"
+    hyperparameter: str = "one"
+    #: how many, or the attribute of a scale that says it
+    seeds: str | int = "seeds"
+    #: the training draw of all seeds; by default each seed has its own
+    draw: int | None = None
+    #: attribute of a scale
+    datasets: str = "datasets"
+    #: further parameters; each of them is run
+    options: tuple[Mapping[str, Any], ...] = ({},)
+    #: further parameters that are attributes of a scale
+    settings: Mapping[str, str] = field(default_factory=dict)
+    task: str = "disentangle"
+    #: unseen images, by default those of the scale
+    evaluation: int | None = None
+    #: whether the group is left out at a scale that limits the steps of a β-VAE
+    long: bool = False
+    #: what its rows are marked with
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    #: yields the rows that a finished run becomes
+    rows: Callable[[Row], Iterable[Row]] = one_row
+
+    def configurations(self, sizes: StudySizes) -> list[Configuration]:
+        """Return the runs at one scale."""
+        if self.long and sizes.max_steps:
+            return []
+        seeds = self.seeds if isinstance(self.seeds, int) else getattr(sizes, self.seeds)
+        return [
+            self._run(sizes, {"dataset": dataset, "n": n, **self._model(sizes, layers, value), **options}, seed)
+            for dataset in sizes.every(self.datasets)
+            for layers in self.stacks
+            for options in self.options
+            for n, value in self._places(sizes, layers)
+            for seed in range(seeds)
+        ]
+
+    def found(self, results: Results, sizes: StudySizes) -> Iterator[Row]:
+        """Yield the rows of the finished runs."""
+        for row in results.rows(self.configurations(sizes)):
+            for made in self.rows(row):
+                yield {**made, **self.tags}
+
+    def _run(self, sizes: StudySizes, parameters: Mapping[str, Any], seed: int) -> Configuration:
+        shared = {name: getattr(sizes, attribute) for name, attribute in self.settings.items()}
+        shared["evaluation"] = self.evaluation or sizes.evaluation
+        # What is at its default is left out, so that the same run has one configuration whoever asks for it.
+        if self.draw is not None and self.draw != seed:
+            shared["draw"] = self.draw
+        return Configuration(self.task, {**parameters, **shared}, seed)
+
+    def _model(self, sizes: StudySizes, layers: Layers, value: float | None) -> dict[str, Any]:
+        model: dict[str, Any] = {"family": self.family} if self.family else {}
+        if self.family not in FLAT:
+            model["layers"] = list(layers)
+        if value is not None:
+            model[HYPERPARAMETER[self.family][0]] = value
+        if self.family == "beta-vae" and sizes.max_steps is not None:
+            model["max_steps"] = sizes.max_steps
+        return model
+
+    def _places(self, sizes: StudySizes, layers: Layers) -> list[tuple[int, float | None]]:
+        """Return the (N, γ or β) that are run."""
+        points = sizes.every(self.at)
+        if self.family not in HYPERPARAMETER:
+            return [(n, None) for n in points]
+        _, usual, values = HYPERPARAMETER[self.family]
+        every: tuple[float, ...] = getattr(sizes, values)
+        if self.hyperparameter == "all":
+            return list(product(points, every))
+        if self.hyperparameter == "grid" and usual is not None:
+            if sizes.every_gamma or (self.family == "paper" and tuple(layers) == TWO_LAYERS):
+                return list(product(points, every))
+            if self.family == "beta-vae":
+                others = [value for value in every if value != usual]
+                return [*((n, usual) for n in points), *((sizes.components_points, value) for value in others)]
+        return [(n, usual) for n in points]

@@ -1,0 +1,51 @@
+"""Finished runs as rows, and how rows are chosen and grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from drkm.experiments.experiment import Row
+from drkm.experiments.study.scales import METRIC_NAMES
+
+
+def scored(row: Row) -> Row:
+    """Return a row with the difference between each score and its chance level, None where one is missing."""
+    layers = tuple(row.get("layers", ()))
+    out = {**row, "layers": layers, "depth": len(layers)}
+    for name in METRIC_NAMES:
+        score, chance = row.get(name), row.get(f"{name}_chance")
+        out[f"{name}_above"] = None if score is None or chance is None else score - chance
+    return out
+
+
+def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Return the rows that have these values; a row without such a key is not among them."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def by_points(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    """Return rows by number of training images, the smallest first."""
+    return dict(sorted(by_value(rows, "n").items()))
+
+
+def by_value(rows: Iterable[Row], name: str) -> dict[Any, list[Row]]:
+    """Return rows by one of their values, in the order in which the values appear."""
+    out: dict[Any, list[Row]] = {}
+    for row in rows:
+        out.setdefault(row[name], []).append(row)
+    return out
+
+
+def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:
+    """Return the rows at those N of each dataset at which all of the families were run.
+
+    Models are compared there: runs that are missing must not tilt a comparison over several N.
+    """
+    run = {(row["dataset"], row["n"], row["family"]) for row in rows}
+    return [row for row in rows if all((row["dataset"], row["n"], family) in run for family in families)]
+
+
+def values_of(rows: Iterable[Row], name: str) -> list[float]:
+    """Return one score of rows, without those that have none."""
+    return [float(row[name]) for row in rows if row.get(name) is not None]

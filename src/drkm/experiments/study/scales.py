@@ -1,0 +1,130 @@
+"""How large the disentanglement experiments are at each scale, and what their tables and figures call things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drkm.datasets import list_datasets
+from drkm.runs.configuration import check_scale
+
+Layers = Sequence[int]
+
+#: the architectures of the paper by number of layers
+ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
+TWO_LAYERS = ARCHITECTURES[2]
+#: what the figures call the families
+FAMILY_NAMES = {"paper": "as published", "drkm": "drkm defaults", "beta-vae": "β-VAE"}
+DATASET_NAMES = {source.name: source.title for info in list_datasets() for source in info.sources}
+METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
+SCORE_NAMES = {
+    **METRIC_NAMES,
+    **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
+}
+#: the scores that our own questions are about: IRS is worth little without its chance level
+SCORES = ("irs_above", "mig", "sap")
+
+
+@dataclass(frozen=True)
+class StudySizes:
+    """One scale."""
+
+    datasets: tuple[str, ...]
+    #: training images N
+    points: tuple[int, ...]
+    #: hyperparameters of the paper's recipe and of the β-VAE
+    gammas: tuple[float, ...]
+    betas: tuple[float, ...]
+    seeds: int
+    #: unseen images that are scored
+    evaluation: int
+    #: N of Table 2, and of our own experiments at one N
+    start_points: int
+    #: dataset of Table 2
+    start_dataset: str
+    #: of one draw, for the stability of components
+    resamples: int
+    #: seeds and draws of our own study of variance: standard deviations need more than means
+    spread_seeds: int
+    #: datasets on which bandwidths and axes are chosen: never those of Table 2
+    selection_datasets: tuple[str, ...] = ("sprites", "smallnorb")
+    #: σ² of layer 1 that are tried there, as multiples of the median rule
+    widths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    #: N of the experiment on the number of components
+    components_points: int = 100
+    #: whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies
+    every_gamma: bool = True
+    #: most steps of a β-VAE; by default its own
+    max_steps: int | None = None
+
+    @property
+    def start_name(self) -> str:
+        """What tables call the dataset of Table 2."""
+        return DATASET_NAMES[self.start_dataset]
+
+    def every(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute as a tuple, also where it is one value."""
+        found = getattr(self, name)
+        return found if isinstance(found, tuple) else (found,)
+
+    def listed(self, name: str) -> str:
+        """Return an attribute as it is written: 50, 100, 200."""
+        return ", ".join(map(str, self.every(name)))
+
+
+FOUR = ("cars3d", "smallnorb", "dsprites", "noisy_dsprites")
+SIZES = {
+    "quick": StudySizes(
+        datasets=("sprites",),
+        points=(50, 100, 200),
+        gammas=(0.1, 1.0, 5.0),
+        betas=(2.0, 4.0, 6.0),
+        seeds=2,
+        evaluation=1000,
+        start_points=100,
+        start_dataset="sprites",
+        resamples=4,
+        spread_seeds=2,
+        selection_datasets=("sprites",),
+        widths=(0.5, 1.0, 2.0),
+        every_gamma=False,
+        max_steps=400,
+    ),
+    "medium": StudySizes(
+        datasets=FOUR,
+        points=(50, 100, 200, 400),
+        gammas=(0.1, 1.0, 5.0),
+        betas=(2.0, 4.0, 6.0),
+        seeds=3,
+        evaluation=2000,
+        start_points=400,
+        start_dataset="cars3d",
+        resamples=5,
+        spread_seeds=5,
+    ),
+    "paper": StudySizes(
+        datasets=FOUR,
+        points=(50, 100, 200, 400, 800),
+        gammas=(0.01, 0.1, 1.0, 5.0, 25.0),
+        betas=(2.0, 3.0, 4.0, 5.0, 6.0),
+        seeds=5,
+        evaluation=4000,
+        start_points=800,
+        start_dataset="cars3d",
+        resamples=10,
+        spread_seeds=10,
+    ),
+}
+#: γ and β where nothing is said about them: λ = η = 1, and the β of Table 2
+GAMMA, BETA = 1.0, 4.0
+
+
+def sizes_of(scale: str) -> StudySizes:
+    """Return a scale by name."""
+    return SIZES[check_scale(scale)]
+
+
+def label(layers: Layers) -> str:
+    """Return an architecture as it is written: (10, 5)."""
+    return "(" + ", ".join(map(str, layers)) + ")"

@@ -1,0 +1,75 @@
+"""A disentanglement experiment as data: groups of runs, tables, charts and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drkm.datasets import DatasetError
+from drkm.experiments.data import dataset_checksum
+from drkm.experiments.experiment import Experiment, Row
+from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.experiments.study.groups import Group
+from drkm.experiments.study.scales import StudySizes, sizes_of
+from drkm.runs.configuration import Configuration, Results
+from drkm.runs.tasks import Task
+
+
+def task(name: str) -> Task:
+    """Return a task of these experiments, whose runs name the dataset that they are about."""
+    return Task(f"drkm.experiments.disentanglement._tasks:{name}", data=dataset_checksum, absent=DatasetError)
+
+
+TASKS = {"disentangle": task("disentangle")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Experiment):
+    """Groups of runs, and what is shown of their rows."""
+
+    tasks: Mapping[str, Task] = field(default_factory=lambda: TASKS)
+    #: sizes → what is asked and how it is measured
+    text: Callable[[StudySizes], str]
+    groups: Sequence[Group]
+    #: (rows, sizes) → ResultTable
+    tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
+    #: (rows, sizes) → list of Figure
+    charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
+    #: (rows, sizes) → list of Claim
+    claims: Sequence[Callable[[list[Row], StudySizes], Sequence[Claim]]] = ()
+    #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def families(self) -> frozenset[str]:
+        """Families of models by which some of its runs can be chosen."""
+        return frozenset(group.family for group in self.groups if group.family)
+
+    def configurations(self, scale: str) -> list[Configuration]:
+        """Return its runs, each once."""
+        sizes = sizes_of(scale)
+        return list(dict.fromkeys(run for group in self.groups for run in group.configurations(sizes)))
+
+    def rows(self, results: Results, scale: str) -> list[Row]:
+        """Return the finished runs as rows, group by group."""
+        sizes = sizes_of(scale)
+        return [row for group in self.groups for row in group.found(results, sizes)]
+
+    def section(self, results: Results, scale: str) -> Section:
+        """Return what those of its runs that are finished show."""
+        sizes, rows = sizes_of(scale), self.rows(results, scale)
+        return Section(
+            self.name,
+            self.title,
+            self.text(sizes),
+            tables=[table(rows, sizes) for table in self.tables],
+            figures=[figure for chart in self.charts for figure in chart(rows, sizes)] if rows else [],
+            claims=[claim for judge in self.claims for claim in judge(rows, sizes)],
+            settings={name: _shown(value, sizes) for name, value in self.settings.items()},
+        )
+
+
+def _shown(value: Any, sizes: StudySizes) -> Any:
+    found = getattr(sizes, value) if isinstance(value, str) else value
+    return list(found) if isinstance(found, tuple) else found
