@@ -6,16 +6,16 @@ from drkm.fitted import FittedModel
 from drkm.solvers.base import ALIKE
 from drkm.wording import counted
 
-#: a layer below another one that rests on fewer than this share of the samples is pointed at
+#: a layer below another one whose effective sample size is below this share of the samples is pointed at
 FEW_SAMPLES = 0.25
 
 
 def summary(fitted: FittedModel, undetermined: int) -> str:
-    """Return a few lines: layers, the samples they rest on, kernels, eigenvalue shares, certificate and time."""
+    """Return a few lines: layers, effective sample sizes, kernels, weights, eigenvalue shares, certificate and time."""
     result, n_features = fitted.result, fitted.X.shape[1]
     head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(n_features, 'feature')}, "
     head += f"{counted(sum(fitted.sizes), 'component')} in {counted(len(fitted.sizes), 'layer')}"
-    rows = [("layer", "components", "samples", "kernel", "energy", "eigenvalues, each with its share of the trace")]
+    rows = [("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")]
     for layer, (size, kernel, eta) in enumerate(zip(fitted.sizes, fitted.kernels, fitted.eta, strict=True)):
         values = fitted.eigenvalues[layer].tolist()
         trace = fitted.traces[layer]
@@ -23,10 +23,10 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
         shown = ", ".join(f"{value:.4g} ({value / trace:.1%})" if trace > 0 else "0" for value in values[:3])
         shown += f", … together {share:.1%}" if len(values) > 3 else f", together {share:.1%}"
         support, part = f"{fitted.supports[layer]:.0f}", f"{-0.5 / eta * sum(values):.6g}"
-        rows.append((str(layer + 1), str(size), support, kernel.describe(), part, shown))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        rows.append((str(layer + 1), str(size), support, kernel.describe(), f"{eta:.4g}", part, shown))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[6]]).rstrip()
         for row in rows
     ]
     advice = f": {fitted.advice}" if fitted.advice else ""
@@ -48,8 +48,8 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
         others = f" ({behind} given up behind the best)" if behind else ""
         foot.append(f"best of {len(fitted.objectives)} starts: {', '.join(ended)}{others}")
     foot += [
-        f"layer {layer} rests on {support:.0f} of {fitted.n} samples, another draw would give other components; "
-        f"a larger eta or sigma2 of layer {layer + 1} spreads it"
+        f"layer {layer} has an effective sample size of {support:.0f} of {fitted.n}, another draw would give other "
+        f"components; a larger eta or sigma2 of layer {layer + 1} raises it"
         for layer, support in enumerate(fitted.supports[:-1], start=1)
         if support < FEW_SAMPLES * fitted.n
     ]

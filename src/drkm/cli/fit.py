@@ -87,9 +87,11 @@ def fit(
     eta: Annotated[
         str,
         typer.Option(
-            metavar="NUMBER[,…]", help="Weight 1/η of each layer; 1,10 makes codes more stable.", rich_help_panel=MODEL
+            metavar="NUMBER[,…]",
+            help="Weight 1/η of each layer; auto keeps deep layers from drowning those below, 1 is the paper's choice.",
+            rich_help_panel=MODEL,
         ),
-    ] = "1",
+    ] = "auto",
     center: Annotated[
         bool, typer.Option("--center", help="Centre every layer in its feature space.", rich_help_panel=MODEL)
     ] = False,
@@ -202,7 +204,7 @@ def fit(
     model = ConstrDRKM(
         tuple(options.numbers("components", components, int)),
         kernel=_kernels(kernel, sigma2, components),
-        eta=_one_or_several(options.numbers("eta", eta, float)),
+        eta=eta if eta == "auto" else _one_or_several(options.numbers("eta", eta, float)),
         center=center,
         axes=None if axes.lower() == "none" else axes,
         learn_bandwidth=learn_bandwidth,
@@ -300,6 +302,7 @@ def _facts(model: ConstrDRKM) -> dict[str, Any]:
         "features": model.n_features_in_,
         "components": [block.stop - block.start for block in model.layer_slices_],
         "kernels": [kernel.describe() for kernel in model.kernels_],
+        "eta": model.eta_,
         "objective": model.objective_,
         "feasibility": model.feasibility_,
         "stationarity": model.stationarity_,

@@ -5,6 +5,11 @@ multipliers. Away from the leading eigenvectors of the K_l, which the codes alre
 little, and what remains acts on each row alone: row i is multiplied by -Λ + d_i E, where d_i is the weight of the
 sample's own code in the pull of the layer above and E selects the columns of the layer pulled on. Its inverse costs a
 few thin products.
+
+A tangent vector is HΩ + Z⊥ with a skew Ω, and the inverse of M = -Λ by rows leaves the tangent space where it meets HΩ: of
+a turn between the directions i and j it would keep the mean of 1/m_i and 1/m_j, though its curvature is (m_i + m_j)/2.
+With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times as many iterations.
+There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
@@ -23,13 +29,27 @@ FLOOR = 0.1
 
 
 class RowPreconditioner(NamedTuple):
-    """The map Z ↦ ((ZB) ∘ scale)Bᵀ; a scale of None means ones."""
+    """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights on what is orthogonal to H alone.
+
+    The rest, HΩ, then has its entries in the basis `axes` divided by means of `curvatures`.
+    """
 
     basis: Tensor
     scale: Tensor | None
+    axes: Tensor | None = None
+    curvatures: Tensor | None = None
 
-    def apply(self, Z: Tensor) -> Tensor:
-        """Return the preconditioned block."""
+    def apply(self, Z: Tensor, H: Tensor) -> Tensor:
+        """Return the preconditioned block, for a tangent vector at H."""
+        if self.axes is None or self.curvatures is None:
+            return self._rows(Z)
+        inside = stiefel.gram(H, Z)
+        outside = self._rows(Z - H @ inside.to(Z.dtype))
+        turn = self.axes.T @ (inside - inside.T) @ self.axes / (self.curvatures[:, None] + self.curvatures)
+        turn = self.axes @ turn @ self.axes.T - stiefel.gram(H, outside)
+        return outside + H @ turn.to(Z.dtype)
+
+    def _rows(self, Z: Tensor) -> Tensor:
         coordinates = Z @ self.basis
         return (coordinates if self.scale is None else coordinates * self.scale) @ self.basis.T
 
@@ -44,14 +64,22 @@ def row_preconditioner(
     for block, weight in zip(energy.slices[1:], curvature[1:], strict=False):
         if weight is not None:
             M[block, block].diagonal().add_(collectives.mean(weight).clamp_min(0).double())
-    values, vectors = torch.linalg.eigh(M)
+    # Each layer on its own scale: the floor of a light one must not be that of the others.
+    own = torch.tensor(energy.eta).repeat_interleave(torch.tensor(energy.sizes)).sqrt().to(M)
+    values, vectors = torch.linalg.eigh(own[:, None] * M * own)
     values = values.abs()
     values = values.clamp_min(FLOOR * values.mean().item() + torch.finfo(values.dtype).tiny)
-    half = (vectors * values.rsqrt()) @ vectors.T
+    half = own[:, None] * ((vectors * values.rsqrt()) @ vectors.T)
+    turns = {}
+    if len(set(energy.eta)) > 1:
+        whole = (vectors * values) @ vectors.T / own[:, None] / own
+        if rows is not None:
+            whole[energy.slices[0], energy.slices[0]].diagonal().add_(collectives.mean(rows).clamp_min(0).double())
+        turns = dict(zip(("curvatures", "axes"), torch.linalg.eigh(stiefel.symmetric(whole)), strict=True))
     if rows is None:
-        return RowPreconditioner(half.to(dtype), None)
-    # -Λ = half⁻², and half E half = Q diag(θ) Qᵀ turns the inverse of every row into one diagonal scaling.
-    columns = half[:, energy.slices[0]]
-    theta, Q = torch.linalg.eigh(columns @ columns.T)
+        return RowPreconditioner(half.to(dtype), None, **turns)
+    # M⁻¹ = half halfᵀ, and halfᵀ E half = Q diag(θ) Qᵀ turns the inverse of every row into one diagonal scaling.
+    pulled = half[energy.slices[0]]
+    theta, Q = torch.linalg.eigh(pulled.T @ pulled)
     scale = 1.0 / (1.0 + rows.clamp_min(0)[:, None] * theta.clamp_min(0).to(dtype))
-    return RowPreconditioner((half @ Q).to(dtype), scale)
+    return RowPreconditioner((half @ Q).to(dtype), scale, **turns)
