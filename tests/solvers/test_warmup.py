@@ -116,11 +116,13 @@ class TestPreconditioner:
     def test_inverts_the_projected_multipliers_where_weights_differ(self):
         energy = make_energy()
         energy.eta = (1.0, 20.0)
-        H, Z = orthonormal(N, 6), draw(N, 6)
-        Z = stiefel.projection(H, Z)
-        # Well inside the floor, so that what is to be inverted is this matrix.
-        root = torch.diag(torch.tensor([1.0] * 4 + [20.0] * 2).double().rsqrt())
-        M = root @ (torch.eye(6).double() + 0.1 * stiefel.symmetric(draw(6, 6, seed=3))) @ root
+        H = orthonormal(N, 6)
+        Z = stiefel.projection(H, draw(N, 6))
+        # Without turns inside a layer, which the energy does not see.
+        turn = H.T @ Z
+        turn[:4, 4:], turn[4:, :4] = 0.0, 0.0
+        Z = Z - H @ turn
+        M = torch.diag(torch.tensor([3.0, 2.0, 1.5, 1.0, 2.0 / 20, 1.0 / 20]).double())
         found = row_preconditioner(energy, -M, [None], H.dtype).apply(stiefel.projection(H, Z @ M), H)
         torch.testing.assert_close(found, Z, rtol=1e-8, atol=1e-10)
 

@@ -110,6 +110,7 @@ class LBFGS(Solver):
             "basis": parts.optional(parts.tensor(size, size, dtype=dimensions.dtype)),
             "scale": parts.optional(parts.nullable(dimensions.codes)),
             "axes": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
+            "within": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
             "curvatures": parts.optional(parts.nullable(parts.tensor(size, dtype=torch.float64))),
         }
 

@@ -9,45 +9,53 @@ few thin products.
 A tangent vector is HΩ + Z⊥ with a skew Ω, and the inverse of M = -Λ by rows leaves the tangent space where it meets HΩ: of
 a turn between the directions i and j it would keep the mean of 1/m_i and 1/m_j, though its curvature is (m_i + m_j)/2.
 With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times as many iterations.
-There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do.
+There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do. A turn inside
+a layer is held by the layer above alone, and only as far as that has a kernel of features, which sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.kernels import Explicit
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
+#: what the layer above holds of a turn inside a layer is at least this fraction of what the layer itself would
+LEAST_HELD = 1e-3
 
 
 class RowPreconditioner(NamedTuple):
     """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights on what is orthogonal to H alone.
 
-    The rest, HΩ, then has its entries in the basis `axes` divided by means of `curvatures`.
+    Of the rest, HΩ, turns between layers have their entries in the basis `axes` divided by means of `curvatures`, and
+    turns inside a layer are multiplied by `within`, which has zeros between layers.
     """
 
     basis: Tensor
     scale: Tensor | None
     axes: Tensor | None = None
     curvatures: Tensor | None = None
+    within: Tensor | None = None
 
     def apply(self, Z: Tensor, H: Tensor) -> Tensor:
         """Return the preconditioned block, for a tangent vector at H."""
-        if self.axes is None or self.curvatures is None:
+        if self.axes is None or self.curvatures is None or self.within is None:
             return self._rows(Z)
         inside = stiefel.gram(H, Z)
         outside = self._rows(Z - H @ inside.to(Z.dtype))
-        turn = self.axes.T @ (inside - inside.T) @ self.axes / (self.curvatures[:, None] + self.curvatures)
-        turn = self.axes @ turn @ self.axes.T - stiefel.gram(H, outside)
-        return outside + H @ turn.to(Z.dtype)
+        skew, is_between = inside - inside.T, self.within == 0
+        turn = self.axes.T @ (skew * is_between) @ self.axes / (self.curvatures[:, None] + self.curvatures)
+        turn = (self.axes @ turn @ self.axes.T) * is_between + self.within * skew
+        return outside + H @ (turn - stiefel.gram(H, outside)).to(Z.dtype)
 
     def _rows(self, Z: Tensor) -> Tensor:
         coordinates = Z @ self.basis
@@ -72,10 +80,10 @@ def row_preconditioner(
     half = own[:, None] * ((vectors * values.rsqrt()) @ vectors.T)
     turns = {}
     if len(set(energy.eta)) > 1:
-        whole = (vectors * values) @ vectors.T / own[:, None] / own
+        whole = stiefel.symmetric((vectors * values) @ vectors.T / own[:, None] / own)
         if rows is not None:
             whole[energy.slices[0], energy.slices[0]].diagonal().add_(collectives.mean(rows).clamp_min(0).double())
-        turns = dict(zip(("curvatures", "axes"), torch.linalg.eigh(stiefel.symmetric(whole)), strict=True))
+        turns = _turns(energy, whole, curvature)
     if rows is None:
         return RowPreconditioner(half.to(dtype), None, **turns)
     # M⁻¹ = half halfᵀ, and halfᵀ E half = Q diag(θ) Qᵀ turns the inverse of every row into one diagonal scaling.
@@ -83,3 +91,15 @@ def row_preconditioner(
     theta, Q = torch.linalg.eigh(pulled.T @ pulled)
     scale = 1.0 / (1.0 + rows.clamp_min(0)[:, None] * theta.clamp_min(0).to(dtype))
     return RowPreconditioner((half @ Q).to(dtype), scale, **turns)
+
+
+def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dict[str, Tensor]:
+    """Return what turns between and inside layers are multiplied by, for a positive definite M."""
+    values, vectors = torch.linalg.eigh(M)
+    within = []
+    for block, above, weight in zip_longest(energy.slices, energy.kernels[1:], curvature):
+        held = M[block, block].diagonal().mean()
+        if weight is not None and isinstance(above, Explicit):
+            held = collectives.mean(weight).double().clamp_min(LEAST_HELD * held.item())
+        within.append((0.5 / held).expand(energy.sizes[len(within)], energy.sizes[len(within)]))
+    return {"axes": vectors, "curvatures": values, "within": torch.block_diag(*within)}
