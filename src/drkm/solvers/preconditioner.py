@@ -72,14 +72,14 @@ def row_preconditioner(
     for block, weight in zip(energy.slices[1:], curvature[1:], strict=False):
         if weight is not None:
             M[block, block].diagonal().add_(collectives.mean(weight).clamp_min(0).double())
-    # Each layer on its own scale: the floor of a light one must not be that of the others.
-    own = torch.tensor(energy.eta).repeat_interleave(torch.tensor(energy.sizes)).sqrt().to(M)
+    is_unequal = len(set(energy.eta)) > 1
+    own = _scales(energy, M) if is_unequal else torch.ones_like(M[0])
     values, vectors = torch.linalg.eigh(own[:, None] * M * own)
     values = values.abs()
     values = values.clamp_min(FLOOR * values.mean().item() + torch.finfo(values.dtype).tiny)
     half = own[:, None] * ((vectors * values.rsqrt()) @ vectors.T)
     turns = {}
-    if len(set(energy.eta)) > 1:
+    if is_unequal:
         whole = stiefel.symmetric((vectors * values) @ vectors.T / own[:, None] / own)
         if rows is not None:
             whole[energy.slices[0], energy.slices[0]].diagonal().add_(collectives.mean(rows).clamp_min(0).double())
@@ -93,6 +93,13 @@ def row_preconditioner(
     return RowPreconditioner((half @ Q).to(dtype), scale, **turns)
 
 
+def _scales(energy: Energy, M: Tensor) -> Tensor:
+    """Return factors that bring all layers to one scale: the floor of a light one must not be that of the others."""
+    sizes = [M[block, block].diagonal().abs().mean() for block in energy.slices]
+    least = torch.finfo(M.dtype).eps * float(max(sizes)) + torch.finfo(M.dtype).tiny
+    return torch.stack(sizes).clamp_min(least).rsqrt().repeat_interleave(torch.tensor(energy.sizes, device=M.device))
+
+
 def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dict[str, Tensor]:
     """Return what turns between and inside layers are multiplied by, for a positive definite M."""
     values, vectors = torch.linalg.eigh(M)
@@ -102,4 +109,5 @@ def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dic
         if weight is not None and isinstance(above, Explicit):
             held = collectives.mean(weight).double().clamp_min(LEAST_HELD * held.item())
         within.append((0.5 / held).expand(energy.sizes[len(within)], energy.sizes[len(within)]))
-    return {"axes": vectors, "curvatures": values, "within": torch.block_diag(*within)}
+    # In the layout that a checkpoint gives back, or the last bits would differ after it.
+    return {"axes": vectors.contiguous(), "curvatures": values, "within": torch.block_diag(*within)}

@@ -85,8 +85,7 @@ def layer_weights(eta: Any, layers: int) -> tuple[float, ...] | None:
     if isinstance(eta, str) and eta == "auto":
         return (1.0,) if layers == 1 else None
     if not (isinstance(eta, numbers.Real) or is_list(eta)):
-        kind = ValueError if isinstance(eta, str) else TypeError
-        raise kind(f'eta: expected "auto", a positive number or one per layer, got {eta!r}')
+        raise TypeError(f'eta: expected "auto", a positive number or one per layer, got {eta!r}')
     return per_layer("eta", eta, layers)
 
 

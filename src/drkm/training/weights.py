@@ -40,8 +40,8 @@ def balanced(energy: Energy) -> tuple[float, ...]:
         gram = energy.moving_at(layer, codes)
         pairs = leading_eigenpairs(gram, size, like=codes, tol=LEADING_TOL)
         pull = stiefel.norm(gram.sums(pairs.vectors).pull) / math.sqrt(codes.shape[1])
-        # Eigenvalues that kernel PCA cannot tell from zero hold nothing.
-        hold = max(float(values[-1]), LEADING_TOL * float(values[0]))
+        # Directions whose eigenvalue kernel PCA cannot tell from zero have nothing that could be drowned.
+        hold = float(values[values >= LEADING_TOL * values[0]].min())
         eta.append(eta[-1] * max(1.0, collectives.agreed(_ratio(pull, hold) / PULL)))
         values, codes = pairs.values, pairs.vectors
     return tuple(float(f"{weight:.{DIGITS}g}") for weight in eta)
