@@ -45,11 +45,13 @@ def test_the_rule_by_dense_algebra():
     A = np.linalg.eigh(K)[1][:, -5:]
     W = K * (A @ A.T)
     pull = np.linalg.norm(W @ U - W.sum(axis=1)[:, None] * U) / sigma2[1] / np.sqrt(10)
-    assert model.eta_ == (1.0, pytest.approx(pull / hold / 0.1, rel=0.05))
+    assert model.eta_ == (1.0, pytest.approx(pull / hold / 0.05, rel=0.05))
     assert float(f"{model.eta_[1]:.2g}") == model.eta_[1]
 
 
-@pytest.mark.parametrize("settings", [{"gram": "tiled"}, {"dtype": "float32"}, {"init": "orthogonal", "random_state": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"gram": "tiled"}, {"dtype": "float32"}, {"init": "orthogonal", "random_state": 0}]
+)
 def test_neither_operator_nor_precision_nor_start_changes_it(settings):
     assert ConstrDRKM((4, 2), max_iter=30, tol=1e-3, **settings).fit(X).eta_ == ConstrDRKM((4, 2)).fit(X).eta_
 

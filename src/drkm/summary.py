@@ -15,7 +15,9 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
     result, n_features = fitted.result, fitted.X.shape[1]
     head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(n_features, 'feature')}, "
     head += f"{counted(sum(fitted.sizes), 'component')} in {counted(len(fitted.sizes), 'layer')}"
-    rows = [("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")]
+    rows = [
+        ("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")
+    ]
     for layer, (size, kernel, eta) in enumerate(zip(fitted.sizes, fitted.kernels, fitted.eta, strict=True)):
         values = fitted.eigenvalues[layer].tolist()
         trace = fitted.traces[layer]
