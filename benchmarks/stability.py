@@ -3,10 +3,10 @@
 python -m benchmarks stability
 python -m benchmarks stability --draws 10
 
-Two models are fitted to 400 digits each, no digit in both, and encode the same 600 others. "Comes back" is the mean
+Two models are fitted to 400 digits each, no digit in both, and encode the same 600 others. "Recovered" is the mean
 squared canonical correlation between what the two make of these: 1 if the codes of a layer span the same functions.
-"Samples" is on how many of the 400 a layer rests, as in `summary()`. "Labels" is the share of the 600 digits that a
-logistic regression on the codes of the first model names rightly. Means over the draws.
+"Effective" is the effective sample size of a layer, as in `summary()`. "Accuracy" is that of a logistic regression on
+the codes of the first model. Means over the draws.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SIZES = (10, 5)
 SETTINGS = [(1, 1), (1, 3), (1, 10), (1, 30), (4, 1), (20, 1), (0.2, 1), (0.2, 10)]
 
 
-def comes_back(A: np.ndarray, B: np.ndarray) -> float:
+def recovered(A: np.ndarray, B: np.ndarray) -> float:
     """Return the mean squared canonical correlation of two sets of codes of the same points."""
     left, right = (np.linalg.qr(codes - codes.mean(axis=0))[0] for codes in (A, B))
     return float(((left.T @ right) ** 2).sum() / A.shape[1])
 
 
 def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return for every layer its samples, then how far every layer and all codes come back, then the labels named."""
+    """Return effective sample sizes of all layers, how far each and all codes are recovered, and the accuracy."""
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])
@@ -45,7 +45,7 @@ def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(codes, labels[:TRAIN])
     return [
         *supports,
-        *(comes_back(found[:, layer], other[:, layer]) for layer in [*layers, slice(None)]),
+        *(recovered(found[:, layer], other[:, layer]) for layer in [*layers, slice(None)]),
         probe.score(found, labels[test]),
     ]
 
@@ -72,9 +72,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     draws = parser.parse_args().draws
     torch.set_num_threads(1)
-    print("| σ_2², η_2 | samples: layer 1 | layer 2 | comes back: layer 1 | layer 2 | all | labels |")
+    print("| σ_2², η_2 | effective: layer 1 | layer 2 | recovered: layer 1 | layer 2 | all | accuracy |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     print(row(f"kernel PCA, {sum(SIZES)} components", ConstrDRKM(sum(SIZES)), draws), flush=True)
+    print(row("scale, auto (the default)", ConstrDRKM(SIZES), draws), flush=True)
     for factor, eta in SETTINGS:
         kernels = [RBF(), RBF(factor * 2 * SIZES[0] / TRAIN)]
         name = f"{'scale' if factor == 1 else f'{factor:g} scale'}, {eta:g}"

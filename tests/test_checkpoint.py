@@ -402,6 +402,7 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
         # Written as it stops, though the last write is not long ago.
         late = ConstrDRKM(
             (6, 3),
+            eta=1.0,
             random_state=1,
             checkpoint=Checkpoint(path, every=1000),
             max_seconds=0.25,

@@ -67,10 +67,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         1) or "scale"; None or "auto" is the rule of the kernel. A kernel object brings its own.
     center : bool, default=False
         Centre every layer in its feature space.
-    eta : float or sequence of float, default=1.0
+    eta : "auto", float or sequence of float, default="auto"
         Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
-        With 10 for a deep layer the one below keeps its own directions and is recovered on another draw of samples
-        (docs/model.md); with 1 its effective sample size is small.
+        "auto" makes deep layers so light that the layer below keeps the directions that another draw of samples would
+        give too: `eta_` has the numbers, docs/model.md the rule. 1.0 is the paper's choice: layer 1 then has a small
+        effective sample size.
     lam : float or sequence of float, default=1.0
         λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
@@ -132,6 +133,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Objective, stationarity, feasibility and seconds of every iteration.
     kernels_ : tuple of Kernel
         Kernels with their bandwidths as numbers.
+    eta_ : tuple of float
+        η_l of each layer as numbers.
     multipliers_ : array of shape (S, S)
         Lagrange multipliers Λ of HᵀH = I.
     eigenvalues_ : list of arrays
@@ -159,7 +162,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         kernel: str | Kernel | Sequence[str | Kernel] = "rbf",
         sigma2: float | str | Sequence[float | str | None] | None = None,
         center: bool = False,
-        eta: float | Sequence[float] = 1.0,
+        eta: float | Sequence[float] | str = "auto",
         lam: float | Sequence[float] = 1.0,
         init: Any = "kpca",
         n_init: int = 1,
@@ -552,6 +555,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.n_iter_ = max(1, result.n_iter)
         self.history_ = result.history
         self.kernels_ = fitted.kernels
+        self.eta_ = fitted.eta
         self.multipliers_ = inputs.write(rotation.T @ fitted.multipliers @ rotation, kind)
         self.eigenvalues_ = [inputs.write(values.clone(), kind) for values in fitted.eigenvalues]
         self.approximation_errors_ = list(fitted.errors)

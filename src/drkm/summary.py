@@ -11,7 +11,7 @@ FEW_SAMPLES = 0.25
 
 
 def summary(fitted: FittedModel, undetermined: int) -> str:
-    """Return a few lines: layers, their effective sample sizes, kernels, eigenvalues, certificate, time, doubts."""
+    """Return a few lines: layers, effective sample sizes, kernels, weights, eigenvalues, certificate, time, doubts."""
     head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(fitted.X.shape[1], 'feature')}, "
     head += f"{counted(sum(fitted.sizes), 'component')} in {counted(len(fitted.sizes), 'layer')}"
     return "\n".join([head, *_layers(fitted), *_certificate(fitted), *_doubts(fitted, undetermined)])
@@ -19,7 +19,9 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
 
 def _layers(fitted: FittedModel) -> list[str]:
     """Return a table with one row per layer."""
-    rows = [("layer", "components", "samples", "kernel", "energy", "eigenvalues, each with its share of the trace")]
+    rows = [
+        ("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")
+    ]
     for layer, (size, kernel, eta) in enumerate(zip(fitted.sizes, fitted.kernels, fitted.eta, strict=True)):
         values = fitted.eigenvalues[layer].tolist()
         trace = fitted.traces[layer]
@@ -27,10 +29,10 @@ def _layers(fitted: FittedModel) -> list[str]:
         shown = ", ".join(f"{value:.4g} ({value / trace:.1%})" if trace > 0 else "0" for value in values[:3])
         shown += f", … together {share:.1%}" if len(values) > 3 else f", together {share:.1%}"
         support, part = f"{fitted.supports[layer]:.0f}", f"{-0.5 / eta * sum(values):.6g}"
-        rows.append((str(layer + 1), str(size), support, kernel.describe(), part, shown))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        rows.append((str(layer + 1), str(size), support, kernel.describe(), f"{eta:.4g}", part, shown))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
     return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[6]]).rstrip()
         for row in rows
     ]
 

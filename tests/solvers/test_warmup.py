@@ -17,6 +17,7 @@ from drkm.solvers.preconditioner import row_preconditioner
 from drkm.solvers.trust_region import truncated_cg
 from drkm.solvers.warmup import warm_up
 from drkm.training import starts
+from few_digits import X
 
 
 class TestCoarseStep:
@@ -79,14 +80,20 @@ class TestWarmUp:
 
 
 class TestPreconditioner:
+    @pytest.mark.parametrize("deep_eta", [1.0, 10.0])
     @pytest.mark.parametrize("sizes", [(4,), (4, 2), (3, 2, 2)])
-    def test_is_symmetric_and_positive_definite(self, sizes):
+    def test_is_symmetric_and_positive_definite(self, sizes, deep_eta):
         energy = make_energy(sizes, (20.0, 0.13, 0.2)[: len(sizes)])
+        energy.eta = (1.0, deep_eta, deep_eta**2)[: len(sizes)]
         H = orthonormal(N, sum(sizes))
         evaluation = energy.evaluate(H)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
-        apply = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype).apply
-        Y, Z = draw(N, sum(sizes), seed=1), draw(N, sum(sizes), seed=2)
+        made = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)
+        Y, Z = (stiefel.projection(H, draw(N, sum(sizes), seed=seed)) for seed in (1, 2))
+
+        def apply(Z):
+            return made.apply(Z, H)
+
         assert (Y * apply(Z)).sum().item() == pytest.approx((Z * apply(Y)).sum().item(), rel=1e-9)
         assert (Z * apply(Z)).sum() > 0
         torch.testing.assert_close(apply(Y + 2 * Z), apply(Y) + 2 * apply(Z))
@@ -102,9 +109,31 @@ class TestPreconditioner:
         E = torch.diag(torch.tensor([1.0] * 4 + [0.0] * 2).double())
         Z = draw(N, 6)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
-        found = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype).apply(Z)
+        found = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype).apply(Z, H)
         for i, weight in enumerate(evaluation.curvature[0].clamp_min(0)):
             torch.testing.assert_close(found[i], torch.linalg.solve(M + weight * E, Z[i]), rtol=1e-8, atol=1e-10)
+
+    def test_inverts_the_projected_multipliers_where_weights_differ(self):
+        energy = make_energy()
+        energy.eta = (1.0, 20.0)
+        H = orthonormal(N, 6)
+        Z = stiefel.projection(H, draw(N, 6))
+        # Without turns inside a layer, which the energy does not see.
+        turn = H.T @ Z
+        turn[:4, 4:], turn[4:, :4] = 0.0, 0.0
+        Z = Z - H @ turn
+        M = torch.diag(torch.tensor([3.0, 2.0, 1.5, 1.0, 2.0 / 20, 1.0 / 20]).double())
+        found = row_preconditioner(energy, -M, [None], H.dtype).apply(stiefel.projection(H, Z @ M), H)
+        torch.testing.assert_close(found, Z, rtol=1e-8, atol=1e-10)
+
+    def test_light_deep_layer_takes_fewer_iterations_than_equal_weights(self):
+        """Projecting what rows alone give takes ten times as many."""
+        used = {}
+        for deep_eta in (1.0, 20.0):
+            energy = make_energy((10, 5), (5.0, 0.2), points=torch.from_numpy(X))
+            energy.eta = (1.0, deep_eta)
+            used[deep_eta] = solve(LBFGS(), energy, starts.kernel_pca(energy)).n_iter
+        assert used[20.0] < used[1.0]
 
 
 class TestLineSearch:

@@ -47,8 +47,12 @@ class ModelOptions:
         ),
     ] = "auto"
     eta: Annotated[
-        str, _of_model(metavar="NUMBER[,…]", help="Weight 1/η of each layer; 1,10 makes codes more stable.")
-    ] = "1"
+        str,
+        _of_model(
+            metavar="NUMBER[,…]",
+            help="Weight 1/η of each layer; auto keeps deep layers from drowning those below, 1 is the paper's choice.",
+        ),
+    ] = "auto"
     center: Annotated[bool, _of_model("--center", help="Centre every layer in its feature space.")] = False
     axes: Annotated[
         str, _named(_of_model, "Reported basis: ritz, varimax, ica or none.", "ritz", "varimax", "ica", "none")
@@ -64,7 +68,7 @@ class ModelOptions:
             "n_components": tuple(options.numbers("components", self.components, int)),
             "kernel": _one_or_several(options.words_of(self.kernel)),
             "sigma2": _one_or_several(widths),
-            "eta": _one_or_several(options.numbers("eta", self.eta, float)),
+            "eta": self.eta if self.eta == "auto" else _one_or_several(options.numbers("eta", self.eta, float)),
             "center": self.center,
             "axes": None if self.axes.lower() == "none" else self.axes,
             "learn_bandwidth": self.learn_bandwidth,

@@ -129,6 +129,7 @@ def _facts(model: ConstrDRKM) -> dict[str, Any]:
         "features": model.n_features_in_,
         "components": [block.stop - block.start for block in model.layer_slices_],
         "kernels": [kernel.describe() for kernel in model.kernels_],
+        "eta": model.eta_,
         "objective": model.objective_,
         "feasibility": model.feasibility_,
         "stationarity": model.stationarity_,

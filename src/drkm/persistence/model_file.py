@@ -285,7 +285,7 @@ def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
     if strange := chosen.keys() - {*PLAIN, *DEFAULTS, "kernel"}:
         raise ValueError(f"parameters: expected no {min(strange)!r}")
     for name, values in {"sizes": plan.sizes, "eta": plan.eta, "lam": plan.lam}.items():
-        if list(values) != header[name]:
+        if values is not None and list(values) != header[name]:
             raise ValueError(f"{name}: expected {list(values)} by the parameters, got {header[name]}")
     if header.get("at_bound") and not plan.learn_bandwidth:
         raise ValueError(f"at_bound: expected none where no bandwidth was learned, got {header['at_bound']}")

@@ -169,7 +169,11 @@ class Energy:
 
     def moving(self, layer: int, H: Tensor) -> MovingGram:
         """Return the Gram operator of a deep layer at H."""
-        operator = self.strategy.moving(self.kernels[layer], H[:, self.slices[layer - 1]].contiguous())
+        return self.moving_at(layer, H[:, self.slices[layer - 1]].contiguous())
+
+    def moving_at(self, layer: int, below: Tensor) -> MovingGram:
+        """Return the Gram operator of a deep layer above these codes."""
+        operator = self.strategy.moving(self.kernels[layer], below)
         return Centered(operator) if self.center else operator
 
     def layer_values(self, H: Tensor) -> list[float]:

@@ -78,8 +78,12 @@ class LBFGS(Solver):
         """Take one quasi-Newton step."""
         H, R = state["H"], state["R"]
         refreshed = {} if state["age"] % REFRESH else fresh_preconditioner(energy, state)
-        parts = refreshed or {name: state[name] for name in ("basis", "scale")}
-        precondition = RowPreconditioner(**parts).apply
+        # Checkpoints of earlier versions have no more than the rows.
+        preconditioner = RowPreconditioner(**refreshed or {name: state.get(name) for name in RowPreconditioner._fields})
+
+        def precondition(Z: Tensor) -> Tensor:
+            return preconditioner.apply(Z, H)
+
         S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
         slope = stiefel.inner(direction, R)
@@ -105,6 +109,9 @@ class LBFGS(Solver):
             "age": parts.count(),
             "basis": parts.optional(parts.tensor(size, size, dtype=dimensions.dtype)),
             "scale": parts.optional(parts.nullable(dimensions.codes)),
+            "axes": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
+            "within": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
+            "curvatures": parts.optional(parts.nullable(parts.tensor(size, dtype=torch.float64))),
         }
 
     def belong_together(self, state: State) -> bool:

@@ -51,10 +51,10 @@ class TrustRegion(Solver):
         def hessian(Z: Tensor) -> Tensor:
             return stiefel.hessian(H, state["multipliers"], Z, euclidean(Z))
 
-        raw = RowPreconditioner(**fresh_preconditioner(energy, state)).apply
+        rows = RowPreconditioner(**fresh_preconditioner(energy, state))
 
         def precondition(Z: Tensor) -> Tensor:
-            return stiefel.projection(H, raw(Z))
+            return stiefel.projection(H, rows.apply(Z, H))
 
         norm = stiefel.norm(R)
         target = norm * min(0.1, math.sqrt(norm / stiefel.norm(G)))

@@ -48,7 +48,7 @@ def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
     return Plan(
         sizes=sizes,
         kernels=chosen,
-        eta=per_layer("eta", parameters["eta"], layers),
+        eta=layer_weights(parameters["eta"], layers),
         lam=lam,
         strategy=strategy,
         solver=solver(parameters["solver"], lam, learn_bandwidth),
@@ -78,6 +78,15 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
         total = sum(sizes)
         raise ValueError(f"n_components: {total} components need at least {total} samples, got {n} samples")
     return sizes
+
+
+def layer_weights(eta: Any, layers: int) -> tuple[float, ...] | None:
+    """Return η of each layer, None where the samples are to say it; one layer has nothing to be weighed against."""
+    if isinstance(eta, str) and eta == "auto":
+        return (1.0,) if layers == 1 else None
+    if not (isinstance(eta, numbers.Real) or is_list(eta)):
+        raise TypeError(f'eta: expected "auto", a positive number or one per layer, got {eta!r}')
+    return per_layer("eta", eta, layers)
 
 
 def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel, ...]:

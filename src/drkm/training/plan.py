@@ -23,7 +23,8 @@ class Plan:
 
     sizes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    eta: tuple[float, ...]
+    #: None stands for "auto": weights come from the samples (`drkm.training.weights`)
+    eta: tuple[float, ...] | None
     lam: tuple[float, ...]
     strategy: Strategy
     solver: Solver

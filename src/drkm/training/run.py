@@ -23,7 +23,7 @@ from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
-from drkm.training import starts
+from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.describe import describe, without_samples
 from drkm.training.plan import Plan
@@ -45,7 +45,10 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
     strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     resolved = resolve_kernels(X, plan)
-    energy = Energy(X, resolved, plan.sizes, plan.eta, strategy, plan.center, blocks=plan.blocks)
+    equal = (1.0,) * len(plan.sizes)
+    energy = Energy(X, resolved, plan.sizes, plan.eta or equal, strategy, plan.center, blocks=plan.blocks)
+    if plan.eta is None:
+        energy.eta = _weights(energy)
     if learning.trainable_layers(energy):
         _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
@@ -108,6 +111,15 @@ def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
 def _threads(energy: Energy) -> AbstractContextManager[None]:
     """Return what keeps a fit to one thread if its gradients are little work."""
     return one_thread(energy.cost.flops < SMALL_GRADIENT)
+
+
+def _weights(energy: Energy) -> tuple[float, ...]:
+    """Return the weights of the layers by the rule of "auto", in a fit that has not begun."""
+    try:
+        with _threads(energy):
+            return weights.balanced(energy)
+    except (FloatingPointError, torch.linalg.LinAlgError) as error:
+        raise ValueError(_overflow(energy)) from error
 
 
 def _overflow(energy: Energy) -> str:

@@ -56,7 +56,9 @@ def least_error(problem: NoisyCurve, bandwidths: tuple[float, ...]) -> tuple[Con
     found: list[tuple[float, float, int | None, ConstrDRKM]] = []
     for sigma2 in bandwidths:
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            model = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(problem.train)
+            model = ConstrDRKM((2, 1), eta=1.0, kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(
+                problem.train
+            )
         for steps in (1, 3, 10, 30, None):
             points = reconstruct(model, problem.validation, [(2, 0)], steps=steps)
             found.append((mean_squared_error(points, problem.validation_clean), sigma2, steps, model))

@@ -93,14 +93,16 @@ def quiet() -> Iterator[None]:
 
 
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:
-    """Return our unfitted model, ConstrDRKM(layers) wherever the parameters ask for nothing else."""
+    """Return our unfitted model, ConstrDRKM(layers, eta=1.0) wherever the parameters ask for nothing else.
+
+    The runs that are stored under these parameters were made when the paper's weights were the default.
+    """
     layers = parameters["layers"]
     options: dict[str, Any] = {name: parameters[name] for name in ("center", "init") if name in parameters}
-    if "deep_eta" in parameters and len(layers) > 1:
-        options["eta"] = (1.0, *[parameters["deep_eta"]] * (len(layers) - 1))
+    eta = (1.0, *[parameters.get("deep_eta", 1.0)] * (len(layers) - 1))
     if "width" in parameters:
         options["kernel"] = _kernels(rows, layers, parameters["width"])
-    return ConstrDRKM(tuple(layers), random_state=seed, device="cpu", **options)
+    return ConstrDRKM(tuple(layers), eta=eta, random_state=seed, device="cpu", **options)
 
 
 def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float) -> list[RBF]:

@@ -1,0 +1,126 @@
+"""eta="auto": the weights that keep a deep layer from drowning the one below."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import StandardScaler
+
+from dense_oracle import structured
+from drkm import ConstrDRKM, load
+from drkm.kernels import RBF
+from few_digits import DIGITS, X
+
+
+def tables():
+    """Return small real sets, scaled."""
+    scaled = [StandardScaler().fit_transform(made().data)[:150] for made in (load_breast_cancer, load_wine)]
+    return {"digits": X, "breast cancer": scaled[0], "wine": scaled[1], "structured": structured(100).numpy()}
+
+
+@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("center", [False, True])
+def test_layer_1_keeps_the_effective_sample_size_of_kernel_pca(name, center):
+    points = tables()[name]
+    pca = ConstrDRKM(10, center=center).fit(points)
+    deep = ConstrDRKM((10, 5), center=center).fit(points)
+    paper = ConstrDRKM((10, 5), center=center, eta=1.0).fit(points)
+    assert deep.fitted_.supports[0] >= 0.85 * pca.fitted_.supports[0]
+    assert paper.fitted_.supports[0] < 0.7 * pca.fitted_.supports[0]
+
+
+def test_the_rule_by_dense_algebra():
+    """Kernel PCA of kernel PCA, with the pull of the RBF written out."""
+    sigma2 = (5.0, 0.2)
+    model = ConstrDRKM((10, 5), kernel=[RBF(sigma2[0]), RBF(sigma2[1])]).fit(X)
+
+    def gram(points, width):
+        return np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / (2 * width))
+
+    values, vectors = np.linalg.eigh(gram(X, sigma2[0]))
+    hold, U = values[-10], vectors[:, -10:]
+    K = gram(U, sigma2[1])
+    A = np.linalg.eigh(K)[1][:, -5:]
+    W = K * (A @ A.T)
+    pull = np.linalg.norm(W @ U - W.sum(axis=1)[:, None] * U) / sigma2[1] / np.sqrt(10)
+    assert model.eta_ == (1.0, pytest.approx(pull / hold / 0.05, rel=0.05))
+    assert float(f"{model.eta_[1]:.2g}") == model.eta_[1]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"gram": "tiled"}, {"dtype": "float32"}, {"init": "orthogonal", "random_state": 0}]
+)
+def test_neither_operator_nor_precision_nor_start_changes_it(settings):
+    assert ConstrDRKM((4, 2), max_iter=30, tol=1e-3, **settings).fit(X).eta_ == ConstrDRKM((4, 2)).fit(X).eta_
+
+
+def test_units_do_not_change_it():
+    assert ConstrDRKM((4, 2)).fit(1000 * X).eta_ == ConstrDRKM((4, 2)).fit(X).eta_
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "matern", "polynomial", "cosine"])
+def test_any_deep_kernel_gets_a_weight_with_which_layer_1_stays(kernel):
+    model = ConstrDRKM((10, 5), kernel=("rbf", kernel)).fit(X)
+    assert model.fitted_.supports[0] >= 0.85 * ConstrDRKM(10).fit(X).fitted_.supports[0]
+    assert model.converged_
+
+
+def test_one_layer_and_a_layer_that_does_not_pull_have_the_weight_of_the_paper():
+    assert ConstrDRKM(3).fit(X).eta_ == (1.0,)
+    assert ConstrDRKM((3, 2), kernel=(RBF(), RBF(50.0))).fit(X).eta_ == (1.0, 1.0)
+    assert ConstrDRKM((3, 2)).fit(np.ones((12, 3))).converged_
+
+
+def test_weights_never_fall_from_layer_to_layer():
+    eta = ConstrDRKM((6, 4, 3)).fit(DIGITS[:150]).eta_
+    assert eta[0] == 1.0
+    assert list(eta) == sorted(eta)
+
+
+def test_given_weights_give_the_same_bits():
+    auto = ConstrDRKM((4, 2)).fit(X)
+    np.testing.assert_array_equal(auto.codes_, ConstrDRKM((4, 2), eta=auto.eta_).fit(X).codes_)
+
+
+def test_a_file_keeps_what_was_asked_and_the_numbers(tmp_path):
+    model = ConstrDRKM((4, 2)).fit(X)
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert again.eta == "auto"
+    assert again.eta_ == model.eta_
+    assert again.summary() == model.summary()
+
+
+def test_summary_prints_the_numbers():
+    model = ConstrDRKM((4, 2)).fit(X)
+    header, _, second = model.summary().splitlines()[1:4]
+    assert header.split()[4] == "eta"
+    assert f"  {model.eta_[1]:.4g}  " in second
+
+
+def test_the_paper_keeps_its_weights():
+    assert ConstrDRKM.paper((4, 2), 50.0).eta == 1.0
+
+
+@pytest.mark.parametrize("eta", ["equal", None, {"auto"}])
+def test_what_is_no_weight_is_refused(eta):
+    with pytest.raises(TypeError, match='eta: expected "auto", a positive number or one per layer, got'):
+        ConstrDRKM((4, 2), eta=eta).fit(X)
+
+
+def test_a_resumed_fit_has_the_same_weights(tmp_path):
+    path = tmp_path / "fit.ckpt"
+    whole = ConstrDRKM((4, 2), tol=1e-9).fit(X)
+    calls = []
+
+    def stop(entry):
+        calls.append(entry)
+        return len(calls) >= 4
+
+    with pytest.warns(match="interrupted|stopped|did not converge"):
+        ConstrDRKM((4, 2), tol=1e-9, checkpoint=path, callbacks=stop).fit(X)
+    again = ConstrDRKM((4, 2), tol=1e-9, checkpoint=path).fit(torch.from_numpy(X))
+    assert again.eta_ == whole.eta_
+    np.testing.assert_array_equal(np.asarray(again.codes_), whole.codes_)
