@@ -116,7 +116,7 @@ def test_json_of_fit_has_the_certificate(place):
     facts = json.loads(done.out)
     model = load(place / "json")
     assert set(facts) == {
-        *("model", "samples", "features", "components", "kernels", "objective", "feasibility", "stationarity"),
+        *("model", "samples", "features", "components", "kernels", "eta", "objective", "feasibility", "stationarity"),
         *("converged", "iterations", "seconds", "eigenvalues"),
     }
     assert facts["objective"] == model.objective_

@@ -111,15 +111,15 @@ def test_names_in_the_help_of_fit_are_those_of_the_library():
 
 
 def test_options_of_fit_that_are_not_given_are_those_of_the_estimator():
-    from drkm import ConstrDRKM, kernels
+    from drkm import ConstrDRKM
     from drkm.cli._estimator import ModelOptions, TrainingOptions, estimator
 
     made = estimator(ModelOptions(), TrainingOptions(), None, progress=False).get_params(deep=False)
     usual = ConstrDRKM().get_params(deep=False)
-    # A command without a seed gives the same model every time, and one without a kernel names that of each layer.
+    # A command without a seed gives the same model every time, and one without a bandwidth takes the kernel's rule.
     differ = {name for name, value in made.items() if value != usual[name]}
-    assert differ == {"kernel", "random_state"}
-    assert made["kernel"] == [kernels.by_name(usual["kernel"])] * 2
+    assert differ == {"sigma2", "random_state"}
+    assert made["sigma2"] == ["auto", "auto"]
 
 
 @pytest.fixture

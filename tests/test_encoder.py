@@ -197,7 +197,7 @@ def test_codes_of_new_points_are_minima_where_no_training_point_is_near(name):
 
 def test_ambiguous_are_the_points_that_the_second_nearest_sample_leads_elsewhere():
     train, new = split(n=120, new=40)
-    model = ConstrDRKM((6, 3), kernel=[RBF(2.0), RBF(0.05)]).fit(train)
+    model = ConstrDRKM((6, 3), kernel=[RBF(2.0), RBF(0.05)], eta=1.0).fit(train)
     encoding = model.encode(new)
     second = ((new[:, None] - train) ** 2).sum(axis=2).argsort(axis=1)[:, 1]
     elsewhere = []
@@ -346,7 +346,7 @@ def refit(sigma2: tuple[float, float], seed: int) -> tuple[np.ndarray, np.ndarra
     # Codes of more samples are smaller, in proportion to 1/√n, and σ² of the second layer with their squares.
     factor = N / (N + HELD_OUT)
     kernel = [RBF(sigma2[0]), RBF(sigma2[1] * factor)]
-    both = ConstrDRKM((10, 5), kernel=kernel, init=np.vstack([model.codes_, Z])).fit(np.vstack([train, new]))
+    both = ConstrDRKM((10, 5), kernel=kernel, eta=1.0, init=np.vstack([model.codes_, Z])).fit(np.vstack([train, new]))
     aligned = both.codes_.copy()
     for block in model.layer_slices_:
         left, _, right = np.linalg.svd(aligned[:N, block].T @ model.codes_[:, block])

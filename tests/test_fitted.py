@@ -91,7 +91,7 @@ def test_the_seconds_of_a_resumed_fit_count_what_was_spent_before(tmp_path):
         time.sleep(0.2)
         return entry["iteration"] == 2
 
-    options = {"n_components": (3, 2), "tol": 1e-3, "checkpoint": tmp_path / "part"}
+    options = {"n_components": (3, 2), "eta": 1.0, "tol": 1e-3, "checkpoint": tmp_path / "part"}
     with pytest.warns(ConvergenceWarning):
         ConstrDRKM(**options, callbacks=stop).fit(X)
     began = time.perf_counter()

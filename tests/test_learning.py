@@ -289,7 +289,7 @@ def test_ctrl_c_while_a_gram_matrix_is_formed_anew_returns_codes_and_kernels_tha
 
     monkeypatch.setattr(Energy, "form_first", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = ConstrDRKM((4, 2), solver=solver, learn_bandwidth=True).fit(X)
+        model = ConstrDRKM((4, 2), eta=1.0, solver=solver, learn_bandwidth=True).fit(X)
     assert model.objective_ == pytest.approx(make(model.kernels_).value(model.codes_), rel=1e-10)
 
 

@@ -58,7 +58,7 @@ def test_widths_of_one_are_the_library_default(problem):
     rows = rows_of(problem.train)
     named = {"layers": [10, 5], "width": 1.0, "deep_eta": 1.0, "center": False}
     ours = default_model(named, rows).fit(rows)
-    np.testing.assert_allclose(ours.codes_, ConstrDRKM((10, 5)).fit(rows).codes_, atol=1e-6)
+    np.testing.assert_allclose(ours.codes_, ConstrDRKM((10, 5), eta=1.0).fit(rows).codes_, atol=1e-6)
 
 
 def test_start_seeds_change_nothing(problem):
