@@ -5,8 +5,8 @@ python -m benchmarks stability --draws 10
 
 Two models are fitted to 400 digits each, no digit in both, and encode the same 600 others. "Recovered" is the mean
 squared canonical correlation between what the two make of these: 1 if the codes of a layer span the same functions.
-"Effective" is the effective sample size of a layer, as in `summary()`. "Accuracy" is that of a logistic regression on the
-codes of the first model. Means over the draws.
+"Effective" is the effective sample size of a layer, as in `summary()`. "Accuracy" is that of a logistic regression on
+the codes of the first model. Means over the draws.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def recovered(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return effective sample sizes of all layers, how far every layer and all codes are recovered, and the accuracy."""
+    """Return effective sample sizes, how far every layer and all codes are recovered, and the accuracy."""
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])
