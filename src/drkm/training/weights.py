@@ -22,7 +22,7 @@ from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import LEADING_TOL, Energy
 
 #: The pull of a layer over the weakest hold of the one below. Layer 1 begins to gather on few samples between 0.2 and
-#: 0.4, and at 0.1 where eigenvalues are nearly equal, as of noise. Far smaller values leave a fourth layer without energy.
+#: 0.4, and at 0.1 where eigenvalues are nearly equal, as of noise. Far smaller values leave a fourth layer no energy.
 PULL = 0.05
 #: A weight says an order of magnitude: with two digits it is the same for every Gram operator and on every machine.
 DIGITS = 2
