@@ -117,7 +117,7 @@ def test_json_of_fit_has_the_certificate(place):
     model = load(place / "json")
     assert set(facts) == {
         *("model", "samples", "features", "components", "kernels", "objective", "feasibility", "stationarity"),
-        *("converged", "iterations", "seconds", "eigenvalues"),
+        *("eta", "converged", "iterations", "seconds", "eigenvalues"),
     }
     assert facts["objective"] == model.objective_
     assert facts["converged"] is True

@@ -116,9 +116,9 @@ def test_summary_names_layers_kernels_shares_certificate_and_time():
     assert "cannot be determined" not in text
 
 
-def test_summary_says_on_how_many_samples_a_layer_rests():
-    few, many = ConstrDRKM((6, 3)).fit(X), ConstrDRKM((6, 3), eta=(1.0, 10.0)).fit(X)
-    advice = "a larger eta or sigma2 of layer 2 spreads it"
+def test_summary_says_the_effective_sample_size_of_a_layer():
+    few, many = ConstrDRKM((6, 3), eta=1.0).fit(X), ConstrDRKM((6, 3)).fit(X)
+    advice = "a larger eta or sigma2 of layer 2 raises it"
     assert advice in few.summary()
     assert advice not in many.summary()
     for model in (few, many):
@@ -168,7 +168,7 @@ def test_the_summary_says_where_a_feature_map_and_not_the_option_gives_the_axes(
     below = "axes: ica (those of layer 1 are given by the feature map above)"
     deep = ConstrDRKM((3, 2), kernel=("rbf", FeatureMap(torch.cos)), eta=(1, 10), axes="ica", tol=1.0).fit(X)
     assert below in deep.summary()
-    first = ConstrDRKM((3, 2), kernel=(FeatureMap(torch.cos), "rbf"), axes="ica", tol=1.0).fit(X[:, :3])
+    first = ConstrDRKM((3, 2), kernel=(FeatureMap(torch.cos), "rbf"), eta=1.0, axes="ica", tol=1.0).fit(X[:, :3])
     assert "axes: ica\n" in first.summary()
 
 
@@ -206,7 +206,7 @@ def test_a_layer_that_another_drowns_out_is_named():
     ids=["laplacian", "cosine", "map"],
 )
 def test_a_deep_kernel_with_kinks_is_named_where_training_stops(kernel, words):
-    model = ConstrDRKM((6, 3), kernel=("rbf", kernel), max_iter=300)
+    model = ConstrDRKM((6, 3), kernel=("rbf", kernel), eta=1.0, max_iter=300)
     with pytest.warns(ConvergenceWarning, match=words):
         model.fit(X)
     assert re.search(words, model.summary())
@@ -403,8 +403,8 @@ def test_a_feature_map_equals_the_kernel_it_stands_for(center):
 def test_a_feature_map_in_both_layers_fixes_the_axes_below_it():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.Tanh())
-    fitted = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)]).fit(X)
-    again = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)], axes=None).fit(X)
+    fitted = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)], eta=1.0).fit(X)
+    again = ConstrDRKM((6, 3), kernel=["rbf", FeatureMap(module)], eta=1.0, axes=None).fit(X)
     assert fitted.converged_
     np.testing.assert_array_equal(fitted.codes_[:, :6], again.codes_[:, :6])
     # Small codes make this map nearly linear, so that its energy determines them less sharply: the encoder solves with
