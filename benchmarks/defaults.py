@@ -1,4 +1,4 @@
-"""What the defaults give: layer 1 of ConstrDRKM((10, 5)), without other arguments, beside kernel PCA, ten components.
+"""What the defaults give: layer 1 of ConstrDRKM((10, 5)), no other argument, beside kernel PCA with ten components.
 
 python -m benchmarks.defaults                      # five sets; DRKM_DATA names the folder of the images
 python -m benchmarks.defaults --sets digits,wine --sizes 100 --draws 5
@@ -8,7 +8,7 @@ Per set and number of samples n, means over the draws:
 effective    effective sample size of layer 1, over that of kernel PCA (target: at least .85)
 recovered    mean squared canonical correlation between the codes that two models, fitted to different draws of n
              samples, give unseen ones, over that of kernel PCA (at least .93)
-accuracy     of a linear classifier on the codes of unseen samples, mean over factors, minus kernel PCA's
+accuracy     of a linear classifier on the codes of unseen samples, mean over the factors, minus kernel PCA's
              (at least -.02)
 IRS          above chance, minus kernel PCA's (at least -.03)
 time         of a fit, over that with the paper's weights, eta=1 (at most 1.5)
@@ -38,7 +38,7 @@ from drkm.metrics import chance, irs
 SIZES = (10, 5)
 #: unseen samples: at most, and at least where a set is small
 MOST_TEST, LEAST_TEST = 1500, 300
-#: name, format and least value of what is measured
+#: (name, format, whether the value is a ratio, and its target)
 COLUMNS = (("effective", ".2f", 0.85), ("recovered", ".2f", 0.93), ("accuracy", "+.3f", -0.02), ("IRS", "+.3f", -0.03))
 SLOWEST = 1.5
 CHANCE_REPEATS = 5

@@ -82,8 +82,9 @@ def _transform_and_denoise(model: Any, points: Any, folder: Path) -> None:
 
 
 def _denoise_into_a_file(model: Any, points: Any, folder: Path) -> None:
-    shape = (2000, model.n_features_in_)
-    model.denoise(points[:2000], out=np.lib.format.open_memmap(folder / "out.npy", mode="w+", shape=shape))
+    points = points[:2000]
+    shape = (len(points), model.n_features_in_)
+    model.denoise(points, out=np.lib.format.open_memmap(folder / "out.npy", mode="w+", shape=shape))
 
 
 def _transform_after_loading(model: Any, points: Any, folder: Path) -> None:
@@ -149,7 +150,10 @@ CASES: dict[str, Case] = {
     "denoise from HDF5": Case(use=_denoise, data="h5"),
     "denoise from npy, one component": Case({"n_components": 1}, use=_denoise, data="npy"),
     "denoise from npy, Polynomial": Case({"kernel": [Polynomial(2), RBF()]}, use=_denoise, data="npy"),
-    "denoise by ridge": Case(use=lambda model, points, _: model.denoise(points, method="ridge"), data="npy"),
+    # a system of n equations
+    "denoise by ridge": Case(
+        use=lambda model, points, _: model.denoise(points, method="ridge"), data="npy", budget=400e6
+    ),
     "inverse_transform": Case(use=lambda model, points, _: model.inverse_transform(model.codes_)),
     "score from npy": Case(use=lambda model, points, _: model.score(points), data="npy"),
     "encode": Case(use=lambda model, points, _: model.encode(points)),

@@ -36,7 +36,7 @@ def recovered(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return effective sample sizes, how far every layer and all codes are recovered, and the accuracy."""
+    """Return effective sample sizes of all layers, how far each and all codes are recovered, and the accuracy."""
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])

@@ -38,6 +38,4 @@ for label, kernel in (
 ):
     model = ConstrDRKM((6, 2), kernel=(kernel, "rbf"), eta=(1, 10), max_iter=300)
     pipeline = make_pipeline(model, StandardScaler(), LogisticRegression()).fit(X[train], y[train])
-    print(
-        f"{label:18} J = {model.objective_:8.2f}   unseen points named rightly: {pipeline.score(X[test], y[test]):.3f}"
-    )
+    print(f"{label:18} J = {model.objective_:8.2f}   accuracy on unseen points: {pipeline.score(X[test], y[test]):.3f}")

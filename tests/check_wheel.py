@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 USE = """
-import contextlib, io
+import contextlib, importlib.resources, io
 import drkm, drkm.metrics, drkm.datasets, drkm.baselines
 import numpy as np
 X, _ = drkm.datasets.make_square(60, 0.1, random_state=0)
@@ -21,6 +21,7 @@ told = io.StringIO()
 with contextlib.redirect_stderr(told), contextlib.suppress(SystemExit):
     drkm.cli.main()
 assert "drkm[cli]" in told.getvalue(), told.getvalue()
+assert importlib.resources.files("drkm").joinpath("py.typed").is_file(), "type checkers would not read its types"
 print("the wheel of drkm", drkm.__version__, "installs, imports and fits")
 """
 

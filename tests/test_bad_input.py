@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -309,8 +310,8 @@ def test_columns_of_codes_in_another_order_are_refused(model):
 
 def test_numbers_of_bandwidths_are_counted():
     refused(lambda: ConstrDRKM.paper((3, 2), [50.0]), ValueError, "sigma2:", LAYERS, "got 1")
-    assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).kernel == [RBF(50.0), RBF(2.0)]
-    assert ConstrDRKM.paper((3, 2), np.array(50.0)).kernel == [RBF(50.0), RBF(50.0)]
+    assert ConstrDRKM.paper((3, 2), torch.tensor([50.0, 2.0])).sigma2 == [50.0, 2.0]
+    assert ConstrDRKM.paper((3, 2), np.array(50.0)).sigma2 == [50.0, 50.0]
 
 
 def test_fit_transform_takes_no_words_that_fit_does_not():
@@ -427,6 +428,30 @@ def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):
     assert np.isfinite(fitted.transform(constant)).all()
     assert np.isfinite(fitted.score(constant))
     assert "ConstrDRKM: 12 samples" in fitted.summary()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "polynomial", "cosine"])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("n_components", [2, (2, 1)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_samples_that_are_alike_but_for_rounding_converge_without_a_warning(kernel, center, n_components, dtype):
+    deep = [kernel, "rbf"] if n_components != 2 else kernel
+    draws, eps = np.random.RandomState(0), np.finfo(dtype).eps
+    # Shapes at whose ends a product of matrices takes other steps than inside.
+    for shape, value, apart in product([(12, 3), (13, 7), (17, 40)], [1.0, -1.5, 0.7], [0.0, 0.5 * eps, 5 * eps]):
+        alike = (value * (1 + apart * draws.randn(*shape))).astype(dtype)
+        model = ConstrDRKM(n_components, kernel=deep, center=center, dtype=dtype).fit(alike)
+        assert model.converged_, (shape, value, apart)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("mean", "share"), [(1e4, 0.9999), (1e5, 0.9)])
+def test_features_far_from_zero_are_more_than_rounding(mean, share):
+    far = mean + 1e-2 * np.random.RandomState(0).randn(40, 5)
+    found = ConstrDRKM(3, kernel="linear", center=True).fit(far).eigenvalues_[0]
+    expected = np.linalg.svd(far - far.mean(axis=0), compute_uv=False)[:3] ** 2
+    # What is 1e-6 or 1e-7 of the mean has a few digits left in its products, not none.
+    assert (np.sort(found)[::-1] > share * expected).all()
 
 
 def test_as_many_components_as_samples_work():

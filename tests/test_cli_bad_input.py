@@ -160,7 +160,7 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
         (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
         (["-c", "0"], "drkm: components: expected an integer of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
-        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one value or one for each of the 2 layers, got 3"),
+        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one for each of the 2 layers, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
         (["--kernel", "linear", "--sigma2", "2"], "sigma2: the kernel linear has no bandwidth"),
         (["--eta", "0"], "eta: expected a positive number"),
@@ -362,6 +362,24 @@ def test_a_bug_is_called_one_and_ends_with_exit_code_1(here, monkeypatch):
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert done.code == 1
     assert done.err == "drkm: a bug, please report it with what --debug shows: KeyError: 'oops'\n"
+
+
+def test_what_does_not_fit_into_memory_says_how_much_it_needs(here, tmp_path_factory, monkeypatch):
+    large = tmp_path_factory.mktemp("large") / "X.npy"
+    np.save(large, np.zeros((1000, 5000), dtype=np.uint8))
+    monkeypatch.setattr("drkm.machine.memory.available", lambda device: 39_000_000)
+    assert refused("fit", large, "-o", "out") == (
+        "drkm: X: a prepared copy of 5000000 values needs 40 MB of memory, available on cpu are 39 MB\n"
+    )
+
+
+def test_an_allocation_that_fails_is_one_sentence_too(here, monkeypatch):
+    def failing(*words, **more):
+        raise MemoryError
+
+    monkeypatch.setattr("drkm.estimator.load_prepared", failing)
+    sentence = refused("encode", here / "model", here / "X.npy", "-o", "codes.npy")
+    assert sentence.startswith("drkm: not enough memory: use fewer samples")
 
 
 def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):

@@ -99,15 +99,27 @@ def test_shells_complete_commands_options_and_names(words, found, monkeypatch):
 
 def test_names_in_the_help_of_fit_are_those_of_the_library():
     from drkm import kernels, solvers
-    from drkm.cli import fit
+    from drkm.cli import _estimator
     from drkm.problem import axes
     from drkm.training import parameters, starts
 
-    assert set(fit.KERNELS) == set(kernels.NAMES)
-    assert set(fit.SOLVERS) == {"auto", *solvers.NAMES}
+    assert set(_estimator.KERNELS) == set(kernels.NAMES)
+    assert set(_estimator.SOLVERS) == {"auto", *solvers.NAMES}
     shown = drkm("fit", "--help").out
     for name in (*starts.NAMES, *filter(None, axes.NAMES), *parameters.DTYPES):
         assert name in shown
+
+
+def test_options_of_fit_that_are_not_given_are_those_of_the_estimator():
+    from drkm import ConstrDRKM, kernels
+    from drkm.cli._estimator import ModelOptions, TrainingOptions, estimator
+
+    made = estimator(ModelOptions(), TrainingOptions(), None, progress=False).get_params(deep=False)
+    usual = ConstrDRKM().get_params(deep=False)
+    # A command without a seed gives the same model every time, and one without a kernel names that of each layer.
+    differ = {name for name, value in made.items() if value != usual[name]}
+    assert differ == {"kernel", "random_state"}
+    assert made["kernel"] == [kernels.by_name(usual["kernel"])] * 2
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import torch
 
 from drkm import ConstrDRKM, load
 from drkm.files import container
+from drkm.files.tensor_file import DTYPES
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
 
@@ -35,6 +36,11 @@ def flipped(path, old: bytes, new: bytes):
     path.write_bytes(content.replace(old, new))
 
 
+def numbers(dtype):
+    """Return eleven numbers of a type: of an odd count, so that what follows them lies at an odd place."""
+    return (10 * torch.randn(11, dtype=torch.float64)).to(dtype)
+
+
 TENSORS = {
     "double": torch.randn(7, 3, dtype=torch.float64),
     "single": torch.randn(5, generator=torch.Generator().manual_seed(0)),
@@ -45,15 +51,18 @@ TENSORS = {
     "truth": torch.tensor([True, False, True]),
     "scalar": torch.tensor(2.5),
     "none": torch.zeros(0, 4),
+    # all types that a file can hold, under a prefix of their own
+    **{f"state.{name}": numbers(dtype) for name, dtype in DTYPES.items()},
 }
 
 
+@pytest.mark.parametrize("prefix", ["", "s", "state."])
 @pytest.mark.parametrize("length", range(0, 24))
-def test_tensors_begin_at_multiples_of_64_bytes_wherever_they_lie_in_the_file(length, tmp_path):
+def test_tensors_begin_at_multiples_of_64_bytes_wherever_they_lie_in_the_file(length, prefix, tmp_path):
     write(tmp_path / "file", TENSORS, padding="x" * length)
-    found, header = read(tmp_path / "file")
+    found, header = container.read(tmp_path / "file", "thing", 1, prefix=prefix)
     assert header["padding"] == "x" * length
-    assert found.keys() == TENSORS.keys()
+    assert found.keys() == {name for name in TENSORS if name.startswith(prefix)}
     for name, tensor in found.items():
         assert tensor.data_ptr() % 64 == 0, name
         assert tensor.untyped_storage().nbytes() == tensor.nbytes

@@ -1,6 +1,7 @@
 """Data files: what is read is what was written, whatever the dialect."""
 
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table, write_whole
 from drkm.inputs.preparation import Preparation
+from drkm.machine import memory
+from drkm.machine.memory import NotEnoughMemory
 
 VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
 
@@ -235,3 +238,28 @@ def test_a_preparation_is_undone_and_written_down():
     plain = Preparation(scale=255.0, shape=(2, 1), white=255.0)
     assert Preparation.from_parts(*plain.parts(), 2) == plain
     assert plain.describe() == "values divided by 255, images of 2x1"
+
+
+#: pixels that take 40 MB as numbers of eight bytes
+PIXELS = np.arange(5_000_000, dtype=np.uint64).astype(np.uint8).reshape(-1, 50)
+
+
+@pytest.mark.parametrize("made", [Preparation(scale=255.0), Preparation(np.ones(50), np.full(50, 3.0))])
+def test_prepared_values_are_copied_once(made):
+    expected = (PIXELS.astype(np.float64) - made.offset) / made.scale
+    tracemalloc.start()
+    try:
+        found = made.apply(PIXELS)
+        made.undo(found)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found, expected)
+    assert peak < 1.05 * 2 * found.nbytes
+
+
+@pytest.mark.parametrize("use", [Preparation().apply, Preparation().undo, Preparation.standardizing])
+def test_values_that_do_not_fit_into_memory_are_refused_before_they_are_copied(use, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda device: 39_000_000)
+    with pytest.raises(NotEnoughMemory, match="X: a prepared copy of 5000000 values needs 40 MB of memory, available"):
+        use(PIXELS)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drkm.cli.app import app
@@ -64,3 +65,26 @@ def test_benchmarks_that_are_named_are_there(page):
 def test_commands_that_are_shown_are_there(page):
     known = {command.callback.__name__ for command in app.registered_commands} | {"datasets"}
     assert set(re.findall(r"^ {4}(?:\$ )?drkm ([a-z]+)", text_of(page), re.MULTILINE)) <= known
+
+
+FOR_KERNEL_PCA = ROOT / "docs" / "coming-from-kernel-pca.md"
+
+
+def run_program(page, number):
+    program = re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)[number]
+    names = {}
+    exec(compile(program, f"{page.name}, program {number}", "exec"), names)
+    return program, names
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_programs_print_what_the_page_says(number, capsys):
+    program, _ = run_program(FOR_KERNEL_PCA, number)
+    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\) {4}# (.*)", program)
+
+
+def test_the_program_before_and_the_one_after_have_the_same_codes():
+    before, after = (run_program(FOR_KERNEL_PCA, number)[1] for number in (0, 1))
+    for name in ("codes", "new"):
+        np.testing.assert_allclose(after[name], before[name], atol=1e-8)
+    assert after["clean"].shape == before["clean"].shape

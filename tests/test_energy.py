@@ -62,6 +62,17 @@ class TestAgainstTheDenseFormula:
         torch.testing.assert_close(G, expected.detach(), rtol=1e-8, atol=1e-9)
         torch.testing.assert_close(energy.hessian(H)(Z), product, rtol=1e-7, atol=1e-8)
 
+    def test_the_gradient_for_the_rbf_kernel_is_the_closed_form_of_its_docstring(self):
+        sizes, eta, sigma2 = (3, 2), (1.3, 0.4), 0.2
+        energy, _ = make(sizes, eta, deep=RBF(sigma2))
+        H = orthonormal(N, 5)
+        H1, H2 = energy.split(H)
+        K1, K2 = RBF(3.0)(X, X), RBF(sigma2)(H1, H1)
+        W = K2 * (H2 @ H2.T)
+        first = -K1 @ H1 / eta[0] + (torch.diag(W.sum(dim=1)) - W) @ H1 / (sigma2 * eta[1])
+        expected = torch.cat([first, -K2 @ H2 / eta[1]], dim=1)
+        torch.testing.assert_close(energy.evaluate(H).gradient, expected, rtol=1e-10, atol=1e-12)
+
     def test_layer_values_add_up_to_the_value(self):
         energy, _ = make((3, 2, 2), (0.5, 2.0, 1.1))
         H = orthonormal(N, 7)

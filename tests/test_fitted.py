@@ -1,6 +1,7 @@
 import os
 import pickle
 import time
+import traceback
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -8,11 +9,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
-from drkm.gram import Dense, RememberedDistances, Tiled
+from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
+from drkm.solvers import solve
 from few_digits import DIGITS
 
 X = DIGITS[:300]
-EXACT = [Dense(), Tiled(memory=50e6), RememberedDistances()]
+STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50, deep=Fourier(100)), Fourier(200)]
+KNOWN_TO_FILES = [strategy for strategy in STRATEGIES if strategy.name != "remembered distances"]
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "centred"])
@@ -20,7 +23,7 @@ def center(request):
     return request.param
 
 
-@pytest.mark.parametrize("strategy", EXACT, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, center):
     model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
     model.denoise(X[:3])
@@ -30,9 +33,14 @@ def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, 
     assert len(pickle.dumps(model)) < most
 
 
-def test_a_pickled_model_answers_with_the_same_bits(center):
-    model = ConstrDRKM((6, 3), center=center, tol=1e-3).fit(X)
-    again = pickle.loads(pickle.dumps(model))
+@pytest.mark.parametrize("way", ["pickle", "file"])
+@pytest.mark.parametrize(
+    "strategy", [s for s in STRATEGIES if s.name != "remembered distances"], ids=lambda strategy: strategy.name
+)
+def test_a_model_that_was_put_away_answers_with_the_same_bits(tmp_path, strategy, center, way):
+    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model") if way == "file" else pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.codes_, model.codes_)
     for call in ("transform", "denoise", "score"):
         np.testing.assert_array_equal(getattr(again, call)(X[:20]), getattr(model, call)(X[:20]))
@@ -90,3 +98,23 @@ def test_the_seconds_of_a_resumed_fit_count_what_was_spent_before(tmp_path):
     model = ConstrDRKM(**options).fit(X)
     assert model.fitted_.seconds > time.perf_counter() - began
     assert model.fitted_.seconds > 0.4
+
+
+def test_fit_reaches_a_solver_within_four_frames(monkeypatch):
+    depths = []
+
+    def counted(*arguments, **options):
+        frames = [frame for frame in traceback.extract_stack() if "/drkm/" in frame.filename]
+        depths.append(len(frames))
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr("drkm.training.run.solve", counted)
+    ConstrDRKM((3, 2), tol=1e-2).fit(X)
+    assert depths == [4]
+
+
+def test_gram_is_read_once_per_fit(monkeypatch):
+    read = []
+    monkeypatch.setattr(gram, "by_name", lambda name: read.append(name) or Dense())
+    ConstrDRKM((3, 2), tol=1e-2).fit(X)
+    assert read == ["auto"]

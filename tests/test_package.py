@@ -168,3 +168,19 @@ def test_the_public_surface_is_there():
         assert name in dir(drkm)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         drkm.nothing  # noqa: B018
+
+
+#: lines of a function besides its signature and docstring: with these it fits on a screen
+SCREEN = 48
+
+
+def lines(function: ast.FunctionDef) -> int:
+    first = function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
+    return (function.end_lineno or 0) - first.lineno + 1
+
+
+def test_every_function_fits_on_a_screen():
+    for file in ROOT.rglob("*.py"):
+        functions = [n for n in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(n, ast.FunctionDef)]
+        long = {function.name: lines(function) for function in functions if lines(function) > SCREEN}
+        assert not long, f"{file.relative_to(ROOT)}: {long}"

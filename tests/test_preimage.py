@@ -416,7 +416,7 @@ def test_bad_input_gets_one_clear_sentence():
     X = components.X
     with pytest.raises(ValueError, match="method: unknown name 'magic', allowed are fixed-point"):
         preimage(components, a, method="magic")
-    with pytest.raises(ValueError, match="start: expected one point a projection"):
+    with pytest.raises(ValueError, match="start: expected one point per projection"):
         preimage(components, a, start=new[:3])
     with pytest.raises(ValueError, match="coordinates: expected 4 columns"):
         preimage(components, a[:, :2])

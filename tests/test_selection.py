@@ -258,7 +258,7 @@ def test_bad_input_gets_one_clear_sentence():
     for grid in ("n_components", [("n_components", [3])], None):
         with pytest.raises(TypeError, match="grid: expected lists of values by name of parameter"):
             select(X, grid)
-    with pytest.raises(ValueError, match="n_jobs: expected a number of processes, or -1 for one a processor, got 0"):
+    with pytest.raises(ValueError, match="n_jobs: expected a number of processes, or -1 for one per processor, got 0"):
         select(X, GRID, n_jobs=0)
     with pytest.raises(TypeError, match="grid: expected a list of values to try for n_components, got 3"):
         select(X, {"n_components": 3})

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from drkm import ConstrDRKM, load
-from drkm.solvers import Penalty
+from drkm.solvers import Penalty, Status
 
 CELLS = StandardScaler().fit_transform(load_breast_cancer().data)[:150]
 TOLERANCES = (1e-2, 1e-4, 1e-6)
@@ -32,6 +32,12 @@ def reached(entry, tol):
     return max(entry["stationarity"], entry["feasibility"]) <= tol
 
 
+def relative_residual(record):
+    """Return the stationarity once more, of what the record of the fit holds."""
+    gradient = record.H @ record.multipliers.to(record.H.dtype) + record.residual
+    return (record.residual.norm() / gradient.norm()).item()
+
+
 @pytest.mark.parametrize("tol", TOLERANCES)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_first_iteration_that_reaches_the_tolerance_is_the_last(name, tol):
@@ -39,9 +45,32 @@ def test_the_first_iteration_that_reaches_the_tolerance_is_the_last(name, tol):
     *earlier, last = model.history_
     assert not any(reached(entry, tol) for entry in earlier)
     assert model.converged_ == reached(last, tol)
+    assert not model.converged_ or relative_residual(model.fitted_) <= 1.01 * tol
     assert model.n_iter_ == max(1, last["iteration"])
     # Algorithm 1 is not made to converge any closer.
     assert model.converged_ or (name == "penalty" and tol < 1e-2)
+
+
+#: fits that need more iterations than these; Algorithm 1 is stopped by its schedule, and the eigensolver needs but one
+STOPPED = {
+    **{name: {"solver": name, "max_iter": 3} for name in SOLVERS if "-" in name or name == "lbfgs"},
+    "penalty": {"solver": Penalty(inner=2, outer=2)},
+    "learn_bandwidth": {"learn_bandwidth": True, "max_iter": 3},
+    "two starts": {"n_init": 2, "init": "random", "max_iter": 3},
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("tol", [1e-9, 1e-5])
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_fit_that_is_stopped_above_its_tolerance_never_says_that_it_converged(name, tol, dtype):
+    asked = {"n_components": (5, 3), "eta": (1, 10), **STOPPED[name]}
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model = ConstrDRKM(**asked, tol=tol, dtype=dtype).fit(CELLS)
+    assert not model.converged_
+    assert model.fitted_.result.status is (Status.SCHEDULE_ENDED if name == "penalty" else Status.MAX_ITER)
+    assert not reached(model.history_[-1], tol)
+    assert "did not converge" in model.summary()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -9,12 +9,18 @@ from drkm._version import __version__
 
 if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM, load
+    from drkm.kernel_pca import KernelPCA
     from drkm.selection import select
 
-__all__ = ["ConstrDRKM", "__version__", "load", "select"]
+__all__ = ["ConstrDRKM", "KernelPCA", "__version__", "load", "select"]
 
 #: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
-_HOMES = {"ConstrDRKM": "drkm.estimator", "load": "drkm.estimator", "select": "drkm.selection"}
+_HOMES = {
+    "ConstrDRKM": "drkm.estimator",
+    "KernelPCA": "drkm.kernel_pca",
+    "load": "drkm.estimator",
+    "select": "drkm.selection",
+}
 _PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "solvers")
 #: what the first version called them
 _FORMER = {"io": "drkm.persistence.model_file", "processes": "drkm.distributed.process_group"}

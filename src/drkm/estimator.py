@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
+from drkm.inference.kernel_projection import ProjectionModule
 from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
@@ -58,8 +60,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     n_components : int or sequence of int, default=(10, 5)
         Components of each layer; an integer means one layer, which is kernel PCA.
     kernel : str, Kernel or sequence of these, default="rbf"
-        A name, a `drkm.kernels` object, or one of those a layer. "rbf" takes the median bandwidth in layer 1 and the
+        A name, a `drkm.kernels` object, or one of those per layer. "rbf" takes the median bandwidth in layer 1 and the
         scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
+    sigma2 : float, str, None or sequence of these, default=None
+        Bandwidth σ² of kernels given by name: one for all layers or one per layer, a number or a rule, "median" (layer
+        1) or "scale"; None or "auto" is the rule of the kernel. A kernel object brings its own.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : "auto", float or sequence of float, default="auto"
@@ -88,9 +93,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
         layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
-        Largest number of iterations a start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
+        Largest number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
-        Largest time a start.
+        Largest time per start.
     gram : str or Strategy, default="auto"
         How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
         recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
@@ -155,6 +160,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         n_components: int | Sequence[int] = (10, 5),
         *,
         kernel: str | Kernel | Sequence[str | Kernel] = "rbf",
+        sigma2: float | str | Sequence[float | str | None] | None = None,
         center: bool = False,
         eta: float | Sequence[float] | str = "auto",
         lam: float | Sequence[float] = 1.0,
@@ -177,6 +183,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     ):
         self.n_components = n_components
         self.kernel = kernel
+        self.sigma2 = sigma2
         self.center = center
         self.eta = eta
         self.lam = lam
@@ -230,7 +237,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Further parameters of the estimator.
         """
         published = {
-            "kernel": parameters.rbf_kernels(sigma2, n_components),
+            "kernel": "rbf",
+            # A wrong one is refused here and not by the first fit.
+            "sigma2": parameters.bandwidths(sigma2, len(parameters.layer_sizes(n_components, sys.maxsize))),
             "eta": gamma,
             "lam": 1.0,
             "init": init,
@@ -245,7 +254,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with `deep` also those of kernels, solver and gram that are objects.
 
-        Names are as in `kernel__sigma2`, for one kernel a layer `kernel__layer1__sigma2`, `solver__memory`, `gram__m`.
+        Names are as in `kernel__sigma2`, with one kernel per layer `kernel__layer1__sigma2`, `solver__memory`,
+        `gram__m`.
         """
         params = super().get_params(deep=False)
         inner = [nested.names(name, params[name]) for name in nested.PARTS] if deep else []
@@ -284,7 +294,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
                 self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
-                complaints = strange_data.complaints(fitted.kernels[0], fitted.X, fitted.center, names)
+                complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
         if not self.converged_:
@@ -472,8 +482,16 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
         return -float(torch.cat(errors).mean())
 
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
+
+        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
+        """
+        check_is_fitted(self)
+        return self._inference.projection().module()
+
     def summary(self) -> str:
-        """Return what was fitted as text, one line a layer, then convergence, time, memory and what to look out for.
+        """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.
 
         A line has the components of the layer, on how many samples they rest (n where all have codes of one length),
         the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.

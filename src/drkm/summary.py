@@ -6,15 +6,19 @@ from drkm.fitted import FittedModel
 from drkm.solvers.base import ALIKE
 from drkm.wording import counted
 
-#: a layer below another one whose effective sample size is below this share of the samples is pointed at
+#: a layer below another one whose effective sample size is less than this share of the samples is pointed at
 FEW_SAMPLES = 0.25
 
 
 def summary(fitted: FittedModel, undetermined: int) -> str:
-    """Return a few lines: layers, effective sample sizes, kernels, weights, eigenvalue shares, certificate and time."""
-    result, n_features = fitted.result, fitted.X.shape[1]
-    head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(n_features, 'feature')}, "
+    """Return a few lines: layers, effective sample sizes, kernels, weights, eigenvalues, certificate, time, doubts."""
+    head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(fitted.X.shape[1], 'feature')}, "
     head += f"{counted(sum(fitted.sizes), 'component')} in {counted(len(fitted.sizes), 'layer')}"
+    return "\n".join([head, *_layers(fitted), *_certificate(fitted), *_doubts(fitted, undetermined)])
+
+
+def _layers(fitted: FittedModel) -> list[str]:
+    """Return a table with one row per layer."""
     rows = [
         ("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")
     ]
@@ -27,19 +31,24 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
         support, part = f"{fitted.supports[layer]:.0f}", f"{-0.5 / eta * sum(values):.6g}"
         rows.append((str(layer + 1), str(size), support, kernel.describe(), f"{eta:.4g}", part, shown))
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    lines = [
+    return [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[6]]).rstrip()
         for row in rows
     ]
+
+
+def _certificate(fitted: FittedModel) -> list[str]:
+    """Return how the fit ended, and what it took."""
+    result = fitted.result
     advice = f": {fitted.advice}" if fitted.advice else ""
     fixed = [str(layer) for layer, above in enumerate(fitted.kernels[1:], start=1) if not above.rotation_invariant]
     given = f" (those of layer {', '.join(fixed)} are given by the feature map above)" if fitted.axes and fixed else ""
-    foot = [
+    lines = [
         f"energy J = {result.objective:.8g}, axes: {fitted.axes}{given}",
         f"{result.outcome}, {counted(result.n_evaluations, 'evaluation')}, {fitted.seconds:.2f} s{advice}",
         f"gram: {fitted.operator}, {fitted.cost.describe()}",
     ]
-    foot += [
+    lines += [
         f"layer {layer}: {kernel.describe_error(error)}"
         for layer, (kernel, error) in enumerate(zip(fitted.kernels, fitted.errors, strict=True), start=1)
         if kernel.count is not None and error is not None
@@ -48,24 +57,29 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
         ended = [f"{value:.6g}" for value in fitted.objectives if value is not None]
         behind = len(fitted.objectives) - len(ended)
         others = f" ({behind} given up behind the best)" if behind else ""
-        foot.append(f"best of {len(fitted.objectives)} starts: {', '.join(ended)}{others}")
-    foot += [
-        f"layer {layer} has an effective sample size of {support:.0f} of {fitted.n}, another draw would give other "
-        f"components; a larger eta or sigma2 of layer {layer + 1} raises it"
+        lines.append(f"best of {len(fitted.objectives)} starts: {', '.join(ended)}{others}")
+    return lines
+
+
+def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
+    """Return what a reader should know before trusting the codes."""
+    lines = [
+        f"layer {layer} has an effective sample size of {support:.0f} of {fitted.n}: another draw would give other "
+        f"components; a larger eta or sigma2 of layer {layer + 1} spreads it"
         for layer, support in enumerate(fitted.supports[:-1], start=1)
         if support < FEW_SAMPLES * fitted.n
     ]
-    foot += [
+    lines += [
         f"layer {layer} learned sigma2 to its bound: the energy alone has no best one, choose it by drkm.select"
         for layer in fitted.at_bound
     ]
-    foot += [told for told in (faintness(fitted), fitted.unsettled) if told]
+    lines += [told for told in (faintness(fitted), fitted.unsettled) if told]
     if undetermined:
-        foot.append(
+        lines.append(
             f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "
             "the energy hardly depends on them"
         )
-    return "\n".join([head, *lines, *foot])
+    return lines
 
 
 def faintness(fitted: FittedModel) -> str:

@@ -21,7 +21,7 @@ from drkm.gram import (
 from drkm.gram.cost import in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
 from drkm.machine import memory
-from drkm.machine import system as this_machine
+from drkm.machine import memory as this_machine
 from drkm.wording import in_bytes
 
 RBFS = (RBF(), RBF())

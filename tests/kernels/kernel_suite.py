@@ -78,7 +78,9 @@ class KernelSuite:
         assert line.startswith(type(self.make()).__name__)
         assert "\n" not in line
 
-    def test_bad_parameters_get_one_sentence(self):
+    def test_bad_parameters_are_refused_with_one_sentence(self):
+        # A kernel without parameters has none that are bad, every other one has some.
+        assert bool(self.bad) == bool(self.make().parameters)
         for parameters, error, words in self.bad:
             with pytest.raises(error) as raised:
                 type(self.make())(**parameters)

@@ -131,7 +131,7 @@ def test_factors_are_called_by_the_columns_of_a_frame_or_by_their_number():
         for continuous in (False, True):
             table = metrics.evaluate(z, factors, metrics=["mig"], repeats=1, continuous=continuous)
             assert [row.factor for row in table.by_factor] == names
-    with pytest.raises(ValueError, match="factor_names: one name a factor is needed, 2, got 1"):
+    with pytest.raises(ValueError, match="factor_names: one name per factor is needed, 2, got 1"):
         metrics.evaluate(z, y, factor_names=["a"])
     with pytest.raises(ValueError, match=r"needs integer labels, b \(column 1\) holds 0.5"):
         metrics.evaluate(z, y / [1, 2], factor_names=["a", "b"])

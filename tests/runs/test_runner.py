@@ -276,10 +276,15 @@ def test_jobs_are_checked(jobs, path):
         sweep([], store, jobs=jobs)
 
 
-def test_progress_goes_to_a_terminal_alone(path, capsys):
+@pytest.mark.parametrize(("terminal", "progress"), [(True, True), (True, False), (False, True)])
+def test_progress_goes_to_a_terminal_alone_and_only_if_asked_for(terminal, progress, path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     with Store(path, TASKS) as store:
-        sweep([probe(0)], store, progress=True)
-    assert capsys.readouterr() == ("", "")
+        sweep([probe(0)], store, progress=progress)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("1/1" in err) == (terminal and progress)
+    assert err == "" or terminal
 
 
 def test_a_lost_run_is_tried_once_more_by_the_same_runner(path):

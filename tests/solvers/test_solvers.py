@@ -123,7 +123,9 @@ class TestAgreement:
             solve(solver, energy, near, max_iter=5000, prepare=False).objective
             for solver in (LBFGS(), TrustRegion(), ProjectedGradient(), AugmentedLagrangian())
         ]
-        np.testing.assert_allclose(values, values[0], rtol=1e-7)
+        # A stationarity of 1e-6 leaves the energy off by its square over the smallest curvature, some 1e-6 of the
+        # largest here.
+        np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
     def test_warming_up_never_ends_above_the_start(self):
         energy = make_energy()

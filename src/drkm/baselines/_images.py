@@ -15,7 +15,7 @@ SHAPES = ((SIZE, SIZE), (SIZE, SIZE, 3))
 
 
 def check_image_shape(image_shape: Any) -> tuple[int, ...] | None:
-    """Return ``image_shape`` as a tuple, or say what it takes."""
+    """Return `image_shape` as a tuple, or say what it takes."""
     if image_shape is None:
         return None
     try:
@@ -35,7 +35,7 @@ def check_images(X: ArrayLike, image_shape: tuple[int, ...] | None) -> tuple[NDA
     images : array of shape (n, *shape)
     shape : (64, 64) or (64, 64, 3)
     flat : bool
-        Whether X came with one row an image.
+        Whether X came with one row per image.
     """
     if hasattr(X, "detach"):
         X = X.detach().cpu().numpy()
@@ -76,6 +76,6 @@ def as_unit_floats(batch: torch.Tensor) -> torch.Tensor:
 
 
 def from_logits(logits: torch.Tensor, shape: tuple[int, ...], flat: bool) -> NDArray[np.float32]:
-    """Return Bernoulli means as an array of shape (n, *shape), or one row an image."""
+    """Return Bernoulli means as an array of shape (n, *shape), or one row per image."""
     images = torch.sigmoid(logits).permute(0, 2, 3, 1).cpu().numpy()
     return np.ascontiguousarray(images.reshape(len(images), -1) if flat else images.reshape(-1, *shape))

@@ -35,7 +35,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(kind: type, path: str | os.PathLike[str], device: torch.device) -> Any:
-    """Read a model of class ``kind``; whatever is wrong with the file is one sentence that names it."""
+    """Read a model of class `kind`; whatever is wrong with the file is one sentence that names it."""
     weights, header = container.read(path, KIND, VERSION)
     try:
         parameters, fitted = header["parameters"], header["fitted"]

@@ -22,7 +22,7 @@ CHUNK = 256
 
 @dataclass
 class Schedule:
-    """When to step, to check and to stop; the meaning of each field is in :class:`BetaVAE`."""
+    """When to step, to check and to stop; the meaning of each field is in `BetaVAE`."""
 
     beta: float
     learning_rate: float
@@ -36,7 +36,7 @@ class Schedule:
 
 @dataclass
 class Trace:
-    """What training left behind: one dict a check, where it stopped and why."""
+    """What training left behind: one dict per check, where it stopped and why."""
 
     history: list[dict[str, float]] = field(default_factory=list)
     n_steps: int = 0
@@ -68,7 +68,7 @@ def train(
     start = time.perf_counter()
     n_latents = network.n_latents
     check_noise = torch.randn(_DRAWS, len(held_out), n_latents, generator=generator).to(images.device)
-    # One fused kernel a step instead of one an array: on a GPU, launches are most of the time.
+    # One fused kernel a step instead of one per array: on a GPU, launches are most of the time.
     optimiser = torch.optim.Adam(network.parameters(), lr=schedule.learning_rate, fused=images.is_cuda)
     batches = _batches(len(images), schedule.batch_size, generator)
     with _progress(schedule) as bar, _deterministic(images.is_cuda), _interruptible(trace):
@@ -77,20 +77,15 @@ def train(
             index = torch.stack([next(batches) for _ in range(steps)])
             noise = torch.randn((*index.shape, n_latents), generator=generator).to(images.device)
             index = index.to(images.device)
-            total = torch.zeros((), device=images.device)
-            done = 0
+            done, loss = 0, torch.zeros((), device=images.device)
             for rows, draw in zip(index, noise, strict=True):
-                loss = _loss(network, images[rows], draw, schedule.beta).mean()
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                optimiser.step()
-                total += loss.detach()
+                loss += _step(network, optimiser, images[rows], draw, schedule.beta)
                 done += 1
                 bar.update()
                 if _out_of_time(start, schedule):
                     break
             trace.n_steps += done
-            record = {"step": trace.n_steps, "loss": float(total) / done}
+            record = {"step": trace.n_steps, "loss": float(loss) / done}
             if len(held_out):
                 record |= evaluate(network, held_out, check_noise, schedule.beta)
             record["seconds"] = time.perf_counter() - start
@@ -114,6 +109,17 @@ def train(
         network.load_state_dict(best_weights)
     trace.seconds = time.perf_counter() - start
     return trace
+
+
+def _step(
+    network: VAENetwork, optimiser: torch.optim.Optimizer, batch: torch.Tensor, noise: torch.Tensor, beta: float
+) -> torch.Tensor:
+    """Take one step, and return the mean loss before it."""
+    loss = _loss(network, batch, noise, beta).mean()
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    optimiser.step()
+    return loss.detach()
 
 
 @torch.no_grad()

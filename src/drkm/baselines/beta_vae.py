@@ -25,8 +25,8 @@ from drkm.validation import checks
 class BetaVAE(TransformerMixin, BaseEstimator):
     """β-VAE for 64×64 images: Gaussian posterior, Bernoulli likelihood, KL term weighted by β.
 
-    Minimises ``E[-log p(x|z)] + β·KL(q(z|x) ‖ N(0, I))`` with Adam. A part of the images is held out;
-    training stops when their loss has not improved for ``patience`` steps, and the best weights are kept.
+    Minimises `E[-log p(x|z)] + β·KL(q(z|x) ‖ N(0, I))` with Adam. A part of the images is held out;
+    training stops when their loss has not improved for `patience` steps, and the best weights are kept.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     beta : float, default=4.0
         Weight of the KL term; 1 is the plain VAE.
     image_shape : (64, 64), (64, 64, 3) or None
-        Shape of an image. None takes it from X, also where X has one row an image.
+        Shape of an image. None takes it from X, also where X has one row per image.
     learning_rate : float
         Adam's step size.
     batch_size : int
@@ -42,7 +42,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     max_steps : int
         Most steps.
     validation_fraction : float in [0, 1)
-        Part of the images held out, at least one. With 0, all images train, for ``max_steps`` steps.
+        Part of the images held out, at least one. With 0, all images train, for `max_steps` steps.
     check_every : int
         Steps between two looks at the held-out images.
     patience : int
@@ -59,7 +59,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     n_iter_ : int
-        Steps taken; ``best_step_`` is the one whose weights were kept.
+        Steps taken; `best_step_` is the one whose weights were kept.
     converged_ : bool
         Whether the held-out loss stopped improving before steps or time ran out.
     seconds_ : float
@@ -170,7 +170,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return np.concatenate(images)
 
     def traverse(self, index: int, values: ArrayLike, base: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Return one image per value of one latent, the others held at ``base``.
+        """Return one image per value of one latent, the others held at `base`.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return self.inverse_transform(codes)
 
     def sample(self, n: int = 1, random_state: Any = None) -> NDArray[np.float32]:
-        """Return the decoded images of ``n`` draws from the prior N(0, I)."""
+        """Return the decoded images of `n` draws from the prior N(0, I)."""
         check_is_fitted(self)
         checks.integer("n", n, 1)
         n_latents = self.network_.n_latents
@@ -226,7 +226,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> BetaVAE:
-        """Read a model that :meth:`save` wrote; ``device`` is where it shall run."""
+        """Read a model that `save` wrote; `device` is where it shall run."""
         model: BetaVAE = _vae_io.load(cls, path, _device(device))
         model.device = device
         return model

@@ -10,27 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drkm import files
+from drkm.cli import _options as options
+from drkm.cli._options import Reading, TrainingData
 from drkm.inputs.preparation import Preparation
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
 
 WHITE = 255.0
+#: a file that is read without options
+PLAIN = Reading()
 
 
-def prepare(
-    path: Path,
-    *,
-    columns: files.Columns,
-    array: str | None,
-    scale: str,
-    resize: tuple[int, ...] | None,
-    grey: bool,
-    shape: tuple[int, ...] | None,
-) -> tuple[files.Table, Preparation]:
+def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
     """Return what a file holds, and what is to be done to its rows, now and later."""
-    pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=grey)
-    table = files.read_table(path, array=array, columns=columns, pictures=pictures)
+    columns = files.Columns(given.id, given.dropped, header=given.header)
+    resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
+    shape = None if given.shape is None else options.sizes("shape", given.shape)
+    pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=given.grey)
+    table = files.read_table(path, array=given.array, columns=columns, pictures=pictures)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
     eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
@@ -39,12 +37,12 @@ def prepare(
         "shape": table.shape,
         "white": WHITE if eight_bits else None,
         "resize": resize is not None,
-        "grey": grey,
-        "id": columns.id,
+        "grey": given.grey,
+        "id": given.id,
     }
-    if scale == "standard":
+    if given.scale == "standard":
         return table, Preparation.standardizing(table.values, **facts)
-    return table, Preparation(scale=_divisor(scale, WHITE if eight_bits else 1.0), **facts)
+    return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
 def _divisor(scale: str, default: float) -> float:
@@ -68,7 +66,7 @@ def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
 
 
 def check_finite(path: Path, table: files.Table) -> None:
-    """Raise one sentence that says where a value is missing."""
+    """Raise an error that says where a value is missing."""
     finite = np.isfinite(table.values)
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
@@ -101,23 +99,17 @@ class PreparedModel:
             self.columns = tuple(map(str, self.model.feature_names_in_))
             del self.model.feature_names_in_
 
-    def read(
-        self,
-        path: Path,
-        *,
-        array: str | None = None,
-        id: str | None = None,
-        drop: Sequence[str] = (),
-        header: bool | None = None,
-    ) -> tuple[files.Table, np.ndarray]:
+    def read(self, path: Path, given: Reading = PLAIN) -> tuple[files.Table, np.ndarray]:
         """Return what a file holds, and its rows as the model takes them."""
         prepared = self.preparation
         shape = prepared.shape
         size = (shape[0], shape[1]) if prepared.resize and shape is not None else None
         table = files.read_table(
             path,
-            array=array,
-            columns=files.Columns(id, drop, only=self.columns, header=header, usual_id=prepared.id),
+            array=given.array,
+            columns=files.Columns(
+                given.id, given.dropped, only=self.columns, header=given.header, usual_id=prepared.id
+            ),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
         check_finite(path, table)

@@ -8,6 +8,8 @@ import json as json_format
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,6 +22,7 @@ from drkm.files.json_values import plain
 Number = TypeVar("Number", int, float)
 
 READING = "Reading the data"
+_of_reading: Callable[..., Any] = partial(typer.Option, rich_help_panel=READING)
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model that drkm fit or ConstrDRKM.save wrote.", show_default=False)
@@ -28,45 +31,82 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="npy, npz, csv, tsv or parquet with one row a sample, or a folder of images.",
+        help="npy, npz, csv, tsv or parquet with one row per sample, or a folder of images.",
         show_default=False,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", show_default=False)]
-Array = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Array of an npz file with several.", rich_help_panel=READING)
-]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="Column of a table that names its rows: no data, but kept in csv output.",
-        rich_help_panel=READING,
-    ),
-]
-Drop = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of a table to leave out: label,date; a name with a comma stands in double quotes.",
-        rich_help_panel=READING,
-    ),
-]
 Header = Annotated[
     bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether a csv file begins with names; by default seen from its first lines.",
-        rich_help_panel=READING,
+    _of_reading(
+        "--header/--no-header", help="Whether a csv file begins with names; by default seen from its first lines."
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")]
-Shape = Annotated[
-    str | None,
-    typer.Option(metavar="HxW[x3]", help="Shape of images that are stored as plain rows.", rich_help_panel=READING),
-]
+Shape = Annotated[str | None, _of_reading(metavar="HxW[x3]", help="Shape of images that are stored as plain rows.")]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file of data is read."""
+
+    array: Annotated[str | None, _of_reading(metavar="NAME", help="Array of an npz file with several.")] = None
+    id: Annotated[
+        str | None,
+        _of_reading(
+            "--id", metavar="COLUMN", help="Column of a table that names its rows: no data, but kept in csv output."
+        ),
+    ] = None
+    drop: Annotated[
+        str | None,
+        _of_reading(
+            metavar="COLUMNS",
+            help="Columns of a table to leave out: label,date; a name with a comma stands in double quotes.",
+        ),
+    ] = None
+    header: Header = None
+
+    def check(self, data: Path) -> None:
+        """Refuse a file that is not there, and options that mean nothing for its kind."""
+        from drkm import files
+
+        files.check_source(data)
+        files.check_options(data, array=self.array, id=self.id, drop=self.drop, header=self.header)
+
+    @property
+    def dropped(self) -> list[str]:
+        """The columns to leave out."""
+        return columns_of(self.drop)
+
+
+@dataclass(frozen=True)
+class TrainingData(Reading):
+    """How a file of data is read and prepared for a model."""
+
+    scale: Annotated[
+        str,
+        _of_reading(
+            metavar="NUMBER",
+            help="Divide all values by this number; standard gives every column mean 0 and variance 1; "
+            "auto is 255 for 8-bit images and 1 for all else.",
+        ),
+    ] = "auto"
+    resize: Annotated[
+        str | None, _of_reading(metavar="HxW", help="Bring images of a folder to this size: 64 or 48x64.")
+    ] = None
+    grey: Annotated[bool, _of_reading("--grey", "--gray", help="Leave out the colours of images.")] = False
+    shape: Shape = None
+    sample: Annotated[int | None, _of_reading(metavar="N", min=2, help="Train on N rows drawn at random (--seed).")] = (
+        None
+    )
+
+    def check(self, data: Path) -> None:
+        """Refuse a file that is not there, and options that mean nothing for its kind."""
+        from drkm import files
+
+        super().check(data)
+        files.check_options(data, resize=self.resize, grey=self.grey or None)
 
 
 def members(family: str) -> list[str]:

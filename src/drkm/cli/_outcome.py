@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from drkm.machine.memory import NotEnoughMemory
 from drkm.wording import shown
 
 BUG, MENDABLE, INTERRUPTED = 1, 2, 130
@@ -75,7 +76,7 @@ def _report(error: Exception) -> int:
         return _say(f"{error.format_message().rstrip('.')}: see {where} --help", MENDABLE)
     if isinstance(error, OSError) and error.strerror:
         return _say(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror}", MENDABLE)
-    if isinstance(error, ValueError | TypeError | OSError | ImportError | FloatingPointError):
+    if isinstance(error, ValueError | TypeError | OSError | ImportError | FloatingPointError | NotEnoughMemory):
         return _say(str(error), MENDABLE)
     # torch reports a failed allocation as a RuntimeError.
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error)):

@@ -1,4 +1,4 @@
-"""What the command line can do: one module a group of commands, put together here."""
+"""What the command line can do: one module per group of commands, put together here."""
 
 from __future__ import annotations
 

@@ -93,12 +93,10 @@ def reproduce(
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
     the runs can be made in parts and on several machines, and put together with drkm merge.
     """
-    from drkm.experiments import registry
     from drkm.experiments.report import write_report
-    from drkm.experiments.reproduce import configurations_of, expand, store_path
     from drkm.experiments.reproduce import reproduce as make
+    from drkm.experiments.reproduce import store_path
     from drkm.files import called
-    from drkm.runs.store import Store
 
     runs, written = store_path(out, store), out / scale
     try:
@@ -120,6 +118,15 @@ def reproduce(
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
     for path in paths:
         say(path)
+    _tell_rest(names, scale, written, runs, paths)
+
+
+def _tell_rest(names: list[str], scale: str, written: Path, runs: Path, paths: list[Path]) -> None:
+    """Say which experiments wait for runs, and how many runs failed, which is a failure of the command."""
+    from drkm.experiments import registry
+    from drkm.experiments.reproduce import configurations_of, expand
+    from drkm.runs.store import Store
+
     waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
     if waiting:
         warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")

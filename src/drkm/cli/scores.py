@@ -20,12 +20,12 @@ EXAMPLES = examples(
 
 def evaluate(
     codes: Annotated[
-        Path, typer.Argument(metavar="CODES", help="Codes, one row a sample: npy, npz, csv, tsv or parquet.")
+        Path, typer.Argument(metavar="CODES", help="Codes, one row per sample: npy, npz, csv, tsv or parquet.")
     ],
     factors: Annotated[
         Path,
         typer.Argument(
-            metavar="FACTORS", help="Factors as classes, integers or text, one row a sample, in the same order."
+            metavar="FACTORS", help="Factors as classes, integers or text, one row per sample, in the same order."
         ),
     ],
     standardize: Annotated[

@@ -68,7 +68,7 @@ def traverse(
 ) -> None:
     """Write data along components: one code moves, the others stay.
 
-    Tables have one row a value, component after component; csv and npz say which. A strip has one line a component.
+    Tables have one row per value, component after component; csv and npz say which. A strip has one line per component.
     """
     import numpy as np
 

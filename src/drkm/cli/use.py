@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drkm.cli import _options as options
+from drkm.cli._groups import grouped
 from drkm.cli._help import examples
-from drkm.cli._options import Array, Data, Device, Drop, Force, Header, Id, Json, Model, Shape
+from drkm.cli._options import Data, Device, Force, Json, Model, Reading, Shape
 from drkm.cli._outcome import say, warn
 from drkm.wording import counted
+
+if TYPE_CHECKING:
+    from drkm.inference.encoder import Encoding
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -23,14 +27,12 @@ DENOISE_EXAMPLES = examples(
 )
 
 
+@grouped
 def encode(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="CODES", help="File for the codes: npy, npz or csv.")],
-    array: Array = None,
-    id: Id = None,
-    drop: Drop = None,
-    header: Header = None,
+    reading: Reading,
     quality: Annotated[
         bool,
         typer.Option(
@@ -43,55 +45,77 @@ def encode(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write the codes of data, one row a sample.
+    """Write the codes of data, one row per sample.
 
     Data are prepared as they were for fit; a table is read by the names of the model's columns, in any order. The csv
     has the names layer1_0, layer1_1, … and, for a folder of images, the name of each file.
     """
-    import numpy as np
-
     from drkm import files
 
     files.check_target(out, force=force, suffixes=files.WRITABLE)
-    files.check_source(data)
-    files.check_options(data, array=array, id=id, drop=drop, header=header)
+    reading.check(data)
     if quality and out.suffix.lower() == ".npy":
         raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
     from drkm.cli._data import PreparedModel
     from drkm.strange_data.new_points import describe
 
     fitted = PreparedModel(model, device)
-    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
+    table, rows = fitted.read(data, reading)
     encoding = fitted.model.encode(rows, ambiguity=quality)
-    codes, residual = np.asarray(encoding.codes), np.asarray(encoding.residual)
-    more: dict[str, Any] = {}
-    if quality:
-        told = (residual, np.asarray(encoding.ambiguous).astype(int), np.asarray(encoding.strange).astype(int))
-        more = dict(zip(files.QUALITY, told, strict=True))
+    codes = fitted.numpy(encoding.codes)
     names = list(fitted.model.get_feature_names_out())
+    more = _quality(encoding) if quality else {}
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
-    ambiguous = int(more["ambiguous"].sum()) if quality else None
-    strange = int(np.asarray(encoding.strange).sum())
-    if strange:
-        warn(describe(strange, len(codes)))
+    facts = _code_facts(encoding, quality=quality)
+    if facts["strange"]:
+        warn(describe(facts["strange"], len(codes)))
     if json:
-        facts: dict[str, Any] = {"codes": out, "samples": len(codes), "components": codes.shape[1]}
-        facts |= {"largest_residual": float(residual.max()), "ambiguous": ambiguous, "strange": strange}
-        options.print_json(facts)
-        return
-    said = f"codes of {counted(len(codes), 'sample')}, {counted(codes.shape[1], 'component')}, written to {out}\n"
-    said += f"largest residual {residual.max():.1g}"
-    said += "" if ambiguous is None else f", {ambiguous} of {len(codes)} codes ambiguous"
-    say(f"{said}, {strange} of {len(codes)} rows strange" if strange else said)
+        options.print_json({"codes": out, **facts})
+    else:
+        say(_told_codes(out, **facts))
 
 
+def _quality(encoding: Encoding) -> dict[str, Any]:
+    """Return the columns that --quality adds."""
+    import numpy as np
+
+    from drkm.files import QUALITY
+
+    told = (encoding.residual, encoding.ambiguous, encoding.strange)
+    residual, ambiguous, strange = map(np.asarray, told)
+    return dict(zip(QUALITY, (residual, ambiguous.astype(int), strange.astype(int)), strict=True))
+
+
+def _code_facts(encoding: Encoding, *, quality: bool) -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "samples": len(encoding.codes),
+        "components": encoding.codes.shape[1],
+        "largest_residual": float(np.asarray(encoding.residual).max()),
+        "ambiguous": int(np.asarray(encoding.ambiguous).sum()) if quality else None,
+        "strange": int(np.asarray(encoding.strange).sum()),
+    }
+
+
+def _told_codes(
+    out: Path, samples: int, components: int, largest_residual: float, ambiguous: int | None, strange: int
+) -> str:
+    said = f"codes of {counted(samples, 'sample')}, {counted(components, 'component')}, written to {out}\n"
+    said += f"largest residual {largest_residual:.1g}"
+    said += "" if ambiguous is None else f", {ambiguous} of {samples} codes ambiguous"
+    return f"{said}, {strange} of {samples} rows strange" if strange else said
+
+
+@grouped
 def denoise(
     model: Model,
     data: Data,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="OUT", help="npy, npz or csv, or a new folder for images.")
     ],
+    reading: Reading,
     components: Annotated[
         str,
         typer.Option(metavar="WHICH", help="all, 'layer 1', or a list of layer:index as in 1:0,1:3,2:0."),
@@ -102,10 +126,6 @@ def denoise(
             metavar="NAME", help="Pre-images by fixed-point, gradient or ridge; by default what suits the kernel."
         ),
     ] = None,
-    array: Array = None,
-    id: Id = None,
-    drop: Drop = None,
-    header: Header = None,
     shape: Shape = None,
     device: Device = "cpu",
     force: Force = False,
@@ -127,13 +147,12 @@ def denoise(
         files.check_folder(out)
     else:
         files.check_target(out, force=force, suffixes=files.WRITABLE)
-    files.check_source(data)
-    files.check_options(data, array=array, id=id, drop=drop, header=header)
+    reading.check(data)
     from drkm.cli._data import PreparedModel
 
     fitted = PreparedModel(model, device)
     image_shape = fitted.image_shape(asked) if folder else None
-    table, rows = fitted.read(data, array=array, id=id, drop=options.columns_of(drop), header=header)
+    table, rows = fitted.read(data, reading)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(np.asarray(found.points))
     with files.called("out"):

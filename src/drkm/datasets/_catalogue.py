@@ -12,7 +12,7 @@ from drkm.datasets._files import DatasetError
 
 @dataclass(frozen=True)
 class FileCheck:
-    """One file after :func:`verify`: ``state`` is "ok", "missing" or "damaged", ``message`` says more."""
+    """One file after `verify`: `state` is "ok", "missing" or "damaged", `message` says more."""
 
     dataset: str
     path: Path

@@ -41,8 +41,8 @@ class Source:
 class DatasetInfo:
     """One dataset: what it is, its licence, its original files and its compact copy.
 
-    ``drawn`` says that it works without any file; ``read`` are those of the files that the loader reads unless told
-    otherwise, by default all; ``sources`` is what experiments use of it.
+    `drawn` says that it works without any file; `read` are those of the files that the loader reads unless told
+    otherwise, by default all; `sources` is what experiments use of it.
     """
 
     name: str

@@ -20,7 +20,7 @@ class FactorDataset(ABC):
     """Images that are a function of discrete factors, made or looked up when asked for.
 
     Rows are numbered in C order of the factor grid (the last factor varies fastest). A subclass supplies
-    ``_images``; one that does not hold the whole grid also overrides ``_rows_of`` and ``factors_at``.
+    `_images`; one that does not hold the whole grid also overrides `_rows_of` and `factors_at`.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class FactorDataset(ABC):
         Parameters
         ----------
         factors : integer array of shape (n, n_factors)
-            Class indices, ``0 <= factors[:, j] < factor_sizes[j]``.
+            Class indices, `0 <= factors[:, j] < factor_sizes[j]`.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class FactorDataset(ABC):
         Parameters
         ----------
         n : int
-            How many; without replacement at most ``len(self)``.
+            How many; without replacement at most `len(self)`.
         random_state : int, numpy generator or None
             The same integer gives the same rows.
         replace : bool
@@ -92,7 +92,7 @@ class FactorDataset(ABC):
         return self._images(factors, rows), factors
 
     def factors_at(self, rows: ArrayLike) -> Factors:
-        """Return the factors of the images numbered ``rows``, shape (n, n_factors)."""
+        """Return the factors of the images numbered `rows`, shape (n, n_factors)."""
         return np.stack(np.unravel_index(self._check_rows(rows), self.factor_sizes), axis=1).astype(np.int64)
 
     @abstractmethod
@@ -133,7 +133,7 @@ class ArrayDataset(FactorDataset):
     Parameters
     ----------
     name, factor_names, factor_sizes
-        As in :class:`FactorDataset`.
+        As in `FactorDataset`.
     images : uint8 array of shape (n, 64, 64) or (n, 64, 64, 3)
     factors : integer array of shape (n, n_factors)
         One row of classes an image; no combination twice.
@@ -161,11 +161,11 @@ class ArrayDataset(FactorDataset):
         return len(self._stored)
 
     def factors_at(self, rows: ArrayLike) -> Factors:
-        """Return the factors of the images numbered ``rows``, shape (n, n_factors)."""
+        """Return the factors of the images numbered `rows`, shape (n, n_factors)."""
         return self._factors[self._check_rows(rows)]
 
     def save_compact(self, path: str | os.PathLike[str]) -> None:
-        """Write a compact ``.npz`` that the loader reads: ``images``, ``factors``, ``factor_names``."""
+        """Write a compact `.npz` that the loader reads: `images`, `factors`, `factor_names`."""
         names, factors = np.array(self.factor_names), self._factors.astype(np.int16)
         with open(path, "wb") as stream:
             np.savez_compressed(stream, images=self._stored, factors=factors, factor_names=names)

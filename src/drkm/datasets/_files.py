@@ -17,14 +17,14 @@ class DatasetError(ValueError):
 
 
 def reading(path: str | Path, what: str) -> AbstractContextManager[None]:
-    """Turn whatever goes wrong inside into one :class:`DatasetError` that names the file."""
+    """Turn whatever goes wrong inside into one `DatasetError` that names the file."""
     return files.reading(f"{path}:", f"is damaged or not {what}", DatasetError)
 
 
 def read_compact(
     path: Path, what: str, factor_names: tuple[str, ...], image_shape: tuple[int, ...]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read a compact ``.npz``: ``images`` uint8, ``factors`` class indices, ``factor_names``.
+    """Read a compact `.npz`: `images` uint8, `factors` class indices, `factor_names`.
 
     Returns
     -------

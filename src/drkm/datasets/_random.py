@@ -10,7 +10,7 @@ RandomState = int | np.integer | np.random.Generator | np.random.RandomState | N
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Turn a seed, a generator or ``None`` into a :class:`numpy.random.Generator`.
+    """Turn a seed, a generator or `None` into a `numpy.random.Generator`.
 
     A generator that the caller passes is advanced, as in numpy; nothing global is read or written.
     """

@@ -11,7 +11,7 @@ _LOBES = 3
 def lanczos_matrix(n_in: int, n_out: int) -> NDArray[np.float32]:
     """Return the weights of each output pixel over a line of input pixels, shape (n_out, n_in).
 
-    The kernel ``sinc(t)·sinc(t/3)`` is widened by the shrinking factor, cut at the border and normalised.
+    The kernel `sinc(t)·sinc(t/3)` is widened by the shrinking factor, cut at the border and normalised.
     """
     scale = n_in / n_out
     centre = (np.arange(n_out)[:, None] + 0.5) * scale

@@ -57,7 +57,7 @@ def _check_views(member: str, found: str) -> None:
 
 
 def read_original(path: Path) -> ArrayDataset:
-    """Read the original ``.tar.gz``: members are read in memory, nothing is unpacked to disk.
+    """Read the original `.tar.gz`: members are read in memory, nothing is unpacked to disk.
 
     Objects are numbered in the order of their file names; 128×128 views are shrunk to 64×64 (Lanczos).
     """
@@ -111,8 +111,8 @@ def load_cars3d(path: str | os.PathLike[str] | None = None) -> FactorDataset:
     Parameters
     ----------
     path : path or None
-        The original ``nips2015-analogy-data.tar.gz``, a compact ``.npz`` (``images``, ``factors``,
-        ``factor_names``), or a folder with one of them, the original first. None means the data folder.
+        The original `nips2015-analogy-data.tar.gz`, a compact `.npz` (`images`, `factors`,
+        `factor_names`), or a folder with one of them, the original first. None means the data folder.
 
     Returns
     -------

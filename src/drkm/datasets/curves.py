@@ -23,7 +23,7 @@ class Piece(Protocol):
     length: float
 
     def points_at(self, s: Array) -> Array:
-        """Return the points at arc lengths ``s`` in [0, length], shape (len(s), 2)."""
+        """Return the points at arc lengths `s` in [0, length], shape (len(s), 2)."""
         ...
 
     def distance(self, points: Array) -> Array:
@@ -32,7 +32,7 @@ class Piece(Protocol):
 
 
 class Segment:
-    """The straight line from ``start`` to ``stop``."""
+    """The straight line from `start` to `stop`."""
 
     def __init__(self, start: ArrayLike, stop: ArrayLike) -> None:
         self.start = np.asarray(start, dtype=float)
@@ -41,7 +41,7 @@ class Segment:
         self._direction = (self.stop - self.start) / self.length
 
     def points_at(self, s: Array) -> Array:
-        """Return the points at arc lengths ``s`` from ``start``."""
+        """Return the points at arc lengths `s` from `start`."""
         return self.start + np.multiply.outer(s, self._direction)
 
     def distance(self, points: Array) -> Array:
@@ -51,7 +51,7 @@ class Segment:
 
 
 class Arc:
-    """The arc of a circle from angle ``start``, counter-clockwise over ``sweep`` <= 2π radians."""
+    """The arc of a circle from angle `start`, counter-clockwise over `sweep` <= 2π radians."""
 
     def __init__(self, centre: ArrayLike, radius: float, start: float = 0.0, sweep: float = 2 * np.pi) -> None:
         self.centre = np.asarray(centre, dtype=float)
@@ -61,7 +61,7 @@ class Arc:
         self.length = self.radius * self.sweep
 
     def points_at(self, s: Array) -> Array:
-        """Return the points at arc lengths ``s`` from the start angle."""
+        """Return the points at arc lengths `s` from the start angle."""
         angle = self.start + s / self.radius
         return self.centre + self.radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
@@ -76,7 +76,7 @@ class Arc:
 
 
 class Spiral:
-    """The Archimedean spiral ``r = a·θ`` for θ in [0, 2π·turns], with ``a`` set by the outer radius."""
+    """The Archimedean spiral `r = a·θ` for θ in [0, 2π·turns], with `a` set by the outer radius."""
 
     def __init__(self, centre: ArrayLike, radius: float, turns: float = 2.0) -> None:
         self.centre = np.asarray(centre, dtype=float)
@@ -92,7 +92,7 @@ class Spiral:
         return self.centre + self.pitch * theta[..., None] * np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     def points_at(self, s: Array) -> Array:
-        """Return the points at arc lengths ``s`` from the centre."""
+        """Return the points at arc lengths `s` from the centre."""
         # The arc length is convex in θ and at least a·θ²/2, so Newton from above is monotone.
         theta = np.sqrt(2 * np.asarray(s, dtype=float) / self.pitch)
         for _ in range(50):
@@ -149,7 +149,7 @@ class Curve:
     Parameters
     ----------
     parts : sequence of sequences of pieces
-        Each part is a sequence of :class:`Segment`, :class:`Arc` or :class:`Spiral`.
+        Each part is a sequence of `Segment`, `Arc` or `Spiral`.
     shares : sequence of float or None
         The fraction of points of each part; equal by default.
     """
@@ -179,7 +179,7 @@ class Curve:
         return s, np.clip(index, 0, len(self._pieces) - 1)
 
     def points_at(self, s: ArrayLike) -> Array:
-        """Return the points at arc lengths ``s``, the parts laid end to end.
+        """Return the points at arc lengths `s`, the parts laid end to end.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Curve:
         return points
 
     def density_at(self, s: ArrayLike) -> Array:
-        """Return the density of the points per unit of arc length at ``s``; it integrates to 1."""
+        """Return the density of the points per unit of arc length at `s`; it integrates to 1."""
         _, index = self._locate(s)
         return self._piece_density[index]
 

@@ -13,7 +13,7 @@ from drkm.datasets._files import DatasetError
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One original file: its name, its address, and its checksum as ``algorithm:hex``."""
+    """One original file: its name, its address, and its checksum as `algorithm:hex`."""
 
     name: str
     url: str
@@ -21,7 +21,7 @@ class RemoteFile:
 
 
 def data_dir() -> Path:
-    """Return the data folder: ``DRKM_DATA`` where set, else ``drkm`` in the platform's cache folder."""
+    """Return the data folder: `DRKM_DATA` where set, else `drkm` in the platform's cache folder."""
     chosen = os.environ.get("DRKM_DATA")
     if chosen:
         return Path(chosen).expanduser()
@@ -35,9 +35,9 @@ def data_dir() -> Path:
 
 
 def find(path: str | os.PathLike[str] | None, *names: str) -> Path | None:
-    """Return the first file of ``names`` in a folder, or ``path`` itself where it is a file.
+    """Return the first file of `names` in a folder, or `path` itself where it is a file.
 
-    ``path=None`` means the data folder. A path that does not exist is an error; a folder without any of the
+    `path=None` means the data folder. A path that does not exist is an error; a folder without any of the
     files gives None.
     """
     if path is not None and not isinstance(path, str | os.PathLike):
@@ -73,7 +73,7 @@ def is_intact(path: Path, file: RemoteFile) -> bool:
 
 
 def fetch(file: RemoteFile, folder: Path, progress: bool = True) -> Path:
-    """Download one file into ``folder`` unless an intact copy is there, and return its path."""
+    """Download one file into `folder` unless an intact copy is there, and return its path."""
     target = folder / file.name
     if target.is_file() and is_intact(target, file):
         return target

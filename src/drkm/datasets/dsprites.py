@@ -45,8 +45,8 @@ class RenderedDSprites(FactorDataset):
     Parameters
     ----------
     values : mapping of factor name to 1-d array, or None
-        Replaces the values of the factors it names: ``shape`` (0 square, 1 ellipse, 2 heart), ``scale``
-        (published: 0.5 to 1), ``orientation`` (radians), ``pos_x`` and ``pos_y`` (published: 0 to 1).
+        Replaces the values of the factors it names: `shape` (0 square, 1 ellipse, 2 heart), `scale`
+        (published: 0.5 to 1), `orientation` (radians), `pos_x` and `pos_y` (published: 0 to 1).
     """
 
     def __init__(self, values: Mapping[str, ArrayLike] | None = None) -> None:
@@ -91,7 +91,7 @@ class PackedDSprites(FactorDataset):
 
 
 def read_original(path: Path, factor_sizes: tuple[int, ...] = FACTOR_SIZES) -> PackedDSprites:
-    """Read the original ``.npz``: its images and latent classes, never its pickled metadata."""
+    """Read the original `.npz`: its images and latent classes, never its pickled metadata."""
     n = int(np.prod(factor_sizes))
     with reading(path, "the original dSprites file"), NpzFile(path) as file:
         file.require("imgs", "latents_classes")
@@ -143,13 +143,13 @@ def load_dsprites(
     Parameters
     ----------
     path : path or None
-        The original ``.npz``, a compact one (``images``, ``factors``, ``factor_names``), or a folder with
+        The original `.npz`, a compact one (`images`, `factors`, `factor_names`), or a folder with
         one of them, the original first. None means the data folder.
     source : {"auto", "rendered", "file"}
-        ``"rendered"`` draws the images, with no file; ``"file"`` reads them; ``"auto"`` reads the file where
+        `"rendered"` draws the images, with no file; `"file"` reads them; `"auto"` reads the file where
         there is one and draws otherwise.
     values : mapping or None
-        Another factor grid to draw, see :class:`RenderedDSprites`; only without a file.
+        Another factor grid to draw, see `RenderedDSprites`; only without a file.
 
     Returns
     -------

@@ -26,8 +26,8 @@ class NoisyDSprites(FactorDataset):
     sprites : FactorDataset
         The images without noise.
     definition : {"gaussian", "uniform"}
-        ``"gaussian"`` (the paper): each background value is replaced by a draw from N(0, 1).
-        ``"uniform"`` (the common benchmark library): a draw from U[0, 1] is added to each value, and the
+        `"gaussian"` (the paper): each background value is replaced by a draw from N(0, 1).
+        `"uniform"` (the common benchmark library): a draw from U[0, 1] is added to each value, and the
         sum is cut at 1.
     seed : int
         Another seed gives other noise.
@@ -47,7 +47,7 @@ class NoisyDSprites(FactorDataset):
         return len(self._sprites)
 
     def factors_at(self, rows: ArrayLike) -> Factors:
-        """Return the factors of the images numbered ``rows``, shape (n, n_factors)."""
+        """Return the factors of the images numbered `rows`, shape (n, n_factors)."""
         return self._sprites.factors_at(rows)
 
     def float_images_at(self, factors: ArrayLike) -> NDArray[np.float32]:
@@ -114,9 +114,9 @@ def load_noisy_dsprites(
     Parameters
     ----------
     path, source
-        Where the sprites come from, as in :func:`drkm.datasets.load_dsprites`.
+        Where the sprites come from, as in `drkm.datasets.load_dsprites`.
     definition : {"gaussian", "uniform"}
-        How the noise enters, see :class:`NoisyDSprites`. As uint8, values are cut to [0, 1], times 255.
+        How the noise enters, see `NoisyDSprites`. As uint8, values are cut to [0, 1], times 255.
     seed : int
         Which noise.
 

@@ -48,7 +48,7 @@ _BLOCK = 256
 
 
 def read_matrix(path: Path, shape: tuple[int, ...], dtype: str) -> Iterator[NDArray]:
-    """Yield blocks of rows of one ``.mat.gz`` file of exactly this shape and type.
+    """Yield blocks of rows of one `.mat.gz` file of exactly this shape and type.
 
     Little-endian: int32 magic number (the type), int32 number of dimensions, three or more int32 sizes, data.
     """
@@ -135,10 +135,10 @@ def load_smallnorb(path: str | os.PathLike[str] | None = None, *, instance: int 
     Parameters
     ----------
     path : path or None
-        A folder with the original ``.mat.gz`` files, or a compact ``.npz`` (``images``, ``factors``,
-        ``factor_names``) or a folder with it; the original first. None means the data folder.
+        A folder with the original `.mat.gz` files, or a compact `.npz` (`images`, `factors`,
+        `factor_names`) or a folder with it; the original first. None means the data folder.
     instance : int from 0 to 9, or "all"
-        One toy of each category: 5 categories × 9 elevations × 18 azimuths × 6 lights. ``"all"`` adds the ten
+        One toy of each category: 5 categories × 9 elevations × 18 azimuths × 6 lights. `"all"` adds the ten
         instances as a factor after the category, and needs the files of both splits.
 
     Returns

@@ -84,7 +84,7 @@ def make_square(n_samples: int = 1000, noise: float = 0.1, random_state: RandomS
 def make_half_circle(
     n_samples: int = 1000, noise: float = 0.1, random_state: RandomState = None
 ) -> tuple[Array, Array]:
-    """Make noisy points on the upper half of the unit circle; parameters as in :func:`make_square`."""
+    """Make noisy points on the upper half of the unit circle; parameters as in `make_square`."""
     return _make(half_circle(), n_samples, noise, random_state)
 
 
@@ -93,8 +93,8 @@ def make_square_spiral(
 ) -> tuple[Array, Array]:
     """Make noisy points on a square and a spiral beside it (Figure 2), half of the points each.
 
-    The spiral ``r ∝ θ`` makes two turns to its outer radius 1.2 around (3, 0). Parameters as in
-    :func:`make_square`.
+    The spiral `r ∝ θ` makes two turns to its outer radius 1.2 around (3, 0). Parameters as in
+    `make_square`.
     """
     return _make(square_spiral(), n_samples, noise, random_state)
 
@@ -105,6 +105,6 @@ def make_squares_spiral_ring(
     """Make noisy points on two squares, a spiral and a ring (Figure 3), a quarter of the points each.
 
     Squares of side 2 at (-1.5, 1.5) and (1.5, -1.5), the two-turn spiral at (1.5, 1.5), and a ring of two
-    circles of radius 1.2 and 0.6 at (-1.5, -1.5). Parameters as in :func:`make_square`.
+    circles of radius 1.2 and 0.6 at (-1.5, -1.5). Parameters as in `make_square`.
     """
     return _make(squares_spiral_ring(), n_samples, noise, random_state)

@@ -166,7 +166,7 @@ def sharing(
 
 
 def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None:
-    """Raise one sentence on all processes where their fits are not one and the same."""
+    """Raise an error on all processes where their fits are not one and the same."""
     digest = [int(settings[i : i + 8], 16) for i in range(0, 32, 8)]
     mine = torch.tensor([[X.shape[1], X.dtype.itemsize, *digest]])
     everyone = shards.gather(mine, [1] * shards.size)

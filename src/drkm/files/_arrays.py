@@ -95,7 +95,7 @@ def table_of(values: np.ndarray) -> Table:
     if values.dtype.kind not in "biuf":
         raise Refused(f"holds {values.dtype}, not real numbers")
     if values.ndim == 0:
-        raise Refused("should hold one row a sample, got a single number")
+        raise Refused("should hold one row per sample, got a single number")
     shape = values.shape[1:] if values.ndim > 2 else None
     if not values.size:
         raise Refused(f"is empty, its shape is {values.shape}")

@@ -24,7 +24,7 @@ def read_table(
     columns: Columns | None = None,
     pictures: Pictures | None = AS_THEY_ARE,
 ) -> Table:
-    """Return the numbers of a data file, or of a folder of pictures, one row a sample.
+    """Return the numbers of a data file, or of a folder of pictures, one row per sample.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read_table(
 
 
 def check_source(path: str | PathLike[str], name: str = "data", *, pictures: bool = True) -> Path:
-    """Return the path of a data file, or raise one sentence if it is absent or of a kind that is not read."""
+    """Return the path of a data file, or raise an error if it is absent or of a kind that is not read."""
     file = Path(path)
     kind = file.suffix.lower()
     if kind not in SUFFIXES + (IMAGE_SUFFIXES if pictures else ()) and not (pictures and file.is_dir()):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from drkm.files._table import Refused
-from drkm.machine.system import TRIFLE, available_memory
+from drkm.machine.memory import TRIFLE, available_memory
 from drkm.wording import in_bytes
 
 #: letters of what a library says of its failure

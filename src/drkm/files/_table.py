@@ -18,7 +18,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers from a file, one row a sample, with the names that the file gives to rows and columns.
+    """Numbers from a file, one row per sample, with the names that the file gives to rows and columns.
 
     Attributes
     ----------

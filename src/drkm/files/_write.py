@@ -17,7 +17,7 @@ SUFFIXES = (".npy", ".npz", ".csv")
 
 
 def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None) -> Path:
-    """Make sure, before work begins, that a file can be written there, or raise one sentence that says why not."""
+    """Make sure, before work begins, that a file can be written there, or raise an error that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
         raise ValueError(f"out: {path} should end in {either(suffixes)}")
     if path.exists() and not path.is_file():

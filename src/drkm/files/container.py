@@ -55,7 +55,7 @@ def _checksum(tensor: Tensor) -> int:
 def read(
     path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu", prefix: str = ""
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and the header of a file of this kind, or raise one sentence that says what is wrong.
+    """Return the tensors and the header of a file of this kind, or raise an error that says what is wrong.
 
     Only tensors whose names begin with `prefix` are read. The file may change afterwards: nothing of it is in use.
     """

@@ -17,8 +17,7 @@ from drkm.files._npy import check_npy
 from drkm.files._reading import check_room, reading
 from drkm.files._table import Refused, listed
 from drkm.machine.layout import copied
-from drkm.machine.memory import require
-from drkm.machine.system import TRIFLE
+from drkm.machine.memory import TRIFLE, require
 from drkm.wording import in_bytes
 
 #: bytes of one tile when a whole file is passed through
@@ -28,7 +27,7 @@ MOST_COMPRESSION = 10_000
 
 
 class Rows:
-    """A matrix on disk, one row a sample, of which slices become tensors when asked for.
+    """A matrix on disk, one row per sample, of which slices become tensors when asked for.
 
     Parameters
     ----------

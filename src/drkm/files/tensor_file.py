@@ -110,7 +110,7 @@ def _entry(name: str, fields: Any, origin: int) -> Entry:
             dtype = DTYPES.get(kind)
             if dtype is not None and _is_shape(shape) and math.prod(shape) * dtype.itemsize == end - begin:
                 return Entry(dtype, tuple(shape), origin + begin, origin + end)
-    raise ValueError(f"the tensor {name!r} is not described rightly")
+    raise ValueError(f"the tensor {name!r} is not described as it should be")
 
 
 def _is_shape(shape: list[Any]) -> bool:

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
@@ -47,6 +48,8 @@ class Gram(ABC):
 
     #: number of points at hand
     n: int
+    #: whether products are those of two thin factors, which keep the digits of features far from zero
+    of_features = False
 
     @abstractmethod
     def matmul(self, A: Tensor) -> Tensor:
@@ -187,8 +190,9 @@ class Centered(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
+        A = center(A)
         # In place: the blocks of a start are what memory goes into.
-        return remove_mean_(self.gram.matmul(center(A)))
+        return self._drop_rounding_(remove_mean_(self.gram.matmul(A)), A)
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of CKC."""
@@ -198,7 +202,10 @@ class Centered(MovingGram):
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of CKC."""
         mean = self._row_means()
-        return self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
+        rows = self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
+        # They are differences of kernel values, also where those are products of features.
+        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        return rows.masked_fill_(size <= self._entries_worth(rows.dtype) * self._scale, 0.0)
 
     def sums(self, A: Tensor) -> Sums:
         """Return the sums of tr((CA)ᵀK(CA))."""
@@ -213,6 +220,27 @@ class Centered(MovingGram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²."""
         return self.gram.parameter_sum(center(A))
+
+    def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
+        """Make columns of CKCA zero that are nothing but rounding, in place.
+
+        Of samples that are alike to the kernel nothing else is left, and a fit would go after it. With k the mean of
+        the diagonal, each kernel value is wrong by some eps·k, a matrix of such errors has a norm of some 2√n·eps·k;
+        features φ are wrong by some eps·‖φ‖, and CΦΦᵀCa where they differ by that has the length n·eps²·k‖a‖.
+        """
+        n, unit = collectives.samples(self.n), ROUNDING * torch.finfo(A.dtype).eps
+        worth = unit * unit * n if self.gram.of_features else 4 * self._entries_worth(A.dtype)
+        size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
+        return product.masked_fill_(size <= worth * self._scale * length, 0.0)
+
+    def _entries_worth(self, dtype: torch.dtype) -> float:
+        """Return the length of a row of rounding errors of kernel values, relative to these."""
+        return ROUNDING * torch.finfo(dtype).eps * collectives.samples(self.n) ** 0.5
+
+    @cached_property
+    def _scale(self) -> Tensor:
+        """The mean of the diagonal of K."""
+        return collectives.mean(self.gram.diagonal())
 
     @property
     def _moving(self) -> MovingGram:

@@ -39,7 +39,7 @@ class Workload:
     sizes : tuple of int
         Components of each layer.
     kernels : tuple of Kernel
-        One a layer; only their kind matters, their bandwidths may still be rules.
+        One per layer; only their kind matters, their bandwidths may still be rules.
     dtype : torch.dtype
     device : torch.device
     resident : int

@@ -21,6 +21,8 @@ SUM_ROWS = 1 << 16
 class FeatureGram(MovingGram):
     """ΦΦᵀ with Φ = φ(points); nothing n×n is ever formed. Points that do not move may be in a file."""
 
+    of_features = True
+
     def __init__(self, kernel: Explicit, points: Tensor | Rows):
         self.kernel = kernel
         self.points = points
@@ -97,6 +99,8 @@ class CodedFeatures(Gram):
     lengths : Tensor of shape (n,)
         Diagonal of ΦΦᵀ.
     """
+
+    of_features = True
 
     def __init__(self, phi: Tensor, basis: Tensor, lengths: Tensor):
         self.phi, self.basis, self.lengths = phi, basis, lengths

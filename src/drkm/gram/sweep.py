@@ -43,7 +43,12 @@ class SweptGram(MovingGram):
         return self.kernel.values(self._left[index] @ self._right)
 
     def sums(self, A: Tensor) -> Sums:
-        """Return KA and the pull on the points."""
+        """Return KA and the pull P on the points: for k = f(e), e = -‖x-y‖²/(2σ²),
+
+            P = (W - diag(W·1)) U/σ²,    W = f'(E) ∘ (AAᵀ),
+
+        where f' = f for the RBF kernel, so that W = K ∘ (AAᵀ). For e = γ x·y + c it is P = γ WU.
+        """
         U = self.points
         augmented = torch.cat([U, torch.ones_like(U[:, :1])], dim=1)
         A = A.contiguous()
@@ -56,7 +61,13 @@ class SweptGram(MovingGram):
         return Sums(product, *self._chain(WU[:, :-1], WU[:, -1]))
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the derivatives of KA and of the pull along (dU, dA)."""
+        """Return the derivatives of KA and of the pull along (dU, dA): for k = f(e), e = -‖x-y‖²/(2σ²),
+
+            d(KA) = K dA + (f'(E) ∘ dE) A,    dP = ((dW - diag(dW·1)) U + (W - diag(W·1)) dU)/σ²,
+            dW = f''(E) ∘ dE ∘ (AAᵀ) + f'(E) ∘ (dA Aᵀ + A dAᵀ),
+
+        with W of `sums`. For e = γ x·y + c the diagonals are left out, and γ stands for 1/σ².
+        """
         U = self.points
         one = torch.ones_like(U[:, :1])
         inner = (U * dU).sum(dim=1, keepdim=True) if self.kernel.is_isotropic else torch.zeros_like(one)

@@ -29,6 +29,8 @@ TILE_ROWS = {"cpu": 1024, "cuda": 8192}
 ALIGNMENT = 64
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
+#: parts of a tile's samples whose factors are formed one after the other
+FACTOR_PARTS = 8
 #: share of the memory there is that is used when no budget is given
 SHARE = 0.5
 
@@ -88,16 +90,16 @@ class TiledGram(Gram):
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of K."""
         left = self._factors(self.points[index])[0]
-        return torch.cat([self.kernel.values(left @ self._right(lower).T) for lower in self._slices], dim=1)
+        return torch.cat([self.kernel.values(left @ self._side(1, lower).T) for lower in self._slices], dim=1)
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
         total = 0.0
         A = A.contiguous()
         for i, upper in enumerate(self._slices):
-            left = self._factors(self.points[upper])[0]
+            left = self._side(0, upper)
             for lower in self._slices[i:]:
-                right = self._right(lower).T.contiguous()
+                right = self._side(1, lower).T.contiguous()
                 times = 1 if upper == lower else 2
                 total += times * parameter_sum(self.kernel, left, right, A[upper], A[lower])
         return total
@@ -125,18 +127,19 @@ class TiledGram(Gram):
 
     def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
+        # All tiles that are not kept use the same memory: freed blocks of this size are not always reused.
         memory: Tensor | None = None
+        places: dict[int, Tensor] = {}
         for i, upper in enumerate(self._slices):
             left: Tensor | None = None
             for j, lower in enumerate(self._slices[i:], start=i):
                 tile = self._kept.get((i, j))
                 if tile is None:
-                    left = self._factors(self.points[upper])[0] if left is None else left
-                    # All tiles that are not kept use the same memory: freed blocks of this size are not always reused.
+                    left = self._side(0, upper, places) if left is None else left
                     memory = left.new_empty(self._slices[0].stop ** 2) if memory is None else memory
                     shape = (upper.stop - upper.start, lower.stop - lower.start)
                     place = memory[: shape[0] * shape[1]].view(shape)
-                    tile = self.kernel.values(torch.mm(left, self._right(lower).T, out=place))
+                    tile = self.kernel.values(torch.mm(left, self._side(1, lower, places).T, out=place))
                     tile = self._kept_if_room(i, j, tile)
                 yield upper, lower, tile
 
@@ -160,8 +163,20 @@ class TiledGram(Gram):
         heights, item = [rows.stop - rows.start for rows in self._slices], like.element_size()
         return sum(_aligned(height * other, item) for i, height in enumerate(heights) for other in heights[i:])
 
-    def _right(self, rows: slice) -> Tensor:
-        return self._factors(self.points[rows])[1]
+    def _side(self, side: int, rows: slice, places: dict[int, Tensor] | None = None) -> Tensor:
+        """Return the left or the right factors of some points, in their place if they have been formed before.
+
+        A few rows at a time: copies of all samples of a tile would be what memory goes into.
+        """
+        places, count = {} if places is None else places, rows.stop - rows.start
+        step = -(-self._slices[0].stop // FACTOR_PARTS)
+        for begin in range(0, count, step):
+            some = slice(begin, min(begin + step, count))
+            formed = self._factors(self.points[rows.start + some.start : rows.start + some.stop])[side]
+            if side not in places:
+                places[side] = formed.new_empty(self._slices[0].stop, formed.shape[1])
+            places[side][some] = formed
+        return places[side][:count]
 
     def _factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self.kernel.factors(points if self._origin is None else points - self._origin)
@@ -169,6 +184,8 @@ class TiledGram(Gram):
 
 class StreamedFeatures(Gram):
     """ΦΦᵀ of samples in a file: the file is read twice a product, and no features are kept."""
+
+    of_features = True
 
     def __init__(self, kernel: Explicit, points: Rows):
         self.kernel = kernel

@@ -20,6 +20,8 @@ from drkm.kernels import FourierFeatures
 class FourierGram(MovingGram):
     """ΦΦᵀ for φ(u) = [cos(Ωᵀu), sin(Ωᵀu)]/√F at the rows of `points`; products cost O(n·F)."""
 
+    of_features = True
+
     def __init__(self, kernel: FourierFeatures, points: Tensor):
         self.kernel = kernel
         self.points = points

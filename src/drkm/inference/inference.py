@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Cross, Gram
 from drkm.gram.cost import batch_rows, preimage_bytes
 from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.inference.first_gram import FirstGram
+from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.preimage import PreImage, preimage
 from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.threads import one_thread
@@ -68,6 +69,21 @@ class Inference:
         kind = StationaryEncoder if self.fitted.encoder == "stationary" else ProjectionEncoder
         with self._threads(len(self.codes)):
             return kind(self.fitted, self._gram)
+
+    def projection(self) -> KernelProjection:
+        """Return the codes of one layer as a function that is affine in what the layer sees of a point."""
+        fitted = self.fitted
+        if len(fitted.sizes) > 1:
+            raise ValueError(
+                f"n_components: to_torch is for one layer, got {len(fitted.sizes)} layers, whose codes are found by "
+                "iteration for every point; use transform"
+            )
+        if fitted.is_shared and not fitted.kernels[0].is_explicit:
+            raise ValueError("gram: to_torch needs all samples in one process, got samples that processes share")
+        weights, shift = self.encoder.first.affine()
+        to_codes = self.encoder.code_matrix() @ self.rotation
+        points = None if fitted.kernels[0].is_explicit else in_memory(fitted.X)
+        return KernelProjection(fitted.kernels[0], points, weights @ to_codes, shift @ to_codes)
 
     @property
     def undetermined(self) -> int:

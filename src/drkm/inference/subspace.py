@@ -2,8 +2,7 @@
 
 A component is a vector of coefficients over the training points, of whatever layer: column c of H_C stands
 for v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) on the span of a set of components is Σ_i β_i φ_1(x_i)
-with β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x). Components of different layers are not orthogonal in this space,
-hence the middle factor; the paper leaves it out (its β is H_C H_Cᵀ k_1(X, x)): the option `normalized=False`.
+with β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x) (`Components.weights`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Components:
     X : Tensor of shape (n, d)
         Training points (the Gram matrix itself for a precomputed kernel).
     H : Tensor of shape (n, c)
-        One component a column; their order and linear dependence do not matter to the projection.
+        One component per column; their order and linear dependence do not matter to the projection.
     center : bool
         The components and what is projected are centred in feature space; the mean is added back.
     normalized : bool
@@ -96,23 +95,27 @@ class Components:
         self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
 
     def scores(self, k_rows: Tensor) -> Tensor:
-        """Return t = H_Cᵀk (m×c) from raw kernel rows k_1(x*, X) (m×n), centred if the components are.
+        """Return t = H_Cᵀ k_1(X, x), equation (27) of the paper, as rows (m×c).
 
-        With a `reader` of features, from the rows φ_1(x*).
+        They are made from raw kernel rows k_1(x, X) (m×n), and centred if the components are.
+        With a `reader` of features, from the rows φ_1(x).
         """
         width = len(self._reader)
         if k_rows.ndim != 2 or k_rows.shape[1] != width:
-            raise ValueError(f"k_rows: expected {width} columns, one a training point, got {tuple(k_rows.shape)}")
+            raise ValueError(f"k_rows: expected {width} columns, one per training point, got {tuple(k_rows.shape)}")
         return k_rows @ self._reader - self.mean_scores
 
     def coordinates(self, k_rows: Tensor) -> Tensor:
-        """Return the coefficients a (m×c) of the projections Σ_c a_c v_c, from raw kernel rows k_1(x*, X)."""
+        """Return the coefficients a (m×c) of the projections Σ_c a_c v_c, from raw kernel rows k_1(x, X).
+
+        The projection Pφ_1(x) = Σ_c a_c v_c is that of equations (23) and (24) of the paper, which have a = t.
+        """
         return self.coordinates_from_scores(self.scores(k_rows))
 
     def coordinates_from_scores(self, scores: Tensor) -> Tensor:
-        """Return the coefficients a (m×c) from t = H_Cᵀk̃, a point's inner products with the components."""
+        """Return the coefficients a = (H_Cᵀ K_1 H_C)⁺ t (m×c) from t, a point's inner products with the components."""
         if scores.ndim != 2 or scores.shape[1] != self.c:
-            raise ValueError(f"scores: expected {self.c} columns, one a component, got {tuple(scores.shape)}")
+            raise ValueError(f"scores: expected {self.c} columns, one per component, got {tuple(scores.shape)}")
         return scores @ self._inverse
 
     def training_coordinates(self) -> Tensor:
@@ -120,7 +123,13 @@ class Components:
         return self.coordinates_from_scores(self.KH - self.mean_scores)
 
     def weights(self, coordinates: Tensor) -> Tensor:
-        """Return β (m×n), whose Σ_i β_i φ_1(x_i) is the projection with the mean added back."""
+        """Return β (m×n), whose Σ_i β_i φ_1(x_i) is the projection of φ_1(x), the mean added back.
+
+            β = H_C a,    a = (H_Cᵀ K_1 H_C)⁺ t,  t = H_Cᵀ k_1(X, x)
+
+        with a from `coordinates`. Components of different layers are not orthogonal in the first feature space, hence
+        the middle factor. Equation (29) of the paper has none, β = H_C H_Cᵀ k_1(X, x): the option `normalized=False`.
+        """
         beta = coordinates @ self.H.T
         return beta + self.mean_weights if self.center else beta
 
@@ -130,7 +139,10 @@ class Components:
         return inner.sum(dim=1) + self.mean_norm2
 
     def residual(self, points: Tensor, coordinates: Tensor) -> Tensor:
-        """Return ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² of each point against the projection in the same row."""
+        """Return r(x) of each point against the projection in the same row, equations (25) and (28) of the paper.
+
+        r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² = k_1(x, x) - 2 Σ_i β_i k_1(x, x_i) + ‖Σ_i β_i φ_1(x_i)‖²
+        """
         if self.kernel.is_explicit:
             with torch.no_grad():
                 return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
@@ -164,7 +176,8 @@ class Components:
 def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | None:
     """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
 
-    It is all that pre-images need of the samples; None for kernels without explicit features.
+    For the components of the first layer it is η_1 times the interconnection matrix W_1 = ΦᵀH_1/η_1 that equation (12)
+    of the paper eliminates. It is all that pre-images need of the samples; None for kernels without explicit features.
     """
     kernel = fitted.kernels[0]
     if not kernel.is_explicit:
@@ -190,18 +203,8 @@ def components_of(
     if sums is None:
         X = in_memory(fitted.X)
         return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
-    reader = sums[:, :-1].contiguous()
     if isinstance(kernel, NystroemFeatures):
-        on_landmarks = kernel.factor @ sums
-        return Components(
-            kernel.kernel,
-            kernel.landmarks,
-            on_landmarks[:, :-1].contiguous(),
-            center=center,
-            normalized=normalized,
-            mean_weights=on_landmarks[:, -1].contiguous(),
-            reader=reader,
-        )
+        return on_landmarks(kernel, sums, center=center, normalized=normalized)
     if fitted.is_shared:
         raise ValueError(
             "gram: pre-images of samples that processes share need Nyström features in the first layer, "
@@ -215,7 +218,21 @@ def components_of(
         normalized=normalized,
         gram=gram.uncentered,
         mean_weights=torch.full_like(H[:, 0], 1.0 / fitted.n),
-        reader=reader,
+        reader=sums[:, :-1].contiguous(),
+    )
+
+
+def on_landmarks(kernel: NystroemFeatures, sums: Tensor, *, center: bool, normalized: bool = True) -> Components:
+    """Return components of Nyström features as coefficients over the landmarks, from sums as of `component_sums`."""
+    weights = kernel.factor @ sums
+    return Components(
+        kernel.kernel,
+        kernel.landmarks,
+        weights[:, :-1].contiguous(),
+        center=center,
+        normalized=normalized,
+        mean_weights=weights[:, -1].contiguous(),
+        reader=sums[:, :-1].contiguous(),
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from drkm.inputs.samples import is_frame
+from drkm.machine.memory import require
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
@@ -42,6 +43,7 @@ class Preparation:
     @classmethod
     def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
         """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
+        _check_room(values)
         mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
         # The mean of equal values is rounded, and their deviation from it is not always 0.
         varies = spread > 10 * np.finfo(np.float64).eps * np.abs(mean)
@@ -51,11 +53,17 @@ class Preparation:
         """Return values as the model sees them; a frame has its columns found by name, as tables in files have."""
         if self.columns is not None and is_frame(values):
             values = _by_name(values, self.columns)
-        return (np.asarray(values, dtype=np.float64) - self.offset) / self.scale
+        samples = _own_copy(values)
+        samples -= self.offset
+        samples /= self.scale
+        return samples
 
     def undo(self, samples: np.ndarray) -> np.ndarray:
         """Return samples in the units of the file."""
-        return np.asarray(samples, dtype=np.float64) * self.scale + self.offset
+        values = _own_copy(samples)
+        values *= self.scale
+        values += self.offset
+        return values
 
     @property
     def changes_values(self) -> bool:
@@ -106,6 +114,18 @@ class Preparation:
             plain["grey"],
             plain.get("id"),
         )
+
+
+def _own_copy(values: Any) -> np.ndarray:
+    """Return values in an array of their own, the only one that is made of them, if there is memory for it."""
+    _check_room(values)
+    return np.array(values, dtype=np.float64)
+
+
+def _check_room(values: Any) -> None:
+    """Raise one sentence unless there is memory for so many values of eight bytes."""
+    size = np.size(values)
+    require(8 * size, torch.device("cpu"), f"X: a prepared copy of {size} values")
 
 
 def _by_name(frame: Any, columns: Sequence[str]) -> Any:

@@ -37,7 +37,7 @@ def as_row(point: Any) -> Any:
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
     """Return the samples as a tensor of their own precision and device, in our layout, checked against the estimator.
 
-    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and comes back as
+    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and returned as
     `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
     """
     if isinstance(X, Tensor):
@@ -159,7 +159,7 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
 
 
 def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
-    """Raise one sentence if another precision keeps too little of what tells samples apart."""
+    """Raise an error if another precision keeps too little of what tells samples apart."""
     rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
     lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
     if lost > WORST_ROUNDING * spread:

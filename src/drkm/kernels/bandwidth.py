@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.files.rows import tiles
 from drkm.validation import checks
 
 RULES = ("auto", "median", "scale")
@@ -131,7 +132,8 @@ def check_range(name: str, value: float, dtype: torch.dtype) -> None:
 
 def mean_square(points: Tensor) -> float:
     """Return the mean of ‖x‖², or raise one sentence if it is beyond what the precision of the points can hold."""
-    mean = collectives.total(points.square().sum()).item() / collectives.samples(len(points))
+    own = torch.stack([points[rows].square().sum() for rows in tiles(points)]).sum()
+    mean = collectives.total(own).item() / collectives.samples(len(points))
     if collectives.agreed(points.abs().max().item()):
         check_range("squared lengths", mean, points.dtype)
     return mean
@@ -140,14 +142,17 @@ def mean_square(points: Tensor) -> float:
 def _are_equal(points: Tensor) -> bool:
     """Whether all points are one but for rounding, by differences that need not be squared."""
     mean = collectives.mean(points)
-    apart = collectives.agreed((points - mean).abs().max().item())
-    return apart <= ROUNDING * torch.finfo(points.dtype).eps * mean.abs().max().item()
+    apart = collectives.agreed(max((points[rows] - mean).abs().max().item() for rows in tiles(points)))
+    # A mean squared distance within rounding of ‖mean‖² leaves one entry so much.
+    entries = collectives.samples(len(points)) * points.shape[1]
+    return apart <= ROUNDING * torch.finfo(points.dtype).eps * math.sqrt(entries) * mean.abs().max().item()
 
 
 def _spread(points: Tensor) -> float:
     """Return the mean squared distance to the mean."""
     mean = collectives.mean(points)
-    spread = collectives.total((points - mean).square().sum()).item() / collectives.samples(len(points))
+    own = torch.stack([(points[rows] - mean).square_().sum() for rows in tiles(points)]).sum()
+    spread = collectives.total(own).item() / collectives.samples(len(points))
     return _beyond_rounding(spread, mean)
 
 

@@ -69,6 +69,10 @@ class NystroemFeatures(Approximation):
         """Return the features of another kernel at the same landmarks."""
         return type(self)(self.kernel.with_parameters(**parameters), self.landmarks)
 
+    def in_basis(self, B: Tensor) -> Self:
+        """Return the features φ(x)B, r×s for a few orthonormal columns: all that codes in their span need."""
+        return type(self)(self.kernel, self.landmarks, self.factor @ B)
+
     def features(self, x: Tensor) -> Tensor:
         """Return k(x, Z)F."""
         return self.kernel(x, self.landmarks) @ self.factor

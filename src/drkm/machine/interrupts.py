@@ -13,7 +13,8 @@ from typing import Any
 def passed_on() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it and did not end it.
 
-    An interrupted fit returns its best point: right for who waits for that fit, wrong for what goes on to the next one.
+    An interrupted fit returns its best point. That suits a caller who waits for this one fit, but not a loop that would
+    go on with the next one.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

@@ -1,14 +1,25 @@
-"""How much memory there is, and the one sentence for what does not fit into it."""
+"""How much memory the machine has left, and the one sentence for what does not fit into it.
+
+How a fit shares out what there is stands where it is decided: `drkm.gram.cost` counts what a fit holds, and
+`drkm.gram.tiled` what is left for tiles.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drkm.machine.system import TRIFLE, available_memory
 from drkm.wording import in_bytes
 
 if TYPE_CHECKING:
     import torch
+
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+#: the kernel's way of saying that a group has no limit, in the first version of control groups
+UNLIMITED = 1 << 60
+#: bytes that every machine has, for which the system is not asked
+TRIFLE = 1 << 25
 
 
 class NotEnoughMemory(MemoryError):
@@ -18,7 +29,7 @@ class NotEnoughMemory(MemoryError):
 def available(device: torch.device) -> int:
     """Return the bytes that can still be allocated on a device.
 
-    On a CPU that is what `machine.available_memory` says; on a GPU the free memory with what torch holds in reserve.
+    On a CPU that is what `available_memory` says; on a GPU the free memory with what torch holds in reserve.
     """
     if device.type == "cuda":
         import torch
@@ -50,3 +61,86 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
         return
     there, advice = in_bytes(available(device)), f"; {instead}" if instead else ""
     raise NotEnoughMemory(f"{what} needs {in_bytes(needed)} of memory, available on {device} are {there}{advice}")
+
+
+def available_memory() -> int:
+    """Return the bytes that can still be allocated.
+
+    That is the smallest of what the system has available, what the process's control group (a container's limit)
+    leaves and what a limit of the process itself (`ulimit -v`) leaves.
+    """
+    return min(_system(), _control_group(), _process())
+
+
+def _system() -> int:
+    """Return what the system can give without swapping, or all it has where it does not say."""
+    try:
+        for line in (PROC / "meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return UNLIMITED
+
+
+def _control_group() -> int:
+    """Return what the control groups that hold this process leave it: limit minus use, files in cache not counted."""
+    room = [
+        _room(folder, limit, used)
+        for folder in _group_folders()
+        for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+    ]
+    return min(room, default=UNLIMITED)
+
+
+def _group_folders() -> list[Path]:
+    """Return the folders of this process's memory groups, up to the root, for both versions of control groups."""
+    folders = {CGROUP, CGROUP / "memory"}
+    try:
+        lines = (PROC / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return sorted(folders)
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers not in ("", "memory"):
+            continue
+        root = CGROUP / controllers if controllers else CGROUP
+        inner = root / path.lstrip("/")
+        folders |= {inner, *(parent for parent in inner.parents if root in parent.parents)}
+    return sorted(folders)
+
+
+def _room(folder: Path, limit: str, used: str) -> int:
+    try:
+        most, now = int((folder / limit).read_text()), int((folder / used).read_text())
+    except (OSError, ValueError):  # no such group, or "max"
+        return UNLIMITED
+    if most >= UNLIMITED:
+        return UNLIMITED
+    return max(0, most - now + _reclaimable(folder))
+
+
+def _reclaimable(folder: Path) -> int:
+    """Return the bytes of files that a group holds in cache and gives back when asked."""
+    try:
+        facts = dict(line.split()[:2] for line in (folder / "memory.stat").read_text().splitlines())
+        return int(facts.get("inactive_file", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def _process() -> int:
+    """Return what the limit of this process's address space leaves it."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most == resource.RLIM_INFINITY:
+            return UNLIMITED
+        pages = int((PROC / "self" / "statm").read_text().split()[0])
+    except (ImportError, OSError, ValueError, IndexError):  # no such limit, or nobody says how much is in use
+        return UNLIMITED
+    return max(0, most - pages * resource.getpagesize())

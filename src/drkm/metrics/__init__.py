@@ -1,6 +1,6 @@
 """Disentanglement metrics as functions of plain arrays.
 
-Codes are n×m (one row a sample), factors n×k. Every function returns a frozen object: ``float(result)``
+Codes are n×m (one row per sample), factors n×k. Every function returns a frozen object: `float(result)`
 is the score, its attributes are the details. Values follow the reference implementation
 (disentanglement_lib) with its defaults; where that breaks, the function is repaired and its docstring
 says how.

@@ -48,7 +48,7 @@ def beta_vae(
 ) -> BetaVAE:
     """BetaVAE score: can a linear classifier tell which factor two batches share?
 
-    A sample fixes one factor and draws ``batch`` pairs of rows that share its value; the features are the
+    A sample fixes one factor and draws `batch` pairs of rows that share its value; the features are the
     mean |z - z'| of each code. The score is the accuracy of logistic regression (C = 1) that names the
     factor.
 
@@ -56,7 +56,7 @@ def beta_vae(
     ----------
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k), k at least 2
-        Labels. None is allowed with ``factor_sizes``, if rows are in lexicographic order.
+        Labels. None is allowed with `factor_sizes`, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
         Says that the rows are a full grid of that many values a factor, in any order: the other factors
         are then drawn uniformly and independently, as in the reference. By default pairs are drawn from
@@ -71,12 +71,12 @@ def beta_vae(
     Returns
     -------
     BetaVAE
-        ``float(result)`` is in [0, 1]; chance is about 1/k.
+        `float(result)` is in [0, 1]; chance is about 1/k.
 
     Notes
     -----
     The classifier is regularised and its features are not scaled, so that small codes score low whatever they
-    know: pass ``standardize=True`` for codes of a kernel model. A code that mixes all factors can score 1.
+    know: pass `standardize=True` for codes of a kernel model. A code that mixes all factors can score 1.
     """
     checks.integer("batch", batch, 1)
     checks.integer("n_train", n_train, 2)

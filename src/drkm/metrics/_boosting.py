@@ -101,7 +101,7 @@ def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, siz
 
 
 def boost(binned: Binned, labels: np.ndarray, test_labels: np.ndarray, size: int) -> Boosted:
-    """Fit a classifier of ``labels``.
+    """Fit a classifier of `labels`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def boost(binned: Binned, labels: np.ndarray, test_labels: np.ndarray, size: int
     n, m = binned.train.shape
     frequency = np.bincount(labels, minlength=size) / n
     if size == 2:
-        # One tree a round for two classes: the log-odds of class 1.
+        # One tree per round for two classes: the log-odds of class 1.
         target = labels[:, None].astype(np.float64)
         start = np.log(frequency[1:] / frequency[:1])
     else:
@@ -159,7 +159,7 @@ def _predict(raw: np.ndarray) -> np.ndarray:
 
 
 def _grow(binned: Binned, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One tree of depth 3 for each column of ``residual``.
+    """One tree of depth 3 for each column of `residual`.
 
     Returns the leaf (0 .. 7) of every train and every test row in every tree, and what each code gained
     in all of them.

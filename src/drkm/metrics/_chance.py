@@ -52,7 +52,7 @@ def chance(
         A function of this module, its name, or any function of codes and factors whose result is a number.
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k)
-        Passed on as they are; not used by ``unsupervised``.
+        Passed on as they are; not used by `unsupervised`.
     repeats : int, default=20
         Number of shuffles.
     random_state : int, default=0
@@ -63,11 +63,11 @@ def chance(
     Returns
     -------
     Chance
-        ``float(result)`` is the mean score.
+        `float(result)` is the mean score.
 
     Notes
     -----
-    ``unsupervised`` looks at no factors and does not notice the order of rows. For it, each code is
+    `unsupervised` looks at no factors and does not notice the order of rows. For it, each code is
     shuffled on its own: the level is that of independent codes.
     """
     scores = shuffled_results(_find(metric), codes, factors, repeats, random_state, options)
@@ -84,7 +84,7 @@ def summarize(scores: list[float]) -> Chance:
 def shuffled_results(
     metric: Metric, codes: Any, factors: Any, repeats: int, random_state: int, options: dict[str, Any]
 ) -> Iterator[Any]:
-    """Results of a metric on codes shuffled ``repeats`` times."""
+    """Results of a metric on codes shuffled `repeats` times."""
     count, rng = checks.integer("repeats", repeats, 1), check_random_state(random_state)
     return metric.of_shuffled(check_codes(codes), factors, count, rng, options)
 

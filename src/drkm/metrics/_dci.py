@@ -22,7 +22,7 @@ class DCI(Result):
     Attributes
     ----------
     score : float
-        Same as ``disentanglement``.
+        Same as `disentanglement`.
     disentanglement : float
         1 if each code matters for one factor only; nan for a single factor.
     completeness : float
@@ -88,7 +88,7 @@ def dci(
     Returns
     -------
     DCI
-        ``float(result)`` is the disentanglement, in [0, 1].
+        `float(result)` is the disentanglement, in [0, 1].
 
     Notes
     -----

@@ -76,7 +76,7 @@ class FactorRow:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All metrics beside their chance levels; ``str()`` prints them as a table.
+    """All metrics beside their chance levels; `str()` prints them as a table.
 
     Attributes
     ----------
@@ -108,11 +108,11 @@ class Evaluation:
         raise KeyError(f"{name}: expected one of {', '.join(row.name for row in self.rows)}")
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row, with ``above_chance``."""
+        """One dictionary per row, with `above_chance`."""
         return [{**asdict(row), "above_chance": row.above_chance} for row in self.rows]
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """The rows as CSV; also written to ``path``, if given."""
+        """The rows as CSV; also written to `path`, if given."""
         text = io.StringIO()
         names = ["metric", "name", "score", "chance", "chance_sd", "above_chance", "repeats", "better"]
         writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -183,7 +183,7 @@ def evaluate(
     ----------
     codes : array-like of shape (n, m), m at least 2
     factors : array-like of shape (n, k)
-        Integer labels, or any numbers if ``continuous``.
+        Integer labels, or any numbers if `continuous`.
     metrics : sequence of str, optional
         Names of functions of this module; by default all of them.
     repeats : int, optional
@@ -195,8 +195,8 @@ def evaluate(
     continuous : bool, default=False
         Factors are numbers: SAP takes them as they are, the others in 20 equal-width bins.
     factor_names : sequence of str, optional
-        What the table and errors call the factors, such as ``factor_names`` of a dataset; by default the columns of a
-        data frame, or ``factor 0``, ``factor 1``, ...
+        What the table and errors call the factors, such as `factor_names` of a dataset; by default the columns of a
+        data frame, or `factor 0`, `factor 1`, ...
     random_state : int, default=0
         Seed of shuffles, splits and samples.
 

@@ -57,7 +57,7 @@ def explicitness(
     Returns
     -------
     Explicitness
-        ``float(result)`` is in [0, 1]; 0.5 is chance.
+        `float(result)` is in [0, 1]; 0.5 is chance.
 
     Notes
     -----

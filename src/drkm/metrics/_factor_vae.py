@@ -69,7 +69,7 @@ def factor_vae(
     ----------
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k)
-        Labels. None is allowed with ``factor_sizes``, if rows are in lexicographic order.
+        Labels. None is allowed with `factor_sizes`, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
         Says that the rows are a full grid of that many values a factor, in any order: the other factors
         are then drawn uniformly and independently, as in the reference. By default batches are drawn,
@@ -86,12 +86,12 @@ def factor_vae(
     Returns
     -------
     FactorVAE
-        ``float(result)`` is in [0, 1]; a classifier that knows nothing reaches about 1/k.
+        `float(result)` is in [0, 1]; a classifier that knows nothing reaches about 1/k.
 
     Notes
     -----
     The threshold is absolute: codes of a kernel model (entries about n^-1/2) are all below it and score
-    0; pass ``standardize=True`` for them. Two repairs of the reference: constant codes never take part
+    0; pass `standardize=True` for them. Two repairs of the reference: constant codes never take part
     (with threshold 0 they win every vote there, as nan), and overall variances are those of all rows
     rather than of 10,000 random ones.
     """

@@ -33,23 +33,23 @@ def evaluate_files(
     Parameters
     ----------
     codes_path, factors_path : path
-        ``.npy``, ``.npz`` (one array, one called ``codes`` or ``factors``, or one a column), ``.parquet``, or
-        ``.csv`` with or without a line of names; one row a sample. Factors are called by the names of their columns,
-        or by those in an array ``factor_names`` beside ``factors``; classes may be given as text.
+        `.npy`, `.npz` (one array, one called `codes` or `factors`, or one per column), `.parquet`, or
+        `.csv` with or without a line of names; one row per sample. Factors are called by the names of their columns,
+        or by those in an array `factor_names` beside `factors`; classes may be given as text.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
         The column that names the rows, and more columns to leave out; one of the files must have each. Where both
-        name their rows, they must do so alike. What ``drkm encode --quality`` says of codes is never taken as one.
+        name their rows, they must do so alike. What `drkm encode --quality` says of codes is never taken as one.
     header : bool, optional
-        Whether ``.csv`` files begin with names; by default seen from their first lines.
+        Whether `.csv` files begin with names; by default seen from their first lines.
     metrics, standardize, continuous, random_state
         As in `evaluate`.
 
     Returns
     -------
     str
-        The table, or JSON with the rows under ``scores``, what is known of each factor under ``factors`` and how to
-        read them under ``notes``; a score that is not defined is null there.
+        The table, or JSON with the rows under `scores`, what is known of each factor under `factors` and how to
+        read them under `notes`; a score that is not defined is null there.
 
     Raises
     ------
@@ -85,12 +85,12 @@ def evaluate_files(
 def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
     table = read_table(path, name, columns=columns, pictures=None)
     if table.shape is not None:
-        raise ValueError(f"{name}: {path} should hold one row a sample, its samples have shape {table.shape}")
+        raise ValueError(f"{name}: {path} should hold one row per sample, its samples have shape {table.shape}")
     return table
 
 
 def _without_quality(codes: Table) -> Table:
-    """Return codes without the last columns of ``drkm encode --quality``, which tell how far to trust them."""
+    """Return codes without the last columns of `drkm encode --quality`, which tell how far to trust them."""
     # Earlier versions wrote two of them.
     if codes.columns is None or not any(codes.header[-len(told) :] == told for told in (QUALITY, QUALITY[:2])):
         return codes

@@ -46,21 +46,21 @@ def discretize(values: Any, bins: int = 20) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, m), intp
-        Bin numbers from 0 to ``bins - 1``; bins are closed on the left. A constant column is all zero.
+        Bin numbers from 0 to `bins - 1`; bins are closed on the left. A constant column is all zero.
     """
     array = as_array(values, "values").astype(np.float64)
     return bin_columns(array, checks.integer("bins", bins, 2))
 
 
 def entropy_of_counts(counts: np.ndarray) -> np.ndarray:
-    """Plug-in entropy in nats over the last axis of ``counts``."""
+    """Plug-in entropy in nats over the last axis of `counts`."""
     total = counts.sum(axis=-1)
     safe = np.where(counts > 0, counts, 1)
     return np.log(total) - (counts * np.log(safe)).sum(axis=-1) / total
 
 
 def mutual_information(binned: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Plug-in mutual information in nats of every column of ``binned`` with every column of ``labels``.
+    """Plug-in mutual information in nats of every column of `binned` with every column of `labels`.
 
     I(a; b) = Σ p(a, b) log( p(a, b) / p(a) p(b) ), with p the observed frequencies.
 
@@ -69,7 +69,7 @@ def mutual_information(binned: np.ndarray, labels: np.ndarray, sizes: tuple[int,
     binned : ndarray of shape (n, m), non-negative integers
     labels : ndarray of shape (n, k), non-negative integers
     sizes : tuple of int
-        Column j of ``labels`` is below ``sizes[j]``.
+        Column j of `labels` is below `sizes[j]`.
 
     Returns
     -------

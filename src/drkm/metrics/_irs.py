@@ -28,9 +28,9 @@ class IRS(Result):
     Attributes
     ----------
     score : float
-        Average of ``scores`` weighted by ``max_deviations``; 0 if every code is constant.
+        Average of `scores` weighted by `max_deviations`; 0 if every code is constant.
     scores : ndarray of shape (active,)
-        Best entry of each row of ``matrix``.
+        Best entry of each row of `matrix`.
     parents : ndarray of shape (active,)
         Factor of that entry, the first on ties.
     matrix : ndarray of shape (active, k)
@@ -60,7 +60,7 @@ def irs(
     """Interventional robustness: how little a code moves while one factor is held fixed.
 
     With M_l the largest |z_l - mean z_l|, and D_li the mean over the values of factor i of the
-    ``quantile`` of |z_l - group mean| inside the group,
+    `quantile` of |z_l - group mean| inside the group,
 
         IRS_li = 1 - D_li / M_l,    IRS = Σ_l M_l max_i IRS_li / Σ_l M_l.
 
@@ -68,7 +68,7 @@ def irs(
     ----------
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k)
-        Any numbers; continuous ones need ``bins``.
+        Any numbers; continuous ones need `bins`.
     bins : int or None, default=20
         Equal-width bins to which each factor is reduced first, as in the reference implementation; None takes
         the factors as they are. It matters once a factor has more than 20 values.
@@ -80,15 +80,15 @@ def irs(
     Returns
     -------
     IRS
-        ``float(result)`` is at most 1, and can be slightly negative.
+        `float(result)` is at most 1, and can be slightly negative.
 
     Notes
     -----
     The score of codes that know nothing is far from 0 and depends on n and on tails: report it beside
-    :func:`drkm.metrics.chance`.
+    `drkm.metrics.chance`.
 
     Differs from the reference in two repairs: constant codes are found by their range (their rounded
-    variance made the reference return nan or -inf), and ``active`` lists the active codes (the reference
+    variance made the reference return nan or -inf), and `active` lists the active codes (the reference
     returns a sum of values under that name).
     """
     z = check_codes(codes)
@@ -134,7 +134,7 @@ def _mean_deviation(z: np.ndarray, labels: np.ndarray, size: int, quantile: floa
     counts = np.bincount(labels, minlength=size)
     counts = counts[counts > 0]
     starts = np.cumsum(counts) - counts
-    # One row a code: sums and partitions then run over neighbours in memory.
+    # One row per code: sums and partitions then run over neighbours in memory.
     grouped = np.take(z.T, _stable_order(labels, size), axis=1)
     means = np.add.reduceat(grouped, starts, axis=1) / counts
     distance = np.abs(grouped - np.repeat(means, counts, axis=1))

@@ -37,8 +37,8 @@ class Score:
 class Metric:
     """A function of codes and factors, with what tables need to know of it.
 
-    The parameters of the function say the rest: one with ``random_state`` gets the seed of the table, one with
-    ``standardize`` and ``continuous`` what `evaluate` was given for them.
+    The parameters of the function say the rest: one with `random_state` gets the seed of the table, one with
+    `standardize` and `continuous` what `evaluate` was given for them.
 
     Attributes
     ----------

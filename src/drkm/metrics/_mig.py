@@ -21,7 +21,7 @@ class MIG(Result):
     Attributes
     ----------
     score : float
-        Mean of ``per_factor``.
+        Mean of `per_factor`.
     per_factor : ndarray of shape (k,)
         Gap between the two codes that know most about each factor, as a share of its entropy.
     mutual_information : ndarray of shape (m, k)
@@ -46,14 +46,14 @@ def mig(codes: Any, factors: Any, *, bins: int = 20) -> MIG:
     ----------
     codes : array-like of shape (n, m), m at least 2
     factors : array-like of shape (n, k)
-        Labels, not binned; bin continuous factors with :func:`drkm.metrics.discretize`.
+        Labels, not binned; bin continuous factors with `drkm.metrics.discretize`.
     bins : int, default=20
         Equal-width bins of each code between its minimum and maximum.
 
     Returns
     -------
     MIG
-        ``float(result)`` is in [0, 1].
+        `float(result)` is in [0, 1].
 
     Notes
     -----

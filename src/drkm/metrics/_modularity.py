@@ -21,7 +21,7 @@ class Modularity(Result):
     Attributes
     ----------
     score : float
-        Mean of ``per_code``; nan for a single factor, where it is not defined.
+        Mean of `per_code`; nan for a single factor, where it is not defined.
     per_code : ndarray of shape (m,)
         1 for a code that knows one factor only, 0 for one that knows all alike, or nothing.
     mutual_information : ndarray of shape (m, k)
@@ -43,14 +43,14 @@ def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
     ----------
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k)
-        Labels; bin continuous factors with :func:`drkm.metrics.discretize`.
+        Labels; bin continuous factors with `drkm.metrics.discretize`.
     bins : int, default=20
         Equal-width bins of each code.
 
     Returns
     -------
     Modularity
-        ``float(result)`` is in [0, 1], or nan for one factor.
+        `float(result)` is in [0, 1], or nan for one factor.
 
     Notes
     -----

@@ -20,7 +20,7 @@ def _show(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """A score and its details; ``float(result)`` is the score.
+    """A score and its details; `float(result)` is the score.
 
     Attributes
     ----------

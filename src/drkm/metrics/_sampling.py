@@ -48,7 +48,7 @@ class RowSampler:
         self._first = firsts
 
     def batches(self, factor: np.ndarray, batch: int, rng: np.random.Generator, *, pairs: bool) -> np.ndarray:
-        """Rows of one batch per entry of ``factor``, the factor that is held fixed.
+        """Rows of one batch per entry of `factor`, the factor that is held fixed.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class GridSampler:
 
 
 def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str) -> RowSampler | GridSampler:
-    """The sampler for given rows (``factor_sizes`` None) or for a full grid, after checking either.
+    """The sampler for given rows (`factor_sizes` None) or for a full grid, after checking either.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
     if factors is not None:
         y = check_factors(factors, n)
         if y.count != len(sizes):
-            raise ValueError(f"factor_sizes: one size a factor is needed, {y.count}, got {len(sizes)}")
+            raise ValueError(f"factor_sizes: one size per factor is needed, {y.count}, got {len(sizes)}")
         if y.sizes != sizes:
             raise ValueError(f"factor_sizes: the factors have {y.sizes} distinct values, got {sizes}")
         place = np.ravel_multi_index(tuple(y.labels.T), sizes)

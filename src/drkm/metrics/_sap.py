@@ -31,7 +31,7 @@ class SAP(Result):
     Attributes
     ----------
     score : float
-        Mean of ``per_factor``.
+        Mean of `per_factor`.
     per_factor : ndarray of shape (k,)
         Gap between the two codes that predict each factor best.
     matrix : ndarray of shape (m, k)
@@ -68,7 +68,7 @@ def sap(
     codes, factors : array-like of shape (n, m) and (n, k), m at least 2
         Train rows.
     test_codes, test_factors : array-like of shape (t, m) and (t, k), optional
-        Test rows. By default a third of the rows, at random, are set aside. Not used if ``continuous``.
+        Test rows. By default a third of the rows, at random, are set aside. Not used if `continuous`.
     continuous : bool, default=False
         Take factors as numbers rather than labels.
     standardize : bool, default=False
@@ -79,16 +79,16 @@ def sap(
     Returns
     -------
     SAP
-        ``float(result)`` is in [0, 1].
+        `float(result)` is in [0, 1].
 
     Notes
     -----
     Discrete SAP depends on scale and offset of the codes, since the machine is regularised: on codes of a
-    kernel model (entries about n^-1/2) pass ``standardize=True``. Continuous SAP counts a code with
-    variance at most 1e-12 as constant, by the reference's rule; ``standardize=True`` avoids that too.
+    kernel model (entries about n^-1/2) pass `standardize=True`. Continuous SAP counts a code with
+    variance at most 1e-12 as constant, by the reference's rule; `standardize=True` avoids that too.
 
     The machines are solved to rounding error, where LIBLINEAR stops earlier: on codes of ordinary scale
-    single accuracies differ from scikit-learn's ``LinearSVC(C=0.01, class_weight="balanced")`` by a test row
+    single accuracies differ from scikit-learn's `LinearSVC(C=0.01, class_weight="balanced")` by a test row
     or two, on codes far from 0 relative to their spread by more, since LIBLINEAR does not converge there.
     """
     if continuous:

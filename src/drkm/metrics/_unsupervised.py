@@ -23,7 +23,7 @@ class Unsupervised(Result):
     Attributes
     ----------
     score : float
-        Same as ``total_correlation``.
+        Same as `total_correlation`.
     total_correlation : float
         Of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear function of the
         others.
@@ -65,7 +65,7 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     Returns
     -------
     Unsupervised
-        ``float(result)`` is the total correlation: 0 for uncorrelated codes, without upper bound. All
+        `float(result)` is the total correlation: 0 for uncorrelated codes, without upper bound. All
         four are small for independent codes.
 
     Notes

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """Real, finite numbers in two dimensions, one row a sample."""
+    """Real, finite numbers in two dimensions, one row per sample."""
     # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not
     # needed to help it.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
@@ -27,7 +27,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name}: expected real numbers, got dtype {array.dtype}{_instead_of_text(name)}")
     if array.ndim != 2:
-        raise ValueError(f"{name}: expected a two-dimensional array, one row a sample, got shape {array.shape}")
+        raise ValueError(f"{name}: expected a two-dimensional array, one row per sample, got shape {array.shape}")
     if array.shape[0] == 0:
         raise ValueError(f"{name}: expected at least one row, got none")
     if array.shape[1] == 0:
@@ -72,7 +72,7 @@ class Factors:
     values : ndarray of shape (n, k)
         The factors as given.
     names : tuple of str
-        One name a column: that of the data frame, or ``factor 0``, ``factor 1``, ...
+        One name per column: that of the data frame, or `factor 0`, `factor 1`, ...
     labels : ndarray of shape (n, k), intp
         Column j numbers the distinct values of factor j in increasing order.
     sizes : tuple of int
@@ -126,7 +126,7 @@ def check_factors(
     name, codes : str
         How errors call factors and codes.
     names : sequence of str, optional
-        One name a factor; by default those of a data frame, or ``factor 0``, ``factor 1``, ...
+        One name per factor; by default those of a data frame, or `factor 0`, `factor 1`, ...
 
     Returns
     -------
@@ -139,7 +139,7 @@ def check_factors(
     if rows is not None and array.shape[0] != rows:
         raise ValueError(f"{name}: as many rows as {codes} are needed, {rows}, got {array.shape[0]}")
     if names is not None and len(names) != array.shape[1]:
-        raise ValueError(f"factor_names: one name a factor is needed, {array.shape[1]}, got {len(names)}")
+        raise ValueError(f"factor_names: one name per factor is needed, {array.shape[1]}, got {len(names)}")
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)) and np.abs(array).max() < 2**53:
@@ -221,7 +221,7 @@ def constant_columns(codes: np.ndarray) -> np.ndarray:
 
 
 def standardized(codes: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
-    """Codes with mean 0 and standard deviation 1 (of ``like``, by default themselves); constants become 0."""
+    """Codes with mean 0 and standard deviation 1 (of `like`, by default themselves); constants become 0."""
     like = codes if like is None else like
     scale = like.std(axis=0)
     dead = constant_columns(like)

@@ -1,8 +1,21 @@
 """Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
 
 A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
-the landmarks and a few numbers a sample. It never holds code: feature maps are stored as the numbers of their module,
+the landmarks and a few numbers per sample. It never holds code: feature maps are stored as the numbers of their module,
 and `load` needs the module itself.
+
+Tensors, for n samples of d features and S components in all layers:
+
+    H, residual             codes in the solver's basis and what the tolerance left of the gradient, n×S
+    X                       samples, n×d, or in their place: first.phi, first.lengths, first.basis, largest
+    row_means               means of the rows of K_1, n, where it is centred
+    multipliers             Λ, S×S
+    rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
+    kernel{l}.*, map{l}.*   landmarks and factor or frequencies of an approximation, numbers of a feature map's module
+    preparation.*           what was done to the data before the model saw them
+
+The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
+names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
 """
 
 from __future__ import annotations
@@ -22,7 +35,7 @@ from drkm.distributed import collectives
 from drkm.files import container
 from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
 from drkm.fitted import FittedModel
-from drkm.gram import Cost, Dense, Strategy
+from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, files
@@ -38,6 +51,7 @@ KIND, VERSION = "model", 2
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
+    "sigma2",
     "center",
     "eta",
     "lam",
@@ -52,7 +66,15 @@ PLAIN = (
 )
 NAMED = ("init", "solver", "gram", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
-DEFAULTS = {"init": "kpca", "solver": "auto", "gram": "auto", "dtype": "auto", "random_state": 0, "callbacks": ()}
+DEFAULTS = {
+    "sigma2": None,
+    "init": "kpca",
+    "solver": "auto",
+    "gram": "auto",
+    "dtype": "auto",
+    "random_state": 0,
+    "callbacks": (),
+}
 
 
 @dataclass(frozen=True)
@@ -126,7 +148,7 @@ def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
-    features = _first_without_samples(fitted)
+    features = fitted.features
     if features is None:
         return tensors | {"X": collectives.gather(in_memory(fitted.X))}
     return tensors | {
@@ -200,24 +222,11 @@ def _fitted(
         features = CodedFeatures(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
     strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
-    known: dict[str, Any]
     if "traces" in header:
-        if (center and not layers[0].is_explicit) != ("row_means" in tensors):
-            raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
-        known = {
-            "operator": header["operator"],
-            "cost": Cost(**header["cost"]),
-            "traces": tuple(header["traces"]),
-            "row_means": tensors.get("row_means"),
-        }
+        of_grams = _read_of_grams(tensors, header, centred_matrix=center and not layers[0].is_explicit)
     else:
         energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
-        known = {
-            "operator": energy.strategy.describe(),
-            "cost": energy.cost,
-            "traces": layer_traces(energy, result.H),
-            "row_means": row_means(energy),
-        }
+        of_grams = _computed_of_grams(energy, result.H)
     return FittedModel(
         kernels=layers,
         X=X,
@@ -242,8 +251,30 @@ def _fitted(
         at_bound=tuple(header.get("at_bound", [])),
         seconds=float(header.get("seconds", result.seconds)),
         features=features,
-        **known,
+        **of_grams,
     )
+
+
+def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
+    """Return what a file says of the Gram matrices of its fit."""
+    if centred_matrix != ("row_means" in tensors):
+        raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
+    return {
+        "operator": header["operator"],
+        "cost": Cost(**header["cost"]),
+        "traces": tuple(header["traces"]),
+        "row_means": tensors.get("row_means"),
+    }
+
+
+def _computed_of_grams(energy: Energy, H: Tensor) -> dict[str, Any]:
+    """Return the same from the problem itself, for files of the first versions, which do not hold it."""
+    return {
+        "operator": energy.strategy.describe(),
+        "cost": energy.cost,
+        "traces": layer_traces(energy, H),
+        "row_means": row_means(energy),
+    }
 
 
 def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
@@ -262,13 +293,6 @@ def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
         raise ValueError(f"objectives: expected one for each start, got {len(header['objectives'])}")
     if plan.axes != header["axes"]:
         raise ValueError(f"axes: expected {plan.axes} by the parameters, got {header['axes']}")
-
-
-def _first_without_samples(fitted: FittedModel) -> CodedFeatures | None:
-    """Return what a model needs of its samples in the first layer, or None if these are needed for pre-images."""
-    if fitted.features is not None or not fitted.kernels[0].preimages_without_samples:
-        return fitted.features
-    return Dense().fixed(fitted.kernels[0], fitted.X).coded(fitted.H)
 
 
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:

@@ -47,7 +47,11 @@ DEFECT = 1e-3
 
 def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Make sure that the parts of a file are what they must be and fit together."""
-    later = LATER if "traces" in header else {name: parts.optional(part) for name, part in LATER.items()}
+    # One of them without the others is not what any version wrote.
+    if ("code_error" in header) != ("residual" in tensors):
+        raise ValueError("residual: expected it where there is a code_error, and only there")
+    is_later = "traces" in header or "code_error" in header
+    later = LATER if is_later else {name: parts.optional(part) for name, part in LATER.items()}
     parts.check(header, HEADER | later, others=True)
     layers, names = len(header["sizes"]), header["feature_names"]
     for name in ("kernels", "eta", "lam", "errors", "traces"):

@@ -22,7 +22,7 @@ NAMES = ("ritz", "varimax", "ica", None)
 
 
 def rotations(energy: Energy, H: Tensor, axes: str | None) -> list[Tensor]:
-    """Return one orthogonal s_l×s_l matrix a layer, in float64."""
+    """Return one orthogonal s_l×s_l matrix per layer, in float64."""
     out = []
     for layer, block in enumerate(energy.slices):
         A = H[:, block].double()

@@ -1,7 +1,7 @@
 """The energy of a deep restricted kernel machine with the interconnection weights eliminated.
 
-J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), K_l = k_l(rows of H_{l-1}), H_0 = X: the objective of the constrained problem
-of the paper, without its terms λ_l/2 tr(H_lᵀH_l), which are constant on the Stiefel manifold.
+J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), K_l = k_l(rows of H_{l-1}), H_0 = X: `Energy.value`, with the gradient in
+`Energy.evaluate` and Hessian products in `Energy.hessian`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
     value: float
     gradient: Tensor
-    #: one vector a layer but the last: the weight of a sample's own code in the pull of the layer above, or None
+    #: one vector per layer but the last: the weight of a sample's own code in the pull of the layer above, or None
     curvature: tuple[Tensor | None, ...]
 
 
@@ -51,7 +51,7 @@ class Energy:
         Samples (the Gram matrix itself for a precomputed kernel). Those in a file stay there if the strategy can read
         them in tiles.
     kernels : sequence of Kernel
-        One a layer, with numbers for parameters.
+        One per layer, with numbers for parameters.
     sizes : sequence of int
         Number of components s_l of each layer.
     eta : sequence of float
@@ -177,7 +177,7 @@ class Energy:
         return Centered(operator) if self.center else operator
 
     def layer_values(self, H: Tensor) -> list[float]:
-        """Return the energy of each layer; J is their sum."""
+        """Return the energy of each layer, -1/(2η_l) tr(H_lᵀ K_l H_l); J is their sum."""
         self.count.evaluations += 1
         blocks = self.split(H)
         return [
@@ -186,11 +186,26 @@ class Energy:
         ]
 
     def value(self, H: Tensor) -> float:
-        """Return J."""
+        """Return J, the objective of equation (21) of the paper.
+
+            J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l),    K_l = k_l(rows of H_{l-1}),  H_0 = X
+
+        The paper's terms λ_l/2 tr(H_lᵀH_l) are left out: they are constant where HᵀH = I.
+        """
         return sum(self.layer_values(H))
 
     def evaluate(self, H: Tensor) -> Evaluation:
-        """Return J and its Euclidean gradient."""
+        """Return J and its Euclidean gradient, for which the paper has no equation.
+
+            ∂J/∂H_l = -K_l H_l/η_l - P_{l+1}/η_{l+1},    row i of P_{l+1} = Σ_j ∂k_{l+1}(h_i, h_j)/∂h_i ⟨a_i, a_j⟩
+
+        with h_i and a_i the rows of H_l and H_{l+1}: a layer's own product and the pull of the layer above, which the
+        last layer does not have. For the RBF kernel it has the closed form
+
+            ∂J/∂H_l = -K_l H_l/η_l + (diag(W·1) - W) H_l/(σ²_{l+1} η_{l+1}),    W = K_{l+1} ∘ (H_{l+1} H_{l+1}ᵀ).
+
+        Products K_l H_l and pulls P_{l+1} are the sums of `MovingGram.sums`.
+        """
         self.count.evaluations += 1
         gradient = torch.empty_like(H)
         curvature: list[Tensor | None] = []
@@ -210,7 +225,13 @@ class Energy:
         return Evaluation(value, gradient, tuple(curvature))
 
     def hessian(self, H: Tensor) -> Callable[[Tensor], Tensor]:
-        """Return the map Z ↦ D²J(H)[Z], exact, for any direction Z."""
+        """Return the map Z ↦ D²J(H)[Z], exact, for any direction Z.
+
+            D²J(H)[Z]_l = -(K_l Z_l + dK_l H_l)/η_l - dP_{l+1}/η_{l+1}
+
+        with P of `evaluate`, and dK_l and dP_{l+1} the derivatives along Z, which moves the points of K_l by Z_{l-1};
+        dK_1 = 0. They are those of `MovingGram.tangent`.
+        """
         operators = [self.moving(layer, H) for layer in range(1, len(self.sizes))]
         blocks = self.split(H)
 
@@ -228,7 +249,7 @@ class Energy:
         return product
 
     def bandwidth_gradient(self, H: Tensor, layer: int) -> float:
-        """Return ∂J/∂log σ² of a layer (counted from 0)."""
+        """Return ∂J/∂log σ² = -1/(2η_l) tr(H_lᵀ (∂K_l/∂log σ²) H_l) of a layer (counted from 0)."""
         A, weight = H[:, self.slices[layer]], -0.5 / self.eta[layer]
         return weight * self.gram(layer, H).parameter_sum(A)
 

@@ -66,12 +66,15 @@ def symmetric(M: Tensor) -> Tensor:
 
 
 def multipliers(H: Tensor, G: Tensor) -> Tensor:
-    """Return Λ = sym(HᵀG), the Lagrange multipliers of HᵀH = I at a stationary point."""
+    """Return Λ = sym(HᵀG), the Lagrange multipliers of the constraint HᵀH = I of equation (21) of the paper.
+
+    A stationary point is one with G = HΛ, where G = ∂J/∂H.
+    """
     return symmetric(gram(H, G))
 
 
 def projection(H: Tensor, Z: Tensor) -> Tensor:
-    """Return the tangent vector at H that is nearest to Z."""
+    """Return Z - H sym(HᵀZ), the tangent vector at H that is nearest to Z."""
     return Z - H @ multipliers(H, Z).to(Z.dtype)
 
 
@@ -101,7 +104,7 @@ def transport(H_new: Tensor, Z: Tensor) -> Tensor:
 
 
 def hessian(H: Tensor, Lambda: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
-    """Return the Riemannian Hessian along the tangent Z from the multipliers Λ and D²J[Z].
+    """Return the Riemannian Hessian along the tangent Z, the projection of D²J[Z] - ZΛ, with the multipliers Λ.
 
     The second term is the curvature of the manifold (its Weingarten map).
     """

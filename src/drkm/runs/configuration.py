@@ -49,7 +49,7 @@ class Configuration:
 
     @classmethod
     def from_json(cls, text: str, about: str = "configuration") -> Configuration:
-        """Return the run that `canonical` wrote, or raise one sentence about what was to be read."""
+        """Return the run that `canonical` wrote, or raise an error about what was to be read."""
         found = parse_object(text, about)
         kinds = {"task": str, "parameters": dict, "seed": int}
         if set(found) != set(kinds) or not all(isinstance(found[name], kind) for name, kind in kinds.items()):
@@ -63,7 +63,7 @@ def canonical(value: Any) -> str:
 
 
 def parse_object(text: Any, about: str, kind: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> dict[str, Any]:
-    """Return the object that JSON says, or raise one sentence about what was to be read."""
+    """Return the object that JSON says, or raise an error about what was to be read."""
     try:
         found = json.loads(text, object_hook=kind)
     except (TypeError, ValueError, RecursionError):

@@ -103,7 +103,7 @@ def sweep(
 
 
 def check_jobs(jobs: Any) -> int:
-    """Return the number of processes, or raise one sentence that says what is allowed."""
+    """Return the number of processes, or raise an error that says what is allowed."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or (jobs < 1 and jobs != -1):
         raise ValueError(f"jobs: expected a number of processes, or -1 for one per processor, got {jobs!r}")
     if jobs > 0:

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 from drkm.estimator import ConstrDRKM
-from drkm.training.parameters import component_columns, plan_of, rbf_kernels, strategy
+from drkm.training.parameters import component_columns, plan_of, strategy
 from drkm.validation.nested import PARTS
 
 #: keys of a grid that are not parameters of the estimator
-OWN_KEYS = ("sigma2", "keep", "components")
+OWN_KEYS = ("keep", "components")
 
 #: what candidates that share a fit keep of it, each with its place in the grid
 Variants = list[tuple[int, dict[str, Any]]]
@@ -68,8 +68,9 @@ def configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
     """Return an estimator with the parameters of a fit."""
     model = clone(base)
     params = dict(fixed)
-    if "sigma2" in params:
-        params["kernel"] = rbf_kernels(params.pop("sigma2"), params.get("n_components", model.n_components))
+    if "sigma2" in params and not isinstance(model.kernel, str):
+        # Kernel objects bring bandwidths of their own, which the grid is to replace.
+        params["kernel"] = "rbf"
     return model.set_params(**params)
 
 

@@ -145,10 +145,10 @@ def select(
     X : array, frame or tensor of shape (n, d)
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts
-        Parameters of `ConstrDRKM`, also nested ones, and the values to combine. Three more keys: "sigma2", one σ²
-        or one a layer, for RBF kernels; "keep", how many leading components of each layer the reconstruction uses,
-        an int for all or one a layer; "components", as in `denoise`. Candidates that differ only in the last two
-        share one fit.
+        Parameters of `ConstrDRKM`, also nested ones, and the values to combine; "sigma2" makes the kernels RBF
+        where the estimator has kernel objects. Two more keys: "keep", how many leading components of each layer the
+        reconstruction uses, an int for all or one per layer; "components", as in `denoise`. Candidates that differ only
+        in the last two share one fit.
     estimator : ConstrDRKM, optional
         Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
         one again with the defaults of `ConstrDRKM`.
@@ -181,21 +181,10 @@ def select(
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(CRITERIA)}")
-    if not isinstance(holdout, Real) or not 0 < holdout < 1:
-        raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout!r}")
-    checks.integer("draws", draws, 1)
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs: expected a number of processes, or -1 for one a processor, got {n_jobs!r}")
-    if estimator is not None and not isinstance(estimator, ConstrDRKM):
-        raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
+    _check_choices(criterion, holdout, draws, n_jobs, estimator)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
-    try:
-        rng = np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
+    rng = _generator(random_state)
     if validation is None:
         train, held = _split_off(samples, holdout, rng)
     else:
@@ -218,15 +207,40 @@ def select(
     for row, loss in zip(rows, losses, strict=True):
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
     result = Selection(rows, best, None, None, sigma, criterion)
-    fixed, variant = split(rows[best]["params"])
     if refit:
         # To what was given, so that the model knows its names and answers in kind.
         given = X if isinstance(X, Tensor) or is_frame(X) else samples
-        model = _fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
-        result.best_estimator = model
-        result.components = kept_components(variant, model.layer_slices_)
-        result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
+        _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
     return result
+
+
+def _check_choices(
+    criterion: str, holdout: float, draws: int, n_jobs: int | None, estimator: ConstrDRKM | None
+) -> None:
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(CRITERIA)}")
+    if not isinstance(holdout, Real) or not 0 < holdout < 1:
+        raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout!r}")
+    checks.integer("draws", draws, 1)
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs: expected a number of processes, or -1 for one per processor, got {n_jobs!r}")
+    if estimator is not None and not isinstance(estimator, ConstrDRKM):
+        raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
+
+
+def _generator(random_state: int) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
+
+
+def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
+    """Fit the best candidate to all samples, and keep it with what belongs to it."""
+    fixed, variant = split(result.best_params)
+    result.best_estimator = model = _fitted(base, fixed, X)
+    result.components = kept_components(variant, model.layer_slices_)
+    result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
 
 
 def _finite(name: str, points: Any) -> np.ndarray:

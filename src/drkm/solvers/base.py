@@ -360,10 +360,8 @@ def solve(
             state["seconds"] = collectives.agreed(spent + time.perf_counter() - clock)
             state["evaluations"] = energy.count.evaluations
             entry = _record(state)
-            # Every callback is told, even when one before it asks to stop.
-            answers = [callback(entry) for callback in callbacks]
+            stop = _asked_to_stop(callbacks, entry)
             limit = math.inf if solver.has_schedule else max_iter
-            stop = bool(collectives.agreed(any(answers) or collectives.interrupted()))
             status = _verdict(solver, state, tol, limit, max_seconds, stop)
             if status is None and give_up is not None and collectives.agreed(give_up(state["history"])):
                 status = Status.GIVEN_UP
@@ -376,6 +374,10 @@ def solve(
         status = Status.INTERRUPTED
         # The step that was cut short may have changed the energy already.
         solver.resume(energy, state)
+    return _result(energy, state, status, spent + time.perf_counter() - clock)
+
+
+def _result(energy: Energy, state: State, status: Status, seconds: float) -> Result:
     return Result(
         H=state["H"],
         objective=state["objective"],
@@ -383,10 +385,16 @@ def solve(
         stationarity=state["stationarity"],
         n_iter=state["iteration"],
         n_evaluations=energy.count.evaluations,
-        seconds=spent + time.perf_counter() - clock,
+        seconds=seconds,
         status=status,
         history=state["history"],
     )
+
+
+def _asked_to_stop(callbacks: Sequence[Callback], entry: dict[str, float]) -> bool:
+    # Every callback is told, even when one before it asks to stop.
+    answers = [callback(entry) for callback in callbacks]
+    return bool(collectives.agreed(any(answers) or collectives.interrupted()))
 
 
 def _is_late(clock: float, max_seconds: float | None) -> bool:
@@ -436,6 +444,8 @@ def code_error(H: Tensor, R: Tensor, multipliers: Tensor) -> float:
     """
     values, vectors = torch.linalg.eigh(-multipliers)
     size = values.abs()
-    inverse = torch.where(size > UNDETERMINED * size.max(), 1.0 / size, torch.zeros_like(size))
+    # What is small beside the whole gradient is lost in the rounding of it.
+    lost = max(UNDETERMINED, ROUNDING * torch.finfo(H.dtype).eps)
+    inverse = torch.where(size > lost * size.max(), 1.0 / size, torch.zeros_like(size))
     error = R.double() @ (vectors * inverse)
     return stiefel.norm(error) / stiefel.norm(H.double())

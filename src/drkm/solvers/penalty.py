@@ -138,7 +138,11 @@ class Penalty(Solver):
         return moments
 
     def _evaluate(self, energy: Energy, H: Tensor, mu: float) -> State:
-        """Return J and the gradient of the penalised objective."""
+        """Return J and the gradient of the penalised objective Q, equation (22) of the paper.
+
+        Q = J + Σ_l λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖²,
+        ∂Q/∂H_l = ∂J/∂H_l + λ_l H_l + block l of 2μ H(HᵀH - I)
+        """
         value, G, _ = energy.evaluate(H)
         defect = stiefel.defect(H)
         Q = G + 2 * mu * (H @ defect.to(H.dtype))

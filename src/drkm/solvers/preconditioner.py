@@ -6,11 +6,12 @@ little, and what remains acts on each row alone: row i is multiplied by -Λ + d_
 sample's own code in the pull of the layer above and E selects the columns of the layer pulled on. Its inverse costs a
 few thin products.
 
-A tangent vector is HΩ + Z⊥ with a skew Ω, and the inverse of M = -Λ by rows leaves the tangent space at HΩ: of a
-turn between the directions i and j it would keep the mean of 1/m_i and 1/m_j, though its curvature is (m_i + m_j)/2.
-With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times as many iterations.
-There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do. A turn inside
-a layer is held by the layer above alone, and only as far as that has a kernel of features, which sees it.
+A tangent vector is HΩ + Z⊥ with a skew Ω, and the inverse of M = -Λ by rows leaves the tangent space where it meets
+HΩ: of a turn between the directions i and j it would keep the mean of 1/m_i and 1/m_j, though its curvature is (m_i +
+m_j)/2. With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times as many
+iterations. There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do.
+A turn inside a layer is held by the layer above alone, and only as far as that has a kernel of features, which sees
+it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[A
     if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
         return []
     # Processes that share the samples look at some of all of them.
-    rows = collectives.spread_rows(X, MEDIAN_ROWS)
+    rows = collectives.spread_rows(X, max(LEAST_SAMPLES, min(MEDIAN_ROWS, BLOCK // X.shape[1])))
     X = X if collectives.current() is None else rows
     about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
     told, limit = _outliers(kernel, X, about)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.files.rows import AbsentRows, largest_values
 from drkm.fitted import FittedModel
+from drkm.gram import Gram
+from drkm.gram.features import CodedFeatures
+from drkm.kernels import NystroemFeatures
 from drkm.problem import axes as axes_of
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
@@ -55,6 +60,25 @@ def describe(
         at_bound=tuple(at_bound),
         row_means=row_means(energy),
     )
+
+
+def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram]:
+    """Return a model whose pre-images begin from landmarks without its samples, and the operator of its first layer.
+
+    Codes and pre-images see features φ(x) in the span of the codes alone, s ≤ S + 1 numbers per sample: what a file
+    holds. Models with other kernels stay as they are.
+    """
+    kernel = fitted.kernels[0]
+    if not isinstance(kernel, NystroemFeatures):
+        return fitted, first
+    coded = first.coded(fitted.H)
+    assert coded is not None
+    eye = torch.eye(coded.basis.shape[1], dtype=coded.phi.dtype, device=coded.phi.device)
+    features = CodedFeatures(coded.phi, eye, coded.lengths)
+    n, d = fitted.X.shape
+    X = AbsentRows((n, d), largest_values(fitted.X))
+    kernels = (kernel.in_basis(coded.basis), *fitted.kernels[1:])
+    return replace(fitted, kernels=kernels, X=X, features=features), features
 
 
 def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:

@@ -1,11 +1,10 @@
-"""From the estimator's parameters to a checked plan: every wrong value gets one sentence."""
+"""From the estimator's parameters to a checked plan: every wrong value is refused with an error that names it."""
 
 from __future__ import annotations
 
 import numbers
 import operator
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from drkm import gram, kernels, solvers
 from drkm.distributed import collectives
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
+from drkm.kernels.bandwidth import check_bandwidth
 from drkm.machine.layout import copied, settled
 from drkm.problem import axes
 from drkm.solvers import Solver
@@ -36,7 +36,7 @@ def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
     layers = len(sizes)
     lam = per_layer("lam", parameters["lam"], layers)
     learn_bandwidth = boolean("learn_bandwidth", parameters["learn_bandwidth"])
-    chosen = layer_kernels(parameters["kernel"], layers)
+    chosen = layer_kernels(parameters["kernel"], layers, parameters["sigma2"])
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     checks.random_state(parameters["random_state"])
@@ -70,7 +70,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
     """Return the number of components of each layer."""
     given = [n_components] if isinstance(n_components, numbers.Integral) else n_components
     if not is_list(given):
-        raise TypeError(f"n_components: expected an integer or one integer a layer, got {n_components!r}")
+        raise TypeError(f"n_components: expected an integer or one integer per layer, got {n_components!r}")
     if len(given) == 0:
         raise ValueError("n_components: expected at least one layer, got none")
     sizes = tuple(integer("n_components", size, 1) for size in given)
@@ -89,11 +89,11 @@ def layer_weights(eta: Any, layers: int) -> tuple[float, ...] | None:
     return per_layer("eta", eta, layers)
 
 
-def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
-    """Return one kernel a layer from a name, an object, or one of those a layer."""
+def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel, ...]:
+    """Return one kernel per layer from a name, an object, or one of those per layer, with the bandwidths for names."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) or _is_function(kernel) else kernel
     if not is_list(given):
-        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those a layer, got {kernel!r}")
+        raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
     if len(given) != layers:
         raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
     chosen = []
@@ -104,21 +104,35 @@ def layer_kernels(kernel: Any, layers: int) -> tuple[Kernel, ...]:
         if not isinstance(entry, str | Kernel):
             raise TypeError(f"kernel: expected a name or a drkm.kernels object, got {entry!r}")
         chosen.append(kernels.by_name(entry) if isinstance(entry, str) else entry)
-    return tuple(chosen)
+    named = [isinstance(entry, str) for entry in given]
+    return tuple(map(_with_bandwidth, chosen, bandwidths(sigma2, layers), named))
+
+
+def bandwidths(sigma2: Any, layers: int) -> list[float | str | None]:
+    """Return σ² of each layer, a number, a rule or None for that of the kernel, from one for all or one for each."""
+    given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
+    widths = list(given) if is_list(given) else [given] * layers
+    if len(widths) != layers:
+        raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
+    return [None if width is None or width == "auto" else check_bandwidth(width) for width in widths]
+
+
+def _with_bandwidth(kernel: Kernel, sigma2: float | str | None, named: bool) -> Kernel:
+    if sigma2 is None:
+        return kernel
+    kind = type(kernel).__name__
+    if not kernel.has_bandwidth:
+        raise ValueError(
+            f'sigma2: the kernel {kind.lower()} has no bandwidth, give "auto" in its place, got {sigma2!r}'
+        )
+    if not named:
+        own = f"{kind}(sigma2={sigma2!r})"
+        raise ValueError(f"sigma2: a kernel object has its own, give {own} as kernel or its name, got {sigma2!r}")
+    return kernel.with_parameters(sigma2=sigma2)
 
 
 def _is_function(kernel: Any) -> bool:
     return callable(kernel) and not isinstance(kernel, Kernel | type)
-
-
-def rbf_kernels(sigma2: Any, n_components: Any) -> list[Kernel]:
-    """Return RBF kernels, one a layer, with one σ² for all or one for each."""
-    layers = len(layer_sizes(n_components, sys.maxsize))
-    given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
-    widths = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * layers
-    if len(widths) != layers:
-        raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
-    return [kernels.RBF(width) for width in widths]
 
 
 def strategy(value: Any) -> Strategy:

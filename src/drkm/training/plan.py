@@ -19,7 +19,7 @@ CENTRED_BLOCKS = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a fit has been asked for, checked, with one entry a layer where there is one a layer."""
+    """Everything a fit has been asked for, checked, with one entry per layer where there is one per layer."""
 
     sizes: tuple[int, ...]
     kernels: tuple[Kernel, ...]

@@ -25,7 +25,7 @@ from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
-from drkm.training.describe import describe
+from drkm.training.describe import describe, without_samples
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 
@@ -49,10 +49,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy = Energy(X, resolved, plan.sizes, plan.eta or equal, strategy, plan.center, blocks=plan.blocks)
     if plan.eta is None:
         energy.eta = _weights(energy)
-    if checkpoint and plan.n_init > 1 and learning.trainable_layers(energy):
-        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
-    if collectives.current() and learning.trainable_layers(energy):
-        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
+    if learning.trainable_layers(energy):
+        _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
     best_kernels = kernels
     race = Race()
@@ -92,7 +90,15 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
-    return fitted, energy.first_uncentered
+    return without_samples(fitted, energy.first_uncentered)
+
+
+def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
+    """Refuse what a fit that trains feature maps cannot do."""
+    if checkpoint and plan.n_init > 1:
+        raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
+    if collectives.current():
+        raise ValueError('gram: "sharded" cannot train a feature map, use trainable=False or another gram')
 
 
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
@@ -126,7 +132,7 @@ def _overflow(energy: Energy) -> str:
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels with copies of the maps that training changes in place: one set a start."""
+    """Return the kernels with copies of the maps that training changes in place: one set per start."""
     return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 

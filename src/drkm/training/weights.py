@@ -1,10 +1,10 @@
 """Weights of layers that do not drown the layer below: the rule behind eta="auto".
 
-Layer l + 1 pulls on the codes H_l by P = ½ ∂tr(AᵀK_{l+1}A)/∂H_l, for an orthonormal A. A direction of layer l is
-held by its own eigenvalue, at least λ, the smallest that the layer keeps. A sample whose code goes to zero gives up at
-least λ/η_l ‖h‖² of its own layer, and layer l + 1, to which samples at zero are all alike, gains about
-‖P‖/(‖H_l‖ η_{l+1}) ‖h‖². Where the second is not far below the first, samples vanish one after the other and layer l
-gathers on a few. The rule keeps their ratio at `PULL`:
+Layer l + 1 pulls on the codes H_l by P = ½ ∂tr(AᵀK_{l+1}A)/∂H_l, for an orthonormal A. What holds a direction of
+layer l in place is its own eigenvalue, at least λ, the smallest that the layer keeps. A sample whose code goes to
+zero gives up at least λ/η_l ‖h‖² of its own layer, and layer l + 1, to which samples at zero are all alike, gains
+about ‖P‖/(‖H_l‖ η_{l+1}) ‖h‖². Where the second is not far below the first, samples vanish one after the other and
+layer l gathers on a few. The rule keeps their ratio at `PULL`:
 
     η_1 = 1,    η_{l+1} = ‖P‖_F / (PULL · ‖H_l‖_F · λ) · η_l, and at least η_l.
 
@@ -22,7 +22,7 @@ from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import LEADING_TOL, Energy
 
 #: The pull of a layer over the weakest hold of the one below. Layer 1 begins to gather on few samples between 0.2 and
-#: 0.4, and at 0.1 where eigenvalues are nearly equal, as of noise. Far smaller values leave a fourth layer no energy.
+#: 0.4; of spectra that are flat, as of noise, below 0.1. Far smaller values leave a fourth layer without energy.
 PULL = 0.05
 #: A weight says an order of magnitude: with two digits it is the same for every Gram operator and on every machine.
 DIGITS = 2

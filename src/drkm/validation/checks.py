@@ -1,4 +1,4 @@
-"""Checks of single values: a wrong one gets one sentence with its name, the value and what is allowed."""
+"""Checks of single values: a wrong one is refused with an error that says its name, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def is_list(value: Any) -> bool:
 
 
 def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
-    """Return one positive number a layer."""
+    """Return one positive number per layer."""
     given = [value] * layers if isinstance(value, numbers.Real) else value
     if not is_list(given):
-        raise TypeError(f"{name}: expected a positive number or one a layer, got {value!r}")
+        raise TypeError(f"{name}: expected a positive number or one per layer, got {value!r}")
     if len(given) != layers:
         raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
     return tuple(number(name, entry) for entry in given)

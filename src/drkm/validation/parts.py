@@ -1,6 +1,6 @@
-"""What the parts of a file must be: looked at once, when it is read, so that nothing fails later for want of them.
+"""What the parts of a file must be: checked when it is read, so that nothing fails later for want of them.
 
-A part is a function of a name and a value that raises one sentence unless the value is what it must be.
+A part is a function of a name and a value that raises an error unless the value is what it must be.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MISSING = object()
 
 
 def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> None:
-    """Raise one sentence unless the values are these parts, and no others but where they are allowed."""
+    """Raise an error unless the values are these parts, and no others but where they are allowed."""
     if not isinstance(values, Mapping):
         raise TypeError(f"expected {', '.join(parts)}, got {_short(values)}")
     for name, part in parts.items():
@@ -59,7 +59,7 @@ def number(least: float = -math.inf) -> Part:
 
 
 def positive(name: str, value: Any) -> None:
-    """Raise one sentence unless it is a positive finite number."""
+    """Raise an error unless it is a positive finite number."""
     number(math.ulp(0.0))(name, value)
 
 
@@ -74,19 +74,19 @@ def count(least: int = 0, most: int = 2**53) -> Part:
 
 
 def text(name: str, value: Any) -> None:
-    """Raise one sentence unless it is text."""
+    """Raise an error unless it is text."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected text, got {_short(value)}")
 
 
 def truth(name: str, value: Any) -> None:
-    """Raise one sentence unless it is a truth value."""
+    """Raise an error unless it is a truth value."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}: expected true or false, got {_short(value)}")
 
 
 def nothing(name: str, value: Any) -> None:
-    """Raise one sentence if there is a value."""
+    """Raise an error if there is a value."""
     if value is not None:
         raise ValueError(f"{name}: expected none, got {_short(value)}")
 

@@ -80,8 +80,8 @@ def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, .
         shallow = ConstrDRKM(3, kernel=RBF(sigma2)).fit(train)
         models.append(("kernel PCA", (sigma2,), shallow))
         for second in DEEP_BANDWIDTHS:
-            kernels = [RBF(sigma2), RBF(second)]
-            deep = ConstrDRKM((2, 1), kernel=kernels, eta=1.0, tol=1e-3, max_iter=PROTOCOL_STEPS).fit(train)
+            settings: dict[str, Any] = {"eta": 1.0, "tol": 1e-3, "max_iter": PROTOCOL_STEPS}
+            deep = ConstrDRKM((2, 1), kernel=[RBF(sigma2), RBF(second)], **settings).fit(train)
             models.append(("deep", (sigma2, second), deep))
     return models
 

@@ -20,7 +20,7 @@ Models are trained on noisy images alone and denoise others. Bandwidths and comp
 held-out noisy images, with as many candidates for one layer as for two. That estimate presumes Gaussian noise, so salt
 and pepper is a test of it as well."""
 CAPTION = """\
-Test images, one block a kind of noise, one line a method; the mean squared error per pixel is
+Test images, one block per kind of noise, one line per method; the mean squared error per pixel is
 over all test images."""
 #: kind of noise → its level: a standard deviation, a part of the pixels
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}

@@ -30,6 +30,10 @@ class FirstLayer(ABC):
         """Return t for every row, centred like the training Gram matrix."""
 
     @abstractmethod
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return A and b of the scores t = rows·A - b."""
+
+    @abstractmethod
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the indices of the nearest training samples, m×count."""
 
@@ -46,8 +50,12 @@ class KernelRows(FirstLayer):
             self.H1 = self.H1 - self.H1.mean(dim=0)
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Return t = H_1ᵀk_1(X, x)."""
+        """Return t = H_1ᵀk_1(X, x), equation (27) of the paper for the components of the first layer."""
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
+
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return H_1 and what centring takes off."""
+        return self.H1, torch.zeros_like(self.H1[0]) if self.row_means is None else self.row_means @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
@@ -59,7 +67,7 @@ class KernelRows(FirstLayer):
 class FeatureRows(FirstLayer):
     """New points given by their explicit features, m×D; the sum over samples is done once.
 
-    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers a
+    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers per
     sample to compare instead of D.
     """
 
@@ -74,6 +82,10 @@ class FeatureRows(FirstLayer):
     def scores(self, rows: Tensor) -> Tensor:
         """Return t = (H_1ᵀΦ)φ(x)."""
         return rows @ self.sums - self.shift
+
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """Return ΦᵀH_1 and what centring takes off."""
+        return self.sums, self.shift
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in their scores."""

@@ -13,13 +13,14 @@ from drkm.inference.first_gram import FirstGram
 
 
 class ProjectionEncoder:
-    """The paper's formulas: h^l = 1/(λ_l η_l) Σ_i h_i^l k_l(h_i^{l-1}, h^{l-1}), one layer after the other.
+    """The paper's formulas, one layer after the other (`codes_of`).
 
     They do not return the codes of the training points and are here for reproduction.
     """
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
         self.own = fitted.slices[0]
+        self.dtype, self.device = fitted.H.dtype, fitted.H.device
         self.weights = [1.0 / (weight * eta) for weight, eta in zip(fitted.lam, fitted.eta, strict=True)]
         self.first = first_layer(fitted, gram)
         self.deep = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
@@ -31,11 +32,18 @@ class ProjectionEncoder:
         return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)
 
     def codes_of(self, scores: Tensor) -> Tensor:
-        """Return the codes of points with these scores t = H_1ᵀk_1(X, x)."""
+        """Return the codes of points with these scores t, by equations (10) and (11) of the paper.
+
+        h¹ = t/(λ_1 η_1),  t = H_1ᵀk_1(X, x),    h^l = 1/(λ_l η_l) Σ_j k_l(H_{l-1,j}, h^{l-1}) H_{l,j}
+        """
         codes = [self.weights[0] * scores]
         for coupling, weight in zip(self.deep, self.weights[1:], strict=True):
             codes.append(weight * coupling.gradient_own(codes[-1]))
         return torch.cat(codes, dim=1)
+
+    def code_matrix(self) -> Tensor:
+        """Return C of z = tC, for one layer."""
+        return self.weights[0] * torch.eye(self.own.stop, dtype=self.dtype, device=self.device)
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes."""

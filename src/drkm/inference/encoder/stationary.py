@@ -99,6 +99,10 @@ class StationaryEncoder:
             gradient = gradient - below / self.eta[1]
         return self.eta[0] * gradient
 
+    def code_matrix(self) -> Tensor:
+        """Return C of z = tC, for one layer, where t/η = Mz; without the residual R that the fit has left."""
+        return torch.linalg.pinv(self.eta[0] * self.M, rtol=UNDETERMINED, hermitian=True)
+
     def _pull(self, t: Tensor, nearest: Tensor) -> Tensor:
         """Return f of the linear term -⟨f, z⟩ of ψ for each row: t/η_1 in the first layer, and r in all of them.
 
@@ -208,6 +212,7 @@ class StationaryEncoder:
         return moved
 
     def _value(self, pull: Tensor, z: Tensor) -> Tensor:
+        """Return ψ alone, as `_expand` has it."""
         value = 0.5 * ((z @ self.M) * z).sum(dim=1) - (z * pull).sum(dim=1)
         for layer, coupling in enumerate(self.deep, start=1):
             below, own = z[:, self.slices[layer - 1]], z[:, self.slices[layer]]
@@ -215,7 +220,14 @@ class StationaryEncoder:
         return value
 
     def _expand(self, pull: Tensor, z: Tensor) -> Local:
-        """Return ψ to second order."""
+        """Return ψ to second order.
+
+            ψ(z) = -⟨f, z⟩ - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz
+
+        f (`pull`) is t/η_1 in the first layer, t = H_1ᵀk_1(X, x), and r more in all layers: the residual R_i of the
+        fit at training sample i, and next to none elsewhere. The gradient of ψ is one row of G - HΛ - R with this
+        point's own codes z in it. ψ replaces equations (10) and (11) of the paper, which `ProjectionEncoder` has.
+        """
         quadratic, linear = z @ self.M, -pull
         value = 0.5 * (quadratic * z).sum(dim=1) - (z * pull).sum(dim=1)
         hessian = self.M.expand(len(z), -1, -1).clone()

@@ -68,7 +68,7 @@ def minimise(
     memory: int = 4,
     use_curvature: bool = True,
 ) -> Minima:
-    """Minimise one function a row, from the rows of `start`; values never rise beyond rounding.
+    """Minimise one function per row, from the rows of `start`; values never rise beyond rounding.
 
     Parameters
     ----------

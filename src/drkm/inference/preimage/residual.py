@@ -119,6 +119,12 @@ class _PairwiseTarget:
                 out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
 
     def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
+        """Return the residual for e = -‖x-y‖²/(2σ²), its curvature c = 2/σ² Σ_i β_i f'(e_i), and its gradient.
+
+        The step x - gradient/c is the fixed-point iteration, for the RBF kernel (f' = k_1) equation (30) of the paper:
+
+            x ← Σ_i β_i f'(e_i) x_i / Σ_i β_i f'(e_i)
+        """
         scale = self.kernel.pull_scale
         value = self.kernel.diagonal(x) - 2 * sums[0][:, 0]
         curvature = 2 * scale * sums[1][:, 0]

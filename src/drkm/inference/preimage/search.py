@@ -1,7 +1,7 @@
 """From projections on components back to points: their pre-images.
 
-A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖² (the paper's
-equation for r).
+A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖²
+(`Components.residual`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def preimage(
     coordinates : Tensor of shape (m, c)
         The projections, as `Components.coordinates` gives them.
     method : {"fixed-point", "gradient", "ridge"}
-        "fixed-point" (kernels of distances): x ← Σ β_i f'(e_i) x_i / Σ β_i f'(e_i), the step of Mika et al.,
+        "fixed-point" (kernels of distances): x ← Σ_i β_i f'(e_i) x_i / Σ_i β_i f'(e_i), the step of Mika et al.,
         as the metric of a quasi-Newton method, which reaches the same points in fewer steps; up to 8 dimensions and
         with a twice differentiable kernel, Newton's method, which needs fewer still. "gradient"
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
@@ -90,7 +90,7 @@ def preimage(
     tol : float
         Stop when a step is shorter than this fraction of the bandwidth σ.
     max_iter : int
-        Largest number of evaluations a point.
+        Largest number of evaluations per point.
     batch_size : int, optional
         Points handled together; the result does not depend on it.
     memory : int
@@ -107,10 +107,10 @@ def preimage(
     search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
-        raise ValueError(f"coordinates: expected {components.c} columns, one a component, got shape {got}")
+        raise ValueError(f"coordinates: expected {components.c} columns, one per component, got shape {got}")
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
-        raise ValueError(f"start: expected one point a projection, shape {shape}, got {tuple(start.shape)}")
+        raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
     most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(

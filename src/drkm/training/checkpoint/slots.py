@@ -1,4 +1,4 @@
-"""Where a checkpoint lies: in one file, or, for processes that share the samples, in two files a process."""
+"""Where a checkpoint lies: in one file, or, for processes that share the samples, in two files per process."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OneFile:
 
 
 class TwoFiles:
-    """Two files a process, written in turn, each with the rows of that process.
+    """Two files per process, written in turn, each with the rows of that process.
 
     Processes exchange sums between any two writes, so that none is more than one write ahead of another: whenever one
     of them is killed, there is a write that all of them have, and it is the last or the one before.

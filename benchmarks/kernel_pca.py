@@ -1,0 +1,148 @@
+"""KernelPCA against the best of scikit-learn's solvers: time of fit and transform, and memory, as ratios of one run.
+
+python -m benchmarks.kernel_pca [--quick] [--samples 500 1000 …] [--threads 1 2]
+
+Every cell is a process of its own with that many threads. Fits alternate and are repeated, and the least time counts,
+of the clock or of the processor, so that waiting for others on a busy machine does not. A ratio above 1 is ours being
+faster or smaller. Code paths of
+other CPUs are chosen from outside: MKL_CBWR=COMPATIBLE, ATEN_CPU_CAPABILITY=default, OPENBLAS_CORETYPE=Haswell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SAMPLES, QUICK = (500, 1000, 3000, 5000, 10_000, 20_000), (500, 1000, 2000)
+FEATURES, COMPONENTS, NEW = (30, 784), (10, 50), 1000
+RIVALS = ("arpack", "randomized", "dense")
+#: up to so many samples LAPACK finds the whole spectrum in the time of this table
+DENSE = 3000
+#: seconds that one cell repeats its fits for, at least twice
+LONG = 20.0
+PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def samples(n: int, d: int) -> np.ndarray:
+    """Smooth functions of three uniform factors, with a little noise: the structured set with d features."""
+    rng = np.random.RandomState(0)
+    z, F, b = rng.rand(n, 3), 2 * rng.randn(3, 40), 6.28 * rng.rand(40)
+    A, E = rng.randn(40, d), rng.randn(n, d)
+    return np.cos(z @ F + b) @ A / np.sqrt(40) + 0.05 * E
+
+
+def estimator(name: str, k: int) -> Any:
+    if name == "drkm":
+        from drkm import KernelPCA
+
+        return KernelPCA(k, kernel="rbf", random_state=0)
+    from sklearn.decomposition import KernelPCA as Theirs
+
+    return Theirs(k, kernel="rbf", eigen_solver=name, random_state=0)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Return the time of a call, by the clock or of the processor: with one thread the latter does not wait."""
+    wall, used = time.perf_counter(), time.process_time()
+    call()
+    return min(time.perf_counter() - wall, time.process_time() - used)
+
+
+def times(n: int, d: int, k: int) -> dict[str, Any]:
+    """Return the least times of fit and transform of everybody, in alternation."""
+    X, new = np.split(samples(n + NEW, d), [n])
+    names = ["drkm", *(rival for rival in RIVALS if rival != "dense" or n <= DENSE)]
+    models = {name: estimator(name, k) for name in names}
+    fits: dict[str, list[float]] = {name: [] for name in names}
+    answers: dict[str, list[float]] = {name: [] for name in names}
+    began, rounds = time.perf_counter(), 0
+    while rounds < 2 or (time.perf_counter() - began < LONG and rounds < 10):
+        for name, model in models.items():
+            fits[name].append(seconds(lambda model=model: model.fit(X)))
+            answers[name].append(seconds(lambda model=model: model.transform(new)))
+        rounds += 1
+    apart = np.abs(models["drkm"].eigenvalues_ / models["arpack"].eigenvalues_ - 1).max()
+    least = {"fit": {name: min(all_) for name, all_ in fits.items()}}
+    return {**least, "transform": {name: min(all_) for name, all_ in answers.items()}, "apart": float(apart)}
+
+
+def peak(name: str, n: int, d: int, k: int) -> int:
+    """Return the bytes that one fit needs at its peak beyond the samples."""
+    X = samples(n, d)
+    estimator(name, k).fit(X[: max(2 * k, 250)])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    estimator(name, k).fit(X)
+    return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+
+
+def in_process(threads: int, *words: str) -> Any:
+    """Return what a process of this module with so many threads prints."""
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
+    command = [sys.executable, "-m", "benchmarks.kernel_pca", "--cell", *words]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+
+def cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor())
+
+
+def table(sizes: tuple[int, ...], threads: tuple[int, ...]) -> None:
+    paths = {
+        name: os.environ[name]
+        for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
+        if name in os.environ
+    }
+    print(f"{cpu()}, {', '.join(f'{name}={value}' for name, value in paths.items()) or 'its own code paths'}\n")
+    print("| n | d | k | threads | fit, s | best rival, s | fit, ratio | transform, ratio | memory, ratio | apart |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for n in sizes:
+        for d in FEATURES:
+            for k in COMPONENTS:
+                for count in threads:
+                    cell = (str(n), str(d), str(k))
+                    found = in_process(count, "times", *cell)
+                    memory = [in_process(count, name, *cell) for name in ("drkm", "arpack")]
+                    fit, answer = found["fit"], found["transform"]
+                    rivals = {name: value for name, value in fit.items() if name != "drkm"}
+                    best = min(rivals, key=lambda name: rivals[name])
+                    others = min(value for name, value in answer.items() if name != "drkm")
+                    print(
+                        f"| {n} | {d} | {k} | {count} | {fit['drkm']:.3f} | {best} {rivals[best]:.3f} "
+                        f"| {rivals[best] / fit['drkm']:.2f} | {others / answer['drkm']:.2f} "
+                        f"| {memory[1] / max(memory[0], 1):.2f} | {found['apart']:.0e} |",
+                        flush=True,
+                    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="KernelPCA against scikit-learn's")
+    parser.add_argument("--quick", action="store_true", help="small n alone")
+    parser.add_argument("--samples", type=int, nargs="+", help="numbers of samples")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        what, *cell = options.cell
+        n, d, k = map(int, cell)
+        print(json.dumps(times(n, d, k) if what == "times" else peak(what, n, d, k)))
+        return
+    sizes = tuple(options.samples or (QUICK if options.quick else SAMPLES))
+    table(sizes, tuple(options.threads))
+
+
+if __name__ == "__main__":
+    main()

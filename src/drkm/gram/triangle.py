@@ -1,0 +1,160 @@
+"""Half of a Gram matrix: a symmetric matrix on a CPU of which the upper triangle alone is formed, held and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.gram.base import Gram
+from drkm.gram.features import FeatureGram
+from drkm.machine import blas
+
+#: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
+#: wide points are more than that, for the sake of their products
+TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
+#: up to so many features points are augmented
+NARROW = 64
+
+
+class TriangleGram(Gram):
+    """A symmetric matrix in memory, of which entries below the diagonal are neither read nor need be there.
+
+    Memory that is never written to takes no room: half of K is held for the whole.
+
+    Parameters
+    ----------
+    K : Tensor of shape (n, n)
+        On a CPU, in rows.
+    """
+
+    def __init__(self, K: Tensor):
+        self.K = K
+        self.n = len(K)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        return torch.from_numpy(self.product(A.numpy()))
+
+    def product(self, A: np.ndarray) -> np.ndarray:
+        """Return KA for a vector or a block of them, as arrays."""
+        return blas.symmetric_product(self.K.numpy(), A)
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal."""
+        return self.K.diagonal()
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        columns = torch.arange(self.n)
+        return torch.where(columns >= index[:, None], self.K[index], self.K[:, index].T)
+
+    def whole(self) -> Tensor:
+        """Return all of K, in the memory of the half."""
+        step = TILE[1]
+        for begin in range(0, self.n, step):
+            rows = slice(begin, min(begin + step, self.n))
+            self.K[rows.stop :, rows] = self.K[rows, rows.stop :].T
+            own = self.K[rows, rows]
+            own.copy_(own.triu() + own.triu(1).T)
+        return self.K
+
+
+def triangle(kernel: Any, X: Tensor) -> TriangleGram:
+    """Return the Gram matrix of the rows of X."""
+    if kernel.is_explicit:
+        phi = FeatureGram(kernel, X).phi
+        # numpy sees one matrix and its transpose, and computes half of the product.
+        return TriangleGram(torch.from_numpy(phi.numpy() @ phi.numpy().T))
+    if not kernel.is_pairwise:
+        raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
+    K = X.new_empty(len(X), len(X))
+    exponents = Exponents(kernel, X)
+    own = exponents.right if exponents.wide else exponents.side(X)
+    if exponents.wide:
+        blas.upper_square(own.points, K)
+    for rows, columns in _tiles(len(X), len(X), TILE, upper=True):
+        tile = K[rows, columns]
+        if not exponents.wide:
+            exponents.multiply(own[rows], columns, tile)
+        values = kernel.values(exponents.add(own[rows], columns, tile))
+        if values is not tile:
+            tile.copy_(values)
+    return TriangleGram(K)
+
+
+def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
+    """Return k(x, y)A for the points y of the exponents; kernel values are formed and used in tiles."""
+    n = len(exponents.right.points)
+    out = A.new_zeros(len(x), A.shape[1])
+    side = exponents.side(x)
+    size = GPU_TILE if x.is_cuda else WIDE_TILE if exponents.wide else TILE
+    room = x.new_empty(min(size[0], len(x)) * min(size[1], n))
+    for rows, columns in _tiles(len(x), n, size):
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        tile = exponents.multiply(side[rows], columns, room[: shape[0] * shape[1]].view(shape))
+        values = exponents.kernel.values(exponents.add(side[rows], columns, tile))
+        out[rows].addmm_(values, A[columns])
+    return out
+
+
+@dataclass(frozen=True)
+class Side:
+    """Points as one side of a product of exponents: their coordinates, and what is added to each row, or None."""
+
+    points: Tensor
+    added: Tensor | None
+
+    def __getitem__(self, rows: slice) -> Side:
+        return Side(self.points[rows], None if self.added is None else self.added[rows])
+
+
+class Exponents:
+    """Exponents e(x, y) of a pairwise kernel with given points y, in tiles.
+
+    Narrow points are augmented, so that e is one product. For wide ones that would cost more in copies than adding
+    -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does.
+    """
+
+    def __init__(self, kernel: Any, y: Tensor):
+        self.kernel = kernel
+        # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
+        self.origin = y.mean(dim=0) if kernel.is_isotropic else None
+        self.wide = y.shape[1] > NARROW and kernel.is_isotropic
+        self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
+
+    def side(self, x: Tensor) -> Side:
+        """Return points as the left side."""
+        if not self.wide:
+            return Side(self.kernel.factors(self._moved(x))[0], None)
+        scaled = self._moved(x).mul_(self.kernel.pull_scale**0.5)
+        return Side(scaled, torch.linalg.vecdot(scaled, scaled).mul_(-0.5))
+
+    def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
+        """Write the products of points with those of some columns into a tile."""
+        right = self.right.points[columns].T
+        # Threads of torch and of numpy's BLAS get into each other's way where small products and powers alternate.
+        return blas.matmul(left.points, right, out) if self.wide else torch.mm(left.points, right, out=out)
+
+    def add(self, left: Side, columns: slice, tile: Tensor) -> Tensor:
+        """Return exponents in the place of products."""
+        right = self.right.added
+        if left.added is None or right is None:
+            return tile
+        return tile.add_(right[columns]).add_(left.added[:, None])
+
+    def _moved(self, points: Tensor) -> Tensor:
+        return points if self.origin is None else points - self.origin
+
+
+def _tiles(m: int, n: int, size: tuple[int, int], *, upper: bool = False) -> Iterator[tuple[slice, slice]]:
+    """Yield rows and columns of the tiles of an m×n matrix; with `upper`, from the diagonal on."""
+    height, width = size
+    for top in range(0, m, height):
+        rows = slice(top, min(top + height, m))
+        for begin in range(top if upper else 0, n, width):
+            yield rows, slice(begin, min(begin + width, n))

@@ -1,0 +1,114 @@
+"""Codes of new points in kernel PCA: linear in what the first layer sees of them, k(x, X)A - b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.gram.triangle import Exponents, cross_product
+from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.machine.threads import one_thread
+from drkm.problem.spectrum import SMALL
+
+#: kernel values of new points that are held at once where scikit-learn computes them
+ENTRIES = 1 << 24
+
+
+@dataclass(frozen=True)
+class KernelProjection:
+    """x ↦ k(x, X)A - b, or φ(x)A - b with explicit features φ.
+
+    Parameters
+    ----------
+    kernel : Kernel or ScikitKernel
+    points : Tensor of shape (n, d), array, sparse matrix or None
+        X; None for explicit features.
+    weights : Tensor of shape (n, k) or (D, k)
+        A.
+    shift : Tensor of shape (k,)
+        b.
+    """
+
+    kernel: Any
+    points: Any
+    weights: Tensor
+    shift: Tensor
+
+    def __call__(self, new: Any) -> Tensor:
+        """Return the codes of the rows of a tensor; of an array, also a sparse one, for a kernel of scikit-learn."""
+        if isinstance(self.kernel, ScikitKernel):
+            step = max(1, ENTRIES // self.points.shape[0])
+            parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
+            products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
+            return torch.from_numpy(np.concatenate(products)) - self.shift
+        with torch.no_grad(), one_thread(len(new) * len(self.weights) < SMALL):
+            if self.kernel.is_explicit:
+                return self.kernel.features(new) @ self.weights - self.shift
+            return cross_product(self._exponents, new, self.weights) - self.shift
+
+    @cached_property
+    def _exponents(self) -> Exponents:
+        return Exponents(self.kernel, self.points)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be computed again does not travel with a model.
+        return {name: value for name, value in vars(self).items() if name != "_exponents"}
+
+    def module(self) -> ProjectionModule:
+        """Return it as a module of torch."""
+        if isinstance(self.kernel, ScikitKernel):
+            if self.kernel.metric != "precomputed":
+                raise ValueError(
+                    f"kernel: to_torch needs a kernel that torch computes, got {self.kernel.metric!r}; allowed are "
+                    "rbf, linear, cosine, poly of a whole degree, precomputed and drkm.kernels objects"
+                )
+            return ProjectionModule(None, None, self.weights, self.shift)
+        if self.kernel.is_given:
+            return ProjectionModule(None, None, self.weights, self.shift)
+        if self.kernel.preimages_without_samples:
+            # Kernel values with the landmarks are all that there is to see: k(x, Z)(FA) - b.
+            inner = self.kernel
+            return ProjectionModule(inner.kernel, inner.landmarks, inner.factor @ self.weights, self.shift)
+        return ProjectionModule(self.kernel, self.points, self.weights, self.shift)
+
+
+class ProjectionModule(torch.nn.Module):
+    """The codes of one layer as a module of torch, with all its numbers in buffers.
+
+    `torch.export` takes it, with a number of points that is free.
+    """
+
+    weights: Tensor
+    shift: Tensor
+    origin: Tensor
+    right: Tensor
+
+    def __init__(self, kernel: Any, points: Tensor | None, weights: Tensor, shift: Tensor):
+        super().__init__()
+        self.kernel = kernel
+        self.register_buffer("weights", weights.detach().clone())
+        self.register_buffer("shift", shift.detach().clone())
+        if kernel is not None and kernel.is_pairwise:
+            assert points is not None
+            origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
+            self.register_buffer("origin", origin)
+            self.register_buffer("right", kernel.factors(points - origin)[1].T.contiguous())
+        elif isinstance(map_ := getattr(kernel, "map", None), torch.nn.Module):
+            self.add_module("map", map_)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the codes of the rows of x: samples, or kernel values with the training samples for no kernel."""
+        kernel, weights, shift = self.kernel, self.weights, self.shift
+        if kernel is None:
+            return x @ weights - shift
+        if kernel.is_pairwise:
+            exponent = kernel.factors(x - self.origin)[0] @ self.right
+            seen = kernel.jet(exponent.clamp(max=0) if kernel.is_isotropic else exponent, 0)[0]
+        else:
+            seen = kernel.features(x)
+        return seen @ weights - shift

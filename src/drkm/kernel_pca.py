@@ -1,0 +1,328 @@
+"""Kernel PCA with scikit-learn's parameters, attributes and scaling of codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from drkm import inputs
+from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
+from drkm.inference.preimage import preimage
+from drkm.inference.subspace import Components, on_landmarks
+from drkm.kernels import Kernel
+from drkm.kernels import scikit_learn as scikit
+from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.problem.spectrum import SOLVERS, Method
+from drkm.training import kernel_components, parameters
+from drkm.training.kernel_components import KernelComponents
+from drkm.validation import checks
+
+PREIMAGES = (None, "ridge", "fixed-point", "gradient")
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel principal component analysis, a drop-in for `sklearn.decomposition.KernelPCA`.
+
+    Parameters, attributes and codes are those of scikit-learn; `gram`, `device`, `dtype` and `preimage` are ours.
+    docs/coming-from-kernel-pca.md says what maps to what in `ConstrDRKM`, of which this is one centred layer.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; by default all whose eigenvalue is not zero.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}, callable or Kernel, default="linear"
+        A name, a function of two samples, or a `drkm.kernels` object, whose rules of bandwidth are those of layer 1.
+    gamma : float, optional
+        γ of "rbf" (exp(-γ‖x-y‖²), so that σ² = 1/(2γ)), "poly" and "sigmoid"; by default 1/n_features.
+    degree, coef0 : float, default=3, 1
+        p and c of "poly", (γ x·y + c)^p, and c of "sigmoid".
+    kernel_params : dict, optional
+        Further arguments of a function given as `kernel`.
+    alpha : float, default=1.0
+        Penalty of the ridge regression that `inverse_transform` is learned by.
+    fit_inverse_transform : bool, default=False
+        Learn that regression in `fit`.
+    eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        Who solves for eigenpairs where the kernel matrix is in the memory of a CPU: LAPACK, ARPACK, or random
+        projections, which are not exact. "auto" is "arpack" where at most an eighth of the spectrum is wanted of more
+        than 200 samples, else "dense". Elsewhere (a GPU, gram="tiled") a block Krylov method does it.
+    tol, max_iter : float, int, default=0, None
+        Of ARPACK; 0 is the precision of the machine.
+    iterated_power : int or "auto", default="auto"
+        Of "randomized".
+    remove_zero_eig : bool, default=False
+        Leave out components whose eigenvalue is zero.
+    random_state : int, RandomState instance or None, default=None
+        Where ARPACK starts, and random projections. Exact eigenpairs do not depend on it but for rounding.
+    copy_X : bool, default=True
+        Keep a copy of X, so that the model does not change with the caller's array.
+    n_jobs : int, optional
+        Processes for kernels that scikit-learn computes: functions, "sigmoid" and those of sparse samples.
+    gram : str or Strategy, default="auto"
+        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" holds and reads one half of it on a CPU.
+    device : str or torch.device, default="auto"
+        As in `ConstrDRKM`.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision; "auto" is that of X on a CPU and float32 on a GPU.
+    preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
+        How `inverse_transform` finds points: None is as in scikit-learn, where it needs fit_inverse_transform=True;
+        "ridge" is the same regression without that flag; the others search for the point whose image is nearest to
+        the projection and need nothing learned (docs/denoising.md).
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        Eigenvalues of the centred kernel matrix, in descending order.
+    eigenvectors_ : array of shape (n_samples, n_components)
+        Its eigenvectors, of length 1; codes of the samples are eigenvectors_ · √eigenvalues_.
+    dual_coef_, X_transformed_fit_ : arrays of shape (n_samples, n_features) and (n_samples, n_components)
+        The regression and the codes it was learned from, where it was.
+    X_fit_ : array or sparse matrix of shape (n_samples, n_features)
+        The samples.
+    gamma_ : float
+        γ as a number.
+    kernel_ : Kernel or ScikitKernel
+        The kernel as it was computed, with numbers for parameters.
+    n_features_in_, feature_names_in_
+        Number and names of the features seen by `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from drkm import KernelPCA
+    >>> X = load_digits().data
+    >>> KernelPCA(n_components=7, kernel="rbf", gamma=1e-3).fit_transform(X).shape
+    (1797, 7)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        gram: Any = "auto",
+        device: Any = "auto",
+        dtype: Any = "auto",
+        preimage: str | None = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.gram = gram
+        self.device = device
+        self.dtype = dtype
+        self.preimage = preimage
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Find the components of the rows of X; for kernel="precomputed" X is their kernel matrix."""
+        method = self._method()
+        learns = self.fit_inverse_transform or self.preimage == "ridge"
+        if self._is_precomputed and (learns or self.preimage):
+            raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
+        with inputs.features_restored_on_failure(self):
+            samples = self._samples(X)
+            if learns and hasattr(samples, "tocsr"):
+                raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+            self.gamma_ = 1 / samples.shape[1] if self.gamma is None else self.gamma
+            self._set_fitted(samples, self._components(samples, method), X)
+            if learns:
+                self._learn_inverse()
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Find the components of the rows of X and return their codes."""
+        return self.fit(X, y, **params)._training_codes()
+
+    def transform(self, X: Any) -> Any:
+        """Return the codes of the rows of X, centred like the samples of the fit."""
+        check_is_fitted(self)
+        points = self._read(X, reset=False)
+        if not isinstance(self.kernel_, ScikitKernel):
+            points = _tensor(points).to(self._projection.weights)
+        return inputs.write(self._projection(points), X)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return points of the input space for the codes in the rows of X, as `preimage` says."""
+        check_is_fitted(self)
+        if self.preimage in ("fixed-point", "gradient"):
+            codes = parameters.array("X", X).to(self._projection.weights)
+            return inputs.write(self._preimages(codes), X)
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError(
+                "inverse_transform: nothing was learned for it, set fit_inverse_transform=True, or "
+                'preimage="fixed-point", "gradient" or "ridge"'
+            )
+        return self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
+
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` as a `torch.nn.Module`, which `torch.export` takes."""
+        check_is_fitted(self)
+        return self._projection.module()
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.eigenvalues_.shape[0]
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _method(self) -> Method:
+        """Return how eigenpairs are found, after a look at all parameters."""
+        if self.n_components is not None:
+            checks.integer("n_components", self.n_components, 1)
+        if not callable(self.kernel):
+            parameters.one_of("kernel", self.kernel, scikit.NAMES)
+        for name in ("gamma", "degree", "alpha", "tol"):
+            if getattr(self, name) is not None or name != "gamma":
+                checks.number(name, getattr(self, name), positive=False)
+        checks.number("coef0", abs(self.coef0), positive=False)
+        for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
+            checks.boolean(name, getattr(self, name))
+        if self.max_iter is not None:
+            checks.integer("max_iter", self.max_iter, 1)
+        if self.iterated_power != "auto":
+            checks.integer("iterated_power", self.iterated_power, 0)
+        parameters.one_of("preimage", self.preimage, PREIMAGES)
+        solver = parameters.one_of("eigen_solver", self.eigen_solver, SOLVERS)
+        return Method(solver, self.tol, self.max_iter, self.iterated_power, checks.random_state(self.random_state))
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Return samples as an array, which may be sparse, or a tensor, checked against the estimator."""
+        if isinstance(X, Tensor):
+            return inputs.read(self, X, reset=reset)
+        kinds = (np.float64, np.float32)
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds, copy=reset and self.copy_X)
+
+    def _samples(self, X: Any) -> Any:
+        """Return the samples of a fit: a tensor where torch computes their kernel, else an array."""
+        samples = self._read(X, reset=True)
+        if hasattr(samples, "tocsr") or self._own_kernel(samples.shape[1]) is None:
+            if not isinstance(self.gram, str) or self.gram not in ("auto", "dense"):
+                raise ValueError(f"gram: {self.gram!r} needs dense samples and a kernel of ours, got {self.kernel!r}")
+            return samples.numpy(force=True).copy() if isinstance(samples, Tensor) else samples
+        tensor = _tensor(samples)
+        device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(tensor))
+        keeps = device.type == "cpu" and isinstance(self.dtype, str) and self.dtype == "auto"
+        return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
+
+    def _own_kernel(self, n_features: int) -> Kernel | None:
+        gamma = 1 / n_features if self.gamma is None else self.gamma
+        return scikit.own_kernel(self.kernel, gamma, self.degree, self.coef0)
+
+    def _scikit_kernel(self) -> ScikitKernel:
+        named = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        given = (self.kernel_params or {}) if callable(self.kernel) else named
+        return ScikitKernel(self.kernel, given, self.n_jobs)
+
+    def _components(self, samples: Any, method: Method) -> KernelComponents:
+        keep_zeros = self.n_components is not None and not self.remove_zero_eig
+        if isinstance(samples, Tensor):
+            kernel = self._own_kernel(samples.shape[1])
+            assert kernel is not None
+            # Of what scikit-learn names, all parameters are numbers.
+            kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
+            strategy = parameters.strategy(self.gram)
+            if strategy.shares:
+                raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
+            return kernel_components.of_samples(
+                samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros
+            )
+        K = np.asarray(self._scikit_kernel()(samples))
+        return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)
+
+    def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
+        like = X if isinstance(X, Tensor) else None
+        self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
+        self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
+        self.X_fit_ = inputs.write(samples, like) if isinstance(samples, Tensor) else samples
+        pairs = (torch.from_numpy(np.ascontiguousarray(part)) for part in (found.values, found.vectors))
+        self.eigenvalues_, self.eigenvectors_ = (inputs.write(part, like) for part in pairs)
+        for name in ("dual_coef_", "X_transformed_fit_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _training_codes(self) -> Any:
+        return self.eigenvectors_ * self.eigenvalues_**0.5
+
+    def _learn_inverse(self) -> None:
+        """Learn kernel ridge regression from codes to samples, with the kernel of the model on both sides."""
+        from scipy.linalg import solve
+
+        self.X_transformed_fit_ = self._training_codes()
+        K = self._on_codes(self.X_transformed_fit_, self.X_transformed_fit_)
+        K[np.diag_indices_from(K)] += self.alpha
+        self.dual_coef_ = solve(K, np.asarray(self.X_fit_), assume_a="pos", overwrite_a=True)
+
+    def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
+        """Return the values of the kernel on codes."""
+        if not callable(self.kernel) or isinstance(self.kernel_, ScikitKernel):
+            return self._scikit_kernel()(np.asarray(Z), np.asarray(centres))
+        return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
+
+    def _preimages(self, codes: Tensor) -> Tensor:
+        """Return the points whose images are nearest to the projections that have these codes."""
+        if isinstance(self.kernel_, ScikitKernel):
+            needs = f"needs dense samples and a kernel of ours, got {self.kernel!r}"
+            raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
+        kernel: Any = self.kernel_
+        values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
+        positive = values > 0
+        values, H = values[positive], H[:, positive]
+        X = self._projection.points
+        if kernel.preimages_without_samples:
+            sums = self._projection.weights[:, positive] * values.sqrt()
+            mean = kernel.table(X).mean(dim=0)
+            basis = on_landmarks(kernel, torch.cat([sums, mean[:, None]], dim=1), center=True)
+        else:
+            basis = Components(kernel, X, H, center=True)
+        coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
+        return preimage(basis, coordinates, method=str(self.preimage)).points
+
+
+def _tensor(samples: Any) -> Tensor:
+    """Return samples as a tensor of floating point numbers, without a copy where it can."""
+    if isinstance(samples, Tensor):
+        return samples if samples.is_floating_point() else samples.double()
+    return torch.from_numpy(np.require(samples, requirements=["C", "W"]))

@@ -1,0 +1,58 @@
+"""Kernels as scikit-learn names them: as ours where we have the same one, else computed by scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from drkm.kernels.base import Kernel
+from drkm.kernels.cosine import Cosine
+from drkm.kernels.linear import Linear
+from drkm.kernels.polynomial import LARGEST_DEGREE, Polynomial
+from drkm.kernels.rbf import RBF
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
+
+
+def own_kernel(name: Any, gamma: float, degree: float, coef0: float) -> Kernel | None:
+    """Return our kernel with the values of scikit-learn's, or None: there are more of them than we have.
+
+    exp(-γ‖x-y‖²) is RBF with σ² = 1/(2γ), and (γ x·y + c)^p is Polynomial.
+    """
+    if not isinstance(name, str):
+        # A kernel says of which family it is; a function does not.
+        return name if hasattr(name, "is_pairwise") else None
+    if name in ("linear", "cosine"):
+        return Linear() if name == "linear" else Cosine()
+    if name == "rbf" and gamma > 0:
+        return RBF(0.5 / gamma)
+    whole = float(degree).is_integer() and 1 <= degree <= LARGEST_DEGREE
+    if name == "poly" and whole and gamma > 0 and coef0 >= 0:
+        return Polynomial(int(degree), float(gamma), float(coef0))
+    return None
+
+
+@dataclass(frozen=True)
+class ScikitKernel:
+    """A kernel of scikit-learn, or a function of two samples, on arrays that may be sparse.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two samples.
+    parameters : dict
+        What a name or a function takes; a name passes over what it does not know.
+    n_jobs : int, optional
+    """
+
+    metric: Any
+    parameters: dict[str, Any] = field(default_factory=dict)
+    n_jobs: int | None = None
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the matrix of kernel values of the rows of X and Y, or of X with itself."""
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, n_jobs=self.n_jobs, **self.parameters)

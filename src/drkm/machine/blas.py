@@ -1,0 +1,37 @@
+"""Products by the BLAS of numpy and scipy, which on some CPUs take half the time of those of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    """Write ab into `out`; on a GPU by torch."""
+    if a.is_cuda:
+        return torch.mm(a, b, out=out)
+    np.matmul(a.numpy(), b.numpy(), out=out.numpy())
+    return out
+
+
+def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return KA for a vector or a block of them, from the upper triangle of a symmetric matrix held in rows.
+
+    The other triangle is never read, which for a vector halves the time: it is that of reading memory.
+    """
+    # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
+    return _routine("symv" if A.ndim == 1 else "symm", upper.dtype)(1.0, upper.T, A, lower=1)
+
+
+def upper_square(Z: Tensor, out: Tensor) -> None:
+    """Write the upper triangle of ZZᵀ, with the diagonal, into `out`, and leave the rest of it alone."""
+    _routine("syrk", Z.numpy().dtype)(1.0, Z.numpy().T, c=out.numpy().T, trans=1, lower=1, overwrite_c=1)
+
+
+def _routine(name: str, dtype: np.dtype) -> Any:
+    from scipy.linalg import blas
+
+    return getattr(blas, ("d" if dtype == np.float64 else "s") + name)

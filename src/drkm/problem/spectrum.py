@@ -1,0 +1,170 @@
+"""The spectrum of kernel PCA: leading eigenpairs of a centred Gram matrix, by the solver that was asked for.
+
+ARPACK and LAPACK do the work where the matrix or its features are in the memory of a CPU, our own block Krylov method
+everywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.gram import Centered, Gram
+from drkm.gram.triangle import TriangleGram
+from drkm.problem.eigen import leading_eigenpairs
+
+SOLVERS = ("auto", "dense", "arpack", "randomized")
+#: up to so many samples, or where more than a share of the spectrum is wanted, "auto" takes the dense solver
+DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
+#: entries of a matrix that is small: more than one thread gains nothing with it
+SMALL = 1 << 19
+#: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
+FEW = 16
+#: residual of our own method, relative to the first eigenvalue, where the caller asks for none
+TOL = 1e-12
+#: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
+#: positive ones below the last, relative again, are rounding
+NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
+NEGATIVE_VALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+ROUNDING_SHARE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-7}
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How eigenpairs are found: scikit-learn's `eigen_solver`, `tol`, `max_iter`, `iterated_power`, `random_state`."""
+
+    solver: str = "auto"
+    tol: float = 0.0
+    max_iter: int | None = None
+    power: Any = "auto"
+    random_state: Any = None
+
+    def settled(self, n: int, count: int) -> str:
+        """Return the solver for so many of n eigenpairs."""
+        if self.solver != "auto":
+            return self.solver
+        return "dense" if n <= DENSE_BELOW or count > DENSE_SHARE * n else "arpack"
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues in descending order, none negative, and their eigenvectors with signs by their largest entry."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
+    """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten."""
+    if isinstance(gram, TriangleGram):
+        # What centring leaves of numbers of this size is rounding.
+        floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
+        values, vectors = _of_triangle(gram, count, method, like)
+        return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
+    phi = getattr(gram, "phi", None)
+    if phi is not None and not phi.is_cuda and count <= phi.shape[1]:
+        return _signed(_of_features(phi.numpy(), count, method, like))
+    pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
+    return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
+
+
+def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
+    """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
+    solver = method.settled(len(K), count)
+    if solver == "arpack":
+        gram = TriangleGram(torch.from_numpy(K))
+        return _signed(_arpack(gram.product, gram.n, count, method, gram.K))
+    return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
+
+
+def _of_triangle(gram: TriangleGram, count: int, method: Method, like: Tensor) -> Spectrum:
+    if method.settled(gram.n, count) == "arpack":
+        product = _in_cache(gram) if gram.n**2 < SMALL else gram.product
+        return _signed(_arpack(_centered(product, gram.n, like), gram.n, count, method, like))
+    K = gram.whole()
+    means = K.mean(dim=0)
+    return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+
+
+def _in_cache(gram: TriangleGram) -> Product:
+    """Return the product with a small matrix by torch, which can be kept to one thread at no cost."""
+    K = gram.whole()
+    return lambda v: torch.mv(K, torch.from_numpy(v)).numpy()
+
+
+def _arpack(product: Product, n: int, count: int, method: Method, like: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.sparse.linalg import LinearOperator, eigsh
+    from sklearn.utils import check_random_state
+
+    dtype = np.float32 if like.dtype == torch.float32 else np.float64
+    operator = LinearOperator((n, n), matvec=lambda v: product(v.reshape(n)), dtype=dtype)
+    start = check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype)
+    if not product(start).any():
+        # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
+        return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
+    # Of few eigenpairs a restart costs more products than the longer basis that does without it.
+    basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
+    return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
+
+
+def _dense(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.linalg import eigh
+
+    n = len(K)
+    return eigh(K.T, subset_by_index=(n - count, n - 1), overwrite_a=True, check_finite=False)
+
+
+def _randomized(K: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.utils.extmath import randomized_svd
+
+    state = method.random_state
+    U, values, Vt = randomized_svd(K, count, n_iter=method.power, random_state=state, flip_sign=False)
+    # Singular vectors of a negative eigenvalue point in opposite directions.
+    return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
+
+
+def _of_features(phi: np.ndarray, count: int, method: Method, like: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Return those of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition."""
+    from scipy.linalg import svd
+
+    phi = phi - phi.mean(axis=0)
+    if method.settled(min(phi.shape), count) == "arpack":
+        return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), like), len(phi), count, method, like)
+    vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
+    return singular[:count] ** 2, vectors[:, :count]
+
+
+def _centered(product: Product, n: int, like: Tensor) -> Product:
+    # A product with it costs a fifth of numpy's mean, which for few samples is what counts.
+    average = like.new_full((n,), 1.0 / n).numpy()
+
+    def centered(v: np.ndarray) -> np.ndarray:
+        image = product(v - average.dot(v))
+        image -= average.dot(image)
+        return image
+
+    return centered
+
+
+def _signed(pairs: tuple[np.ndarray, np.ndarray]) -> Spectrum:
+    from sklearn.utils.extmath import svd_flip
+
+    order = pairs[0].argsort()[::-1]
+    return Spectrum(_nonnegative(pairs[0][order]), svd_flip(u=pairs[1][:, order], v=None)[0])
+
+
+def _nonnegative(values: np.ndarray) -> np.ndarray:
+    """Return eigenvalues without what rounding makes of zeros, or raise one sentence if the kernel is no kernel."""
+    largest, smallest, kind = values[0], values[-1], values.dtype
+    if smallest < -NEGATIVE_SHARE[kind] * max(largest, 0) and smallest < -NEGATIVE_VALUE[kind]:
+        raise ValueError(
+            f"kernel: There are significant negative eigenvalues ({smallest:.3g}, the largest is {largest:.3g}): it is "
+            "not positive semi-definite, take fewer components or another kernel"
+        )
+    return np.where(values < max(ROUNDING_SHARE[kind] * largest, 0), 0, values).astype(kind)

@@ -1,0 +1,100 @@
+"""The fit of kernel PCA: components of samples or of a kernel matrix, and what gives other points their codes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm import gram as grams
+from drkm.gram import Dense, FeatureGram, Gram, Strategy
+from drkm.gram.triangle import triangle
+from drkm.kernels import Kernel
+from drkm.machine.threads import one_thread
+from drkm.problem import spectrum
+from drkm.problem.energy import workload
+from drkm.problem.spectrum import SMALL, Method, Spectrum
+
+
+class KernelComponents(NamedTuple):
+    """Eigenpairs of a centred kernel matrix, and codes k(x, X)A - b (φ(x)A - b with explicit features).
+
+    kernel : the kernel that was computed, None for a matrix that was given
+    values, vectors : eigenpairs
+    weights : A, (n×k) or (D×k)
+    shift : b
+    """
+
+    kernel: Kernel | None
+    values: np.ndarray
+    vectors: np.ndarray
+    weights: Tensor
+    shift: Tensor
+
+
+def of_samples(
+    X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, *, keep_zeros: bool
+) -> KernelComponents:
+    """Return the components of the rows of X, for a kernel with numbers for parameters; `count` None is all of them."""
+    n = len(X)
+    with one_thread(n**2 < SMALL):
+        return _of_samples(X, kernel, count, method, strategy, keep_zeros)
+
+
+def _of_samples(
+    X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, keep_zeros: bool
+) -> KernelComponents:
+    n = len(X)
+    wanted = n if count is None else min(count, n)
+    strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
+    exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
+    gram = _operator(kernel, X, count, strategy)
+    phi = getattr(gram, "phi", None)
+    if phi is not None and (count is None or kernel is not exact):
+        wanted = min(wanted, phi.shape[1])
+    means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
+    found = _kept(spectrum.of_gram(gram, wanted, method, X), keep_zeros)
+    weights = _weights(found, X)
+    if means is None:
+        phi = kernel.features(X) if phi is None else phi
+        weights, means = phi.T @ weights, phi.mean(dim=0)
+    return KernelComponents(kernel, *found, weights, means @ weights)
+
+
+def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: bool) -> KernelComponents:
+    """Return the components of a kernel matrix, which is overwritten; one that is not symmetric is centred as it is."""
+    wanted = len(K) if count is None else min(count, len(K))
+    means, row_means = K.mean(axis=0), K.mean(axis=1)
+    K -= means
+    K -= row_means[:, None]
+    K += means.mean()
+    found = _kept(spectrum.of_centered(K, wanted, method), keep_zeros)
+    weights = _weights(found, torch.from_numpy(means))
+    return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
+
+
+def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy) -> Gram:
+    """Return the operator of the kernel matrix: features where they are fewer than samples, a half where it is held."""
+    if type(strategy) is not Dense or X.is_cuda:
+        return strategy.fixed(kernel, X)
+    if kernel.is_explicit:
+        features = FeatureGram(kernel, X)
+        width = features.phi.shape[1]
+        if width < len(X) and (count is None or count <= width):
+            return features
+    return triangle(kernel, X)
+
+
+def _kept(found: Spectrum, keep_zeros: bool) -> Spectrum:
+    positive = found.values > 0
+    return found if keep_zeros or positive.all() else Spectrum(found.values[positive], found.vectors[:, positive])
+
+
+def _weights(found: Spectrum, like: Tensor) -> Tensor:
+    """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
+    values = torch.from_numpy(found.values).to(like)
+    scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
+    weights = torch.from_numpy(found.vectors).to(like) * scale
+    return weights - weights.mean(dim=0)

@@ -1,0 +1,241 @@
+"""KernelPCA: scikit-learn's own tests and checks, and what is ours."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.decomposition
+import torch
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from drkm import ConstrDRKM, KernelPCA
+from drkm.gram import Nystroem
+from drkm.gram.triangle import triangle
+from drkm.kernels import RBF, Matern
+
+#: run in a process of its own: scikit-learn's tests take their class from its package
+RUN = """
+import sys
+import pytest
+import sklearn.decomposition
+from drkm import KernelPCA
+
+sklearn.decomposition.KernelPCA = KernelPCA
+class Seen:
+    def pytest_collection_modifyitems(self, items):
+        assert items
+        for item in items:
+            assert item.module.KernelPCA is KernelPCA
+        print(f"{len(items)} cases of drkm")
+sys.exit(pytest.main(sys.argv[1:], plugins=[Seen()]))
+"""
+
+
+def test_all_tests_of_scikit_learn_pass(tmp_path):
+    options = ["-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-c", "/dev/null"]
+    theirs = Path(sklearn.decomposition.__file__).parent / "tests" / "test_kernel_pca.py"
+    command = [sys.executable, "-c", RUN, str(theirs), *options]
+    seeds = {**os.environ, "SKLEARN_TESTS_GLOBAL_RANDOM_SEED": "0-1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=seeds)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "cases of drkm" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+@parametrize_with_checks([KernelPCA(), KernelPCA(n_components=2, kernel="rbf"), KernelPCA(1, kernel="sigmoid")])
+def test_scikit_learn_estimator_check(estimator, check):
+    check(estimator)
+
+
+def samples(n, d=6, seed=0):
+    return np.random.RandomState(seed).randn(n, d) * np.arange(1, d + 1)
+
+
+def both(k, **parameters):
+    return KernelPCA(k, **parameters), sklearn.decomposition.KernelPCA(k, **parameters)
+
+
+KERNELS = [
+    {"kernel": "linear"},
+    {"kernel": "rbf", "gamma": 0.02},
+    {"kernel": "poly", "degree": 2},
+    {"kernel": "poly", "degree": 2.5, "coef0": 500.0},
+    {"kernel": "sigmoid", "gamma": 1e-3},
+    {"kernel": "cosine"},
+]
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack"])
+@pytest.mark.parametrize("d", [6, 90])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_numbers_are_those_of_scikit_learn(kernel, d, solver):
+    X = samples(300, d) / d
+    ours, theirs = both(4, eigen_solver=solver, random_state=0, **kernel)
+    codes = theirs.fit_transform(X)
+    scale = max(np.abs(codes).max(), 1e-6)
+    np.testing.assert_allclose(ours.fit_transform(X), codes, atol=1e-8 * scale)
+    np.testing.assert_allclose(ours.transform(X[:9] + 0.1), theirs.transform(X[:9] + 0.1), atol=1e-8 * scale)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-9 * max(theirs.eigenvalues_[0], 1e-9))
+    assert ours.gamma_ == theirs.gamma_
+    np.testing.assert_array_equal(ours.X_fit_, theirs.X_fit_)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "gamma": 0.0}], ids=str)
+def test_equal_samples_have_zero_codes(parameters):
+    X = np.ones((300, 40)) if "gamma" not in parameters else samples(300)
+    assert not KernelPCA(2, **parameters).fit_transform(X).any()
+    assert KernelPCA(2, remove_zero_eig=True, **parameters).fit_transform(X).shape == (300, 0)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [150, 1300])
+def test_precision_is_that_of_the_samples_unless_asked_otherwise(n, kind):
+    X = samples(n).astype(kind)
+    ours, theirs = both(3, kernel="rbf", gamma=0.01)
+    codes = theirs.fit_transform(X)
+    assert ours.fit_transform(X).dtype == ours.transform(X).dtype == ours.eigenvalues_.dtype == kind
+    np.testing.assert_allclose(ours.transform(X), codes, atol=2e-4 if kind == np.float32 else 1e-9)
+    assert KernelPCA(3, kernel="rbf", dtype="float64").fit(X).transform(X).dtype == np.float64
+
+
+def test_sparse_samples_functions_and_matrices_are_taken():
+    X = samples(40)
+    dense = KernelPCA(3, kernel="rbf").fit(X)
+    sparse = KernelPCA(3, kernel="rbf").fit(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(sparse.transform(scipy.sparse.csr_array(X[:5])), dense.transform(X[:5]), atol=1e-9)
+    function = KernelPCA(3, kernel=lambda x, y, power: (x @ y) ** power, kernel_params={"power": 2}).fit(X)
+    matrix = KernelPCA(3, kernel="precomputed").fit((X @ X.T) ** 2)
+    np.testing.assert_allclose(function.transform(X[:5]), matrix.transform((X[:5] @ X.T) ** 2), atol=1e-6)
+
+
+def test_a_kernel_object_brings_its_own_width():
+    X = samples(300)
+    by_rule = KernelPCA(3, kernel=RBF("median")).fit(X)
+    gamma = 0.5 / by_rule.kernel_.sigma2
+    np.testing.assert_allclose(by_rule.transform(X), KernelPCA(3, kernel="rbf", gamma=gamma).fit(X).transform(X))
+    assert KernelPCA(3, kernel=Matern(1.5)).fit(X).transform(X[:2]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("gram", ["tiled", "dense", Nystroem(m=300)], ids=str)
+def test_every_exact_operator_finds_the_same_components(gram):
+    X = samples(300)
+    known, found = (
+        KernelPCA(4, kernel="rbf", gamma=0.01).fit(X),
+        KernelPCA(4, kernel="rbf", gamma=0.01, gram=gram).fit(X),
+    )
+    # Codes of a component change with the error of the eigenvalues over their gap.
+    np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(found.transform(X[:7]), known.transform(X[:7]), atol=1e-5)
+
+
+def test_tensors_are_answered_in_kind():
+    X = torch.from_numpy(samples(60))
+    model = KernelPCA(3, kernel="rbf").fit(X)
+    assert isinstance(model.transform(X), torch.Tensor)
+    assert isinstance(model.eigenvectors_, torch.Tensor)
+    np.testing.assert_allclose(model.transform(X), KernelPCA(3, kernel="rbf").fit(X.numpy()).transform(X.numpy()))
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "gradient", "ridge"])
+def test_inverse_transform_needs_no_flag_with_a_preimage(method):
+    X = np.random.RandomState(0).rand(120, 2) * [4.0, 0.0] + [1.0, 2.0]
+    model = KernelPCA(8, kernel="rbf", gamma=0.5, alpha=1e-6, preimage=method)
+    back = model.inverse_transform(model.fit_transform(X))
+    assert np.abs(back - X).max() < 0.05
+    assert hasattr(model, "dual_coef_") == (method == "ridge")
+
+
+def test_inverse_transform_of_nystroem_features_uses_landmarks():
+    X = np.random.RandomState(0).rand(120, 2) * [4.0, 0.0] + [1.0, 2.0]
+    model = KernelPCA(8, kernel="rbf", gamma=0.5, preimage="fixed-point", gram=Nystroem(m=60)).fit(X)
+    assert np.abs(model.inverse_transform(model.transform(X)) - X).max() < 0.05
+
+
+def test_ridge_is_that_of_scikit_learn():
+    X = samples(50)
+    ours, theirs = both(3, kernel="rbf", gamma=0.01, fit_inverse_transform=True)
+    codes = theirs.fit_transform(X)
+    np.testing.assert_allclose(ours.fit(X).inverse_transform(codes), theirs.inverse_transform(codes), atol=1e-8)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_components": 0}, "n_components: .* got 0"),
+        ({"kernel": "laplace"}, "kernel: got 'laplace', allowed are linear, poly"),
+        ({"gamma": -1.0}, "gamma: .* got -1"),
+        ({"eigen_solver": "lobpcg"}, "eigen_solver: got 'lobpcg', allowed are auto"),
+        ({"preimage": "best"}, "preimage: got 'best', allowed are None, ridge"),
+        ({"gram": "sharded"}, "gram: 'sharded' shares samples"),
+        ({"kernel": "sigmoid", "gram": "tiled"}, "gram: 'tiled' needs dense samples and a kernel of ours"),
+        ({"kernel": "precomputed", "preimage": "gradient"}, "kernel: .*precomputed"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        KernelPCA(**parameters).fit(samples(20))
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_only_one_half_of_the_matrix_is_read(n):
+    X = torch.from_numpy(samples(n))
+    gram = triangle(RBF(30.0), X)
+    whole = RBF(30.0)(X, X)
+    gram.K[torch.tril_indices(n, n, -1).unbind()] = torch.nan
+    block = torch.from_numpy(samples(n, 3, seed=1))
+    torch.testing.assert_close(gram.matmul(block), whole @ block)
+    torch.testing.assert_close(gram.matmul(block[:, :1]), whole @ block[:, :1])
+    torch.testing.assert_close(gram.rows(torch.tensor([0, n - 1, 7])), whole[[0, n - 1, 7]])
+    torch.testing.assert_close(gram.whole(), whole)
+
+
+def exported(module, points):
+    rows = torch.export.Dim("rows", min=2)
+    return torch.export.export(module, (points[:4],), dynamic_shapes=({0: rows},)).module()
+
+
+MODELS = [
+    KernelPCA(4),
+    KernelPCA(4, kernel="rbf", gamma=0.01),
+    KernelPCA(4, kernel="poly"),
+    KernelPCA(4, kernel="cosine"),
+    KernelPCA(4, kernel=Matern(1.5)),
+    KernelPCA(4, kernel="rbf", gamma=0.01, gram=Nystroem(m=50)),
+    ConstrDRKM(4),
+    ConstrDRKM(4, center=True, axes="varimax"),
+    ConstrDRKM(4, kernel="laplacian", eta=2.0),
+    ConstrDRKM(4, kernel="linear", center=True),
+    ConstrDRKM(4, encoder="projection"),
+    ConstrDRKM(4, gram=Nystroem(m=50), center=True),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_module_of_torch_answers_like_transform(model):
+    X = samples(150)
+    new = torch.from_numpy(samples(20, seed=1))
+    module = model.fit(X).to_torch()
+    expected = model.transform(new.numpy())
+    for answer in (module(new), exported(module, new)(new)):
+        np.testing.assert_allclose(answer.numpy(), expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_a_module_of_torch_takes_kernel_values_of_a_precomputed_kernel():
+    X = samples(60)
+    for model in (KernelPCA(3, kernel="precomputed"), ConstrDRKM(3, kernel="precomputed")):
+        rows = torch.from_numpy(X[:5] @ X.T)
+        module = model.fit(X @ X.T).to_torch()
+        np.testing.assert_allclose(module(rows).numpy(), model.transform(rows.numpy()), rtol=1e-6, atol=1e-9)
+
+
+def test_models_that_torch_cannot_hold_are_refused():
+    X = samples(30)
+    with pytest.raises(ValueError, match="n_components: to_torch is for one layer, got 2 layers"):
+        ConstrDRKM((3, 2)).fit(X).to_torch()
+    with pytest.raises(ValueError, match="kernel: to_torch needs a kernel that torch computes, got 'sigmoid'"):
+        KernelPCA(1, kernel="sigmoid", gamma=1e-4).fit(X).to_torch()
