@@ -96,7 +96,7 @@ def killed_at(iteration: int):
 def fit(path=None, callbacks=(), data=X, **options) -> ConstrDRKM:
     checkpoint = None if path is None else Checkpoint(path, every=0)
     model = ConstrDRKM(
-        **{"n_components": (6, 3), "random_state": 1, **options}, checkpoint=checkpoint, callbacks=callbacks
+        **{"n_components": (6, 3), "eta": 1.0, "random_state": 1, **options}, checkpoint=checkpoint, callbacks=callbacks
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -119,7 +119,7 @@ def test_options_of_fit_that_are_not_given_are_those_of_the_estimator():
     # A command without a seed gives the same model every time, and one without a bandwidth takes the kernel's rule.
     differ = {name for name, value in made.items() if value != usual[name]}
     assert differ == {"sigma2", "random_state"}
-    assert made["sigma2"] == ["auto", "auto"]
+    assert made["sigma2"] == "auto"
 
 
 @pytest.fixture

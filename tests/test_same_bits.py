@@ -30,7 +30,7 @@ from few_digits import NEW, X
 
 DTYPES = ["float64", "float32"]
 #: with a deep layer that is alive, so that every rounding error grows on the way to the optimum
-ALIVE = {"n_components": (6, 3), "kernel": [RBF(2.0), RBF(0.02)], "max_iter": 30}
+ALIVE = {"n_components": (6, 3), "kernel": [RBF(2.0), RBF(0.02)], "eta": 1.0, "max_iter": 30}
 
 
 def fit(samples: object = X, **options: object) -> ConstrDRKM:

@@ -27,9 +27,9 @@ from mutations import damaged_copies
 
 from drkm import datasets
 from drkm.cli._data import check_finite, prepare
+from drkm.cli._options import TrainingData
 from drkm.cli._outcome import MENDABLE, run
 from drkm.datasets import cars3d, dsprites, smallnorb
-from drkm.files import Columns
 
 #: bytes that reading may take above what Python and its libraries take
 MEMORY = 1 << 29
@@ -105,7 +105,7 @@ def make_dsprites(folder: Path) -> Path:
 
 
 def read_table(path: Path) -> np.ndarray:
-    table, preparation = prepare(path, columns=Columns(), array=None, scale="auto", resize=None, grey=False, shape=None)
+    table, preparation = prepare(path, TrainingData())
     check_finite(path, table)
     return preparation.apply(table.values)
 

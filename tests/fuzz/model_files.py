@@ -74,7 +74,7 @@ def models(folder: Path) -> Iterator[Case]:
     """Return files of models."""
     for number, options in enumerate(MODELS):
         path = folder / f"model{number}"
-        model = ConstrDRKM((3, 2), random_state=0, max_iter=40, **options).fit(X)
+        model = ConstrDRKM((3, 2), eta=1.0, random_state=0, max_iter=40, **options).fit(X)
         model.save(path, preparation=Preparation.standardizing(X, columns=tuple("abcde")))
         yield Case(path, model_file.KIND, model_file.VERSION, partial(use_model, path))
 
@@ -105,7 +105,7 @@ def use_checkpoint(path: Path, options: dict[str, Any]) -> Any:
 def fit(path: Path, options: dict[str, Any], *callbacks: Callable[[Any], Any]) -> ConstrDRKM:
     """Fit a model with a checkpoint."""
     fixed = {"random_state": 0, "max_iter": 12, "tol": 1e-9, "checkpoint": Checkpoint(path, every=0)}
-    return ConstrDRKM((3, 2), **fixed, callbacks=callbacks, **options).fit(X)
+    return ConstrDRKM((3, 2), eta=1.0, **fixed, callbacks=callbacks, **options).fit(X)
 
 
 def _stop(*_: Any) -> None:

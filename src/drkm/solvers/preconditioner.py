@@ -24,7 +24,6 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.kernels import Explicit
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 
@@ -107,7 +106,7 @@ def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dic
     within: list[Tensor] = []
     for block, above, weight in zip_longest(energy.slices, energy.kernels[1:], curvature):
         held = M[block, block].diagonal().mean()
-        if weight is not None and isinstance(above, Explicit):
+        if weight is not None and above is not None and above.is_explicit:
             held = collectives.mean(weight).double().clamp_min(LEAST_HELD * held.item())
         within.append((0.5 / held).expand(energy.sizes[len(within)], energy.sizes[len(within)]))
     # In the layout that a checkpoint gives back, or the last bits would differ after it.

@@ -42,13 +42,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
-    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
-    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
-    resolved = resolve_kernels(X, plan)
-    equal = (1.0,) * len(plan.sizes)
-    energy = Energy(X, resolved, plan.sizes, plan.eta or equal, strategy, plan.center, blocks=plan.blocks)
-    if plan.eta is None:
-        energy.eta = _weights(energy)
+    energy = _energy(X, plan)
     if learning.trainable_layers(energy):
         _check_training_of_maps(plan, checkpoint)
     kernels = energy.kernels
@@ -113,13 +107,19 @@ def _threads(energy: Energy) -> AbstractContextManager[None]:
     return one_thread(energy.cost.flops < SMALL_GRADIENT)
 
 
-def _weights(energy: Energy) -> tuple[float, ...]:
-    """Return the weights of the layers by the rule of "auto", in a fit that has not begun."""
-    try:
-        with _threads(energy):
-            return weights.balanced(energy)
-    except (FloatingPointError, torch.linalg.LinAlgError) as error:
-        raise ValueError(_overflow(energy)) from error
+def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
+    """Return the energy to minimise, with numbers where the plan has rules."""
+    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
+    eta = plan.eta or (1.0,) * len(plan.sizes)
+    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, eta, strategy, plan.center, blocks=plan.blocks)
+    if plan.eta is None:
+        try:
+            with _threads(energy):
+                energy.eta = weights.balanced(energy)
+        except (FloatingPointError, torch.linalg.LinAlgError) as error:
+            raise ValueError(_overflow(energy)) from error
+    return energy
 
 
 def _overflow(energy: Energy) -> str:
