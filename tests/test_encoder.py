@@ -26,7 +26,7 @@ def split(seed: int = 0, n: int = N, new: int = HELD_OUT) -> tuple[np.ndarray, n
 
 @functools.cache
 def fitted(sigma2: tuple[float, float], axes: str | None = "ritz", seed: int = 0) -> ConstrDRKM:
-    return ConstrDRKM((10, 5), kernel=[RBF(sigma2[0]), RBF(sigma2[1])], axes=axes).fit(split(seed)[0])
+    return ConstrDRKM((10, 5), kernel=[RBF(sigma2[0]), RBF(sigma2[1])], eta=1.0, axes=axes).fit(split(seed)[0])
 
 
 def relative(a, b) -> float:

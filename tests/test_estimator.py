@@ -464,7 +464,7 @@ def test_paper_makes_every_choice_as_published():
     assert chosen["eta"] / chosen["lam"] == 2.0
     assert ConstrDRKM.paper(3, 2.0).sigma2 == [2.0]
     assert ConstrDRKM.paper((3, 2), (2.0, 0.5)).sigma2 == [2.0, 0.5]
-    assert ConstrDRKM.paper((3, 2), np.float32(2.0)).kernel == [RBF(2.0), RBF(2.0)]
+    assert ConstrDRKM.paper((3, 2), np.float32(2.0)).sigma2 == [2.0, 2.0]
     assert ConstrDRKM.paper((3, 2), 2.0, learn_bandwidth=False, max_iter=7).max_iter == 7
 
 
