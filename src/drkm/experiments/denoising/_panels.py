@@ -16,7 +16,7 @@ from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
 
 NOISE = 0.1
-TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=3)}
+TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4)}
 ALL = "all three components"
 COMPONENTS = {
     "layer 1, component 1": [(1, 0)],

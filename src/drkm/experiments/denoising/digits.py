@@ -130,7 +130,7 @@ EXPERIMENT = SimpleExperiment(
     name="digits",
     title="Digits: denoising images",
     place=5,
-    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=3)},
+    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4)},
     text=TEXT,
     sizes=SIZES,
     runs=_runs,

@@ -63,7 +63,7 @@ EXPERIMENT = SimpleExperiment(
     name="table1",
     title="Table 1: denoising four plane curves",
     place=1,
-    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=3)},
+    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4)},
     text=TEXT,
     sizes=SIZES,
     runs=_cells,

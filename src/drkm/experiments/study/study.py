@@ -18,7 +18,8 @@ from drkm.runs.tasks import Task
 
 def task(name: str) -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
-    return Task(f"drkm.experiments.disentanglement._tasks:{name}", data=dataset_checksum, absent=DatasetError)
+    function = f"drkm.experiments.disentanglement._tasks:{name}"
+    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError)
 
 
 TASKS = {"disentangle": task("disentangle")}
