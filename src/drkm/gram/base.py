@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
@@ -187,6 +186,7 @@ class Centered(MovingGram):
     def __init__(self, gram: Gram):
         self.gram = gram
         self.n = gram.n
+        self._mean_of_diagonal: Tensor | None = None
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
@@ -237,10 +237,13 @@ class Centered(MovingGram):
         """Return the length of a row of rounding errors of kernel values, relative to these."""
         return ROUNDING * torch.finfo(dtype).eps * collectives.samples(self.n) ** 0.5
 
-    @cached_property
+    @property
     def _scale(self) -> Tensor:
-        """The mean of the diagonal of K."""
-        return collectives.mean(self.gram.diagonal())
+        """The mean of the diagonal of K, found once."""
+        # Not a cached_property: before Python 3.12 its lock would be held while others are waited for.
+        if self._mean_of_diagonal is None:
+            self._mean_of_diagonal = collectives.mean(self.gram.diagonal())
+        return self._mean_of_diagonal
 
     @property
     def _moving(self) -> MovingGram:
