@@ -65,6 +65,16 @@ def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def labels_of(given: str, data: Path | None, header: bool | None) -> dict[str, Sequence[str]]:
+    """Return labels by their names: from a file of their own, or from columns of the data."""
+    path = Path(given)
+    if path.suffix.lower() in files.SUFFIXES and path.is_file():
+        return files.read_labels(path)
+    if data is None or data.suffix.lower() not in files.TABLES:
+        raise ValueError(f"labels: there is no file {given}, and no table of data that could have such a column")
+    return files.read_labels(data, options.columns_of(given), header=header)
+
+
 def check_finite(path: Path, table: files.Table) -> None:
     """Raise an error that says where a value is missing."""
     finite = np.isfinite(table.values)
