@@ -308,7 +308,7 @@ def test_a_checkpoint_without_a_part_is_refused(left_over, key):
     refused(left_over)
 
 
-@pytest.mark.parametrize("key", ["stage", "sigma2", "scalars", "lists"])
+@pytest.mark.parametrize("key", ["stage", "sigma2", "state"])
 def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
     tensors, header = container.read(left_over, "checkpoint", VERSION)
     del header["runs"]["0"][key]
@@ -323,27 +323,44 @@ def forge(path, change) -> None:
     container.write(path, tensors, header)
 
 
+def without_preconditioner(tensors, run) -> None:
+    for name in [name for name in tensors if name.startswith("run0.preconditioner")]:
+        del tensors[name]
+    run["state"]["preconditioner"] = None
+
+
 @pytest.mark.parametrize(
     ("part", "change"),
     [
         ("G: ", lambda tensors, run: tensors.pop("run0.G")),
         ("G: ", lambda tensors, run: tensors.update({"run0.G": tensors["run0.G"].float()})),
+        ("G: ", lambda tensors, run: run["state"].update(G=[1.0])),
+        ("G: ", lambda tensors, run: run["state"].update(G=run["state"]["H"])),
+        ("G: ", lambda tensors, run: run["state"].update(G={"tensor": ["run0.G"]})),
         ("R: ", lambda tensors, run: tensors.update({"run0.R": tensors["run0.R"][:-1].clone()})),
         ("H: ", lambda tensors, run: tensors["run0.H"].fill_(float("nan"))),
-        ("belong together", lambda tensors, run: tensors.pop("run0.scale")),
-        ("S: ", lambda tensors, run: run["lists"].update(S=10**6)),
-        ("S: ", lambda tensors, run: run["lists"].update(S=-1)),
-        ("belong together", lambda tensors, run: run["lists"].update(S=run["lists"]["S"] - 1)),
-        ("belong together", lambda tensors, run: run["scalars"].update(objective=-1.0)),
-        ("age: ", lambda tensors, run: run["scalars"].update(age="old")),
-        ("evaluations: ", lambda tensors, run: run["scalars"].update(evaluations=-1)),
-        ("seconds: ", lambda tensors, run: run["scalars"].update(seconds=10**400)),
-        ("history: ", lambda tensors, run: run["scalars"].update(history=[{}])),
-        ("'more': ", lambda tensors, run: run["scalars"].update(more=1)),
+        ("curvature: ", lambda tensors, run: run["state"].update(curvature=[])),
+        ("curvature: ", lambda tensors, run: tensors.pop("run0.curvature.0")),
+        ("preconditioner: scale: ", lambda tensors, run: tensors.pop("run0.preconditioner.scale")),
+        ("preconditioner: 'more': ", lambda tensors, run: run["state"]["preconditioner"].update(more=1)),
+        ("preconditioner: ", lambda tensors, run: run["state"].update(preconditioner=1.0)),
+        ("belong together", lambda tensors, run: without_preconditioner(tensors, run)),
+        ("S: ", lambda tensors, run: run["state"].update(S=10**6)),
+        ("S: ", lambda tensors, run: run["state"].update(S=[None] * 1000)),
+        ("belong together", lambda tensors, run: tensors.pop(run["state"]["S"].pop()["tensor"])),
+        ("'run0.S.0': ", lambda tensors, run: [run["state"][name].pop(0) for name in "SY"]),
+        ("belong together", lambda tensors, run: run["state"].update(objective=-1.0)),
+        ("age: ", lambda tensors, run: run["state"].update(age="old")),
+        ("status: ", lambda tensors, run: run["state"].update(status="done")),
+        ("evaluations: ", lambda tensors, run: run["state"].update(evaluations=-1)),
+        ("seconds: ", lambda tensors, run: run["state"].update(seconds=10**400)),
+        ("history: ", lambda tensors, run: run["state"].update(history=[{}])),
+        ("'more': ", lambda tensors, run: run["state"].update(more=1)),
+        ("'run0.more': ", lambda tensors, run: tensors.update({"run0.more": torch.ones(2)})),
         ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0])),
         ("sigma2: ", lambda tensors, run: run.update(sigma2=[1.0, None])),
         ("stage: ", lambda tensors, run: run.update(stage=1)),
-        ("lists: ", lambda tensors, run: run.update(lists=None)),
+        ("state: ", lambda tensors, run: run.update(state=None)),
     ],
 )
 def test_a_forged_part_of_a_run_is_named(left_over, part, change):

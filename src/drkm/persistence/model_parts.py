@@ -9,7 +9,7 @@ from torch import Tensor
 
 from drkm.inputs.preparation import Preparation
 from drkm.problem import axes, stiefel
-from drkm.solvers.base import FACTS
+from drkm.solvers.result import FACTS
 from drkm.training import parameters
 from drkm.validation import parts
 from drkm.validation.parts import Part

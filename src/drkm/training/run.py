@@ -22,7 +22,8 @@ from drkm.machine.threads import one_thread
 from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
-from drkm.solvers.base import Dimensions, GiveUp
+from drkm.solvers.loop import GiveUp
+from drkm.solvers.state import Dimensions
 from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.describe import describe, without_samples

@@ -73,6 +73,12 @@ def count(least: int = 0, most: int = 2**53) -> Part:
     return part
 
 
+def present(name: str, value: Any) -> None:
+    """Raise an error unless there is a value, whatever it is."""
+    if value is MISSING:
+        raise TypeError(f"{name}: expected a value, got nothing")
+
+
 def text(name: str, value: Any) -> None:
     """Raise an error unless it is text."""
     if not isinstance(value, str):
