@@ -187,10 +187,10 @@ def measure(case: Case) -> dict[str, Any]:
         with suppress(OSError, AttributeError):
             # What the tiny fit left in the allocator's lists would otherwise count as memory that there was before.
             ctypes.CDLL("libc.so.6").malloc_trim(0)
-        before = _resident("VmRSS")
+        before = resident("VmRSS")
         CLEAR.write_text("5")
         ended = _run(case, case.n, folder, source)
-        return {"budget": case.budget, "peak": _resident("VmHWM") - before, "ended": ended}
+        return {"budget": case.budget, "peak": resident("VmHWM") - before, "ended": ended}
 
 
 def _run(case: Case, n: int, folder: Path, source: Any) -> str:
@@ -226,7 +226,7 @@ def _source(case: Case, n: int, folder: Path) -> Any:
     return X
 
 
-def _resident(entry: str) -> int:
+def resident(entry: str) -> int:
     """Return the resident memory of this process, or the largest since it was last cleared, in bytes."""
     (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(entry))
     return int(line.split()[1]) * 1024

@@ -14,7 +14,7 @@ from drkm.solvers import solve
 from few_digits import DIGITS
 
 X = DIGITS[:300]
-STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50, deep=Fourier(100)), Fourier(200)]
+STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50), Fourier()]
 KNOWN_TO_FILES = [strategy for strategy in STRATEGIES if strategy.name != "remembered distances"]
 
 

@@ -1,6 +1,7 @@
 """Checkpoints of version 2 are read: a fit goes on from them to where it would have ended.
 
-Those in `checkpoints_of_version_2` were written by the code of commit 78ea56f, with `python tests/test_old_checkpoints.py FOLDER`.
+Those in `checkpoints_of_version_2` were written by the code of commit 78ea56f, with
+`python tests/test_old_checkpoints.py FOLDER`.
 """
 
 from __future__ import annotations
