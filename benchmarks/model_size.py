@@ -33,6 +33,7 @@ from drkm import ConstrDRKM, load
 from drkm.gram import Dense, Fourier, Nystroem, Strategy, Tiled
 
 N, D, NEW = 20_000, 64, 10
+ROOT = Path(__file__).parents[1]
 
 
 def strategies(n: int) -> list[Strategy]:
@@ -78,7 +79,7 @@ def measure(path: Path, small: Path) -> dict[str, Any]:
 def in_own_process(path: Path, small: Path) -> dict[str, Any]:
     """Return what `measure` finds in a new process."""
     words = [sys.executable, "-W", "ignore", "-m", "benchmarks.model_size", "--load", str(path), str(small)]
-    return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    return json.loads(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
 
 def main() -> None:
