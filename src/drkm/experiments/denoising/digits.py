@@ -12,6 +12,7 @@ from drkm.experiments.denoising._problems import SEED
 from drkm.experiments.experiment import Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
 from drkm.runs.configuration import Configuration
+from drkm.runs.shapes import NUMBER, POSITIVE, WORDS, Named, Several
 from drkm.runs.tasks import Task
 
 TEXT = """\
@@ -26,6 +27,15 @@ over all test images."""
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}
 LABELS = {"gaussian": "Gaussian, σ_n = 0.3", "salt and pepper": "salt and pepper, 20 % of the pixels"}
 NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
+#: what a run holds; images of 8×8 pixels
+RESULT = {
+    "estimated noise": POSITIVE,
+    "methods": Named(
+        "method",
+        (NOISY, RIVAL, ONE, TWO, CLEAN),
+        {"mse": NUMBER, "chosen": WORDS, "images": Several(Several(NUMBER, length=64))},
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,7 @@ EXPERIMENT = SimpleExperiment(
     name="digits",
     title="Digits: denoising images",
     place=5,
-    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4)},
+    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
     runs=_runs,

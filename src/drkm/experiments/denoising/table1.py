@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from drkm.experiments.denoising import _table1_tables as tables
+from drkm.experiments.denoising._names import ORDER
 from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
 from drkm.experiments.experiment import Row, SimpleExperiment
 from drkm.experiments.section import Figure, ResultTable
 from drkm.runs.configuration import Configuration
+from drkm.runs.shapes import POSITIVE, WORDS, Named, Several, Value
 from drkm.runs.tasks import Task
 
 TEXT = """\
@@ -36,6 +38,20 @@ by which it is off in the median cell."""
 CAPTION = """\
 Error relative to that of the Bayes posterior mean (black line), by curve and noise level. Numbers at the upper edge are
 values beyond it."""
+#: what a finished cell holds
+RESULT = {
+    "estimated noise": POSITIVE,
+    "errors": Named("method", ORDER, {"chosen": WORDS, "mse": POSITIVE, "distance": POSITIVE}),
+    "protocol": Several(
+        {
+            "β": WORDS,
+            "steps": Value("a number of steps or a text", lambda value: isinstance(value, int | str)),
+            "measure": WORDS,
+            **dict.fromkeys(("kernel PCA", "deep"), POSITIVE),
+            **dict.fromkeys(("kernel PCA σ²", "deep σ²"), WORDS),
+        }
+    ),
+}
 
 
 def _cells(sizes: CurveSizes) -> list[Configuration]:
@@ -63,7 +79,7 @@ EXPERIMENT = SimpleExperiment(
     name="table1",
     title="Table 1: denoising four plane curves",
     place=1,
-    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4)},
+    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
     runs=_cells,

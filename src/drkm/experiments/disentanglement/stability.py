@@ -16,6 +16,7 @@ from drkm.experiments.study.rows import by_value, chosen
 from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
 from drkm.experiments.study.study import Study, task
 from drkm.plotting import GREEN, GREY
+from drkm.runs.shapes import NUMBER, Columns
 
 #: unseen images on which fits are compared
 COMMON = 500
@@ -27,6 +28,8 @@ COLOURS = {
     RIVAL: charts.FAMILY_COLOURS["beta-vae"],
     "chance": GREY,
 }
+#: what a run holds: lists with one entry per layer
+RESULT = Columns(("shared", "shared_chance", "angle", "agreement"), NUMBER, {"train_s": NUMBER})
 
 
 def _layers(row: Row) -> Iterator[Row]:
@@ -93,7 +96,7 @@ EXPERIMENT = Study(
     name="stability",
     title="Stability of components",
     place=15,
-    tasks={"stability": task("stability")},
+    tasks={"stability": task("stability", RESULT)},
     text=lambda sizes: (
         f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
         f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "

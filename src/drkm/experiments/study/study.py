@@ -11,15 +11,23 @@ from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.study.groups import Group
-from drkm.experiments.study.scales import StudySizes, sizes_of
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
+from drkm.runs.shapes import NUMBER, Shape, optional, or_null
 from drkm.runs.tasks import Task
 
+#: what is shown of a scored model; a metric that has no value for its codes is null
+SCORED = {
+    **{f"{name}{end}": or_null(NUMBER) for name in METRIC_NAMES for end in ("", "_chance")},
+    **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy", "iterations"), optional(NUMBER)),
+    "train_s": NUMBER,
+}
 
-def task(name: str) -> Task:
+
+def task(name: str, result: Shape = SCORED) -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
     function = f"drkm.experiments.disentanglement._tasks:{name}"
-    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError)
+    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
 
 TASKS = {"disentangle": task("disentangle")}
