@@ -6,31 +6,42 @@ import math
 import numpy as np
 import pytest
 
+from drkm.experiments.denoising import digits
+from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, NOISY, ORDER, TWO_LAYERS
+from drkm.experiments.denoising._panels import COMPONENTS
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
 from drkm.runs._rows import SEAL
 from drkm.runs.attempt import Attempt, as_json
-from drkm.runs.shapes import COUNT, POSITIVE, WORDS, Columns, Named, Several, Value
 from drkm.runs.store import Store
+from experiments.test_studies import made_up as made_up_scores
 from fuzz.forgeries import forged_objects
 
 pytest.importorskip("matplotlib").use("Agg")
 
 
-def example(shape, rng):
-    """Return something of a shape."""
-    match shape:
-        case Several():
-            return [example(shape.of, rng) for _ in range(shape.length or 3)]
-        case Named():
-            return [{shape.key: name, **example(shape.fields, rng)} for name in shape.names]
-        case Columns():
-            return example({**dict.fromkeys(shape.names, Several(shape.of)), **shape.others}, rng)
-        case Value():
-            samples = [0.1 + rng.random(), int(rng.integers(1, 9)), "text"]
-            return next(one for one in samples if shape.holds(one) and (shape is not WORDS or one == "text"))
-    return {name: example(of, rng) for name, of in shape.items()}
+def made_up(run, rng):
+    """Return a result of a run of any experiment."""
+    error = lambda: 0.1 + rng.random()  # noqa: E731
+    match run.task:
+        case "denoise-cell":
+            methods = [{"method": name, "chosen": "words", "mse": error(), "distance": error()} for name in ORDER]
+            words = {"β": "as published", "steps": "converged", "measure": FIRST_MEASURE}
+            widths = {"kernel PCA σ²": "0.1", "deep σ²": "0.1 / scale"}
+            protocol = [{**words, "kernel PCA": error(), "deep": error(), **widths}]
+            return {"estimated noise": error(), "errors": methods, "protocol": protocol}
+        case "denoise-panels":
+            errors = {name: error() for name in ("mse", "distance", "gap")}
+            names = (NOISY, *COMPONENTS, TWO_LAYERS, BOUND)
+            panels = [{"name": name, **errors, "points": rng.random((3, 2)).tolist()} for name in names]
+            return {"σ²": error(), "steps": None, "selected": [4, 2], "panels": panels}
+        case "digits":
+            images = {"images": rng.random((2, 64)).tolist()}
+            names = (digits.NOISY, digits.RIVAL, digits.ONE, digits.TWO, digits.CLEAN)
+            methods = [{"method": name, "mse": error(), "chosen": "words", **images} for name in names]
+            return {"estimated noise": error(), "methods": methods}
+    return made_up_scores(run, rng)
 
 
 @pytest.fixture(params=EXPERIMENTS)
@@ -41,7 +52,7 @@ def written(request, tmp_path):
         for run in dict.fromkeys(EXPERIMENTS[request.param].configurations("quick")):
             known = TASKS.identify(run)
             assert store.claim(known, "me")
-            result = as_json(example(TASKS.task_of(run).result, rng))
+            result = as_json(made_up(run, rng))
             assert store.finish(known.key, "me", Attempt("done", result, seconds=1.0, environment='{"device":"cpu"}'))
     return request.param, path
 
@@ -85,17 +96,16 @@ def test_many_forged_results_are_shown_or_refused_with_the_store_and_the_run(wri
 
 
 @pytest.mark.parametrize("value", [None, True, "0.5", [0.5], {}, math.nan, math.inf, 10**400, -1, 0, 1e31, 1e-31])
-def test_what_is_no_positive_number_is_refused(value):
-    from drkm.runs.shapes import misfit
-
-    assert misfit({"mse": value}, {"mse": POSITIVE}).startswith("expected a number from 1e-30 to 1e+30 as mse, got ")
-    assert misfit({"mse": 0.5}, {"mse": POSITIVE}) is None
-    assert misfit({"mse": 0.5}, {"mse": COUNT}) == "expected a whole number as mse, got 0.5"
+def test_what_is_no_error_that_was_measured_is_refused(value):
+    (run,) = EXPERIMENTS["figure2"].configurations("quick")
+    task, whole = TASKS.task_of(run), made_up(run, np.random.default_rng(0))
+    task.check(whole, run.parameters)
+    with pytest.raises((TypeError, ValueError), match=r"^result: σ²: expected a (finite )?number"):
+        task.check({**whole, "σ²": value}, run.parameters)
 
 
 def test_a_result_cannot_stand_in_place_of_the_parameters_of_its_run():
     (run,) = EXPERIMENTS["figure2"].configurations("quick")
-    task = TASKS.task_of(run)
-    whole = example(task.result, np.random.default_rng(0))
-    assert task.misfit(whole, run.parameters) is None
-    assert task.misfit({**whole, "curve": 3}, run.parameters) == "expected no field 'curve', a parameter of the run"
+    forged = {**made_up(run, np.random.default_rng(0)), "curve": 3}
+    with pytest.raises(ValueError, match=r"^result: curve: expected no such part, because it is a parameter"):
+        TASKS.task_of(run).check(forged, run.parameters)

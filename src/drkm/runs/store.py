@@ -285,8 +285,11 @@ class Store:
         about = f"store: {self.path}: the result of {row['configuration']}"
         found = Fields.from_json(row["result"], about)
         task = self.tasks.tasks.get(row["task"])
-        if task is not None and (wrong := task.misfit(found, self.configuration(row).parameters)):
-            raise ValueError(f"{about}: {wrong}")
+        if task is not None:
+            try:
+                task.check(found, self.configuration(row).parameters)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{about}: {error}") from error
         return found
 
     @property

@@ -11,10 +11,10 @@ import numpy as np
 from drkm.datasets.toy2d import CURVES
 from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
 from drkm.experiments.denoising._problems import DATASETS, SEED, CurveSizes
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row
 from drkm.runs.configuration import Configuration
-from drkm.runs.shapes import COUNT, NUMBER, POSITIVE, Named, Several, or_null
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 NOISE = 0.1
 ALL = "all three components"
@@ -25,16 +25,22 @@ COMPONENTS = {
     ALL: None,
 }
 #: what the run of a curve holds
-RESULT = {
-    "σ²": POSITIVE,
-    "steps": or_null(COUNT),
-    "selected": Several(COUNT),
-    "panels": Named(
-        "name",
-        (NOISY, *COMPONENTS, TWO_LAYERS, BOUND),
-        {**dict.fromkeys(("mse", "distance", "gap"), POSITIVE), "points": Several(Several(NUMBER, length=2))},
-    ),
-}
+RESULT = parts.group(
+    {
+        "σ²": MEASURED_ERROR,
+        "steps": parts.nullable(parts.count()),
+        "selected": parts.several(parts.count()),
+        "panels": parts.entries(
+            "name",
+            (NOISY, *COMPONENTS, TWO_LAYERS, BOUND),
+            {
+                **dict.fromkeys(("mse", "distance", "gap"), MEASURED_ERROR),
+                "points": parts.several(parts.each([MEASURED, MEASURED]), least=1),
+            },
+        ),
+    },
+    others=True,
+)
 TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4, result=RESULT)}
 
 

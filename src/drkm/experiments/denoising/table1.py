@@ -9,11 +9,11 @@ from drkm.experiments.denoising._names import ORDER
 from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
-from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.experiment import MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Figure, ResultTable
 from drkm.runs.configuration import Configuration
-from drkm.runs.shapes import POSITIVE, WORDS, Named, Several, Value
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 TEXT = """\
 Four plane curves at three noise levels. A model sees the noisy points alone and gives back a point for each of them;
@@ -39,19 +39,24 @@ CAPTION = """\
 Error relative to that of the Bayes posterior mean (black line), by curve and noise level. Numbers at the upper edge are
 values beyond it."""
 #: what a finished cell holds
-RESULT = {
-    "estimated noise": POSITIVE,
-    "errors": Named("method", ORDER, {"chosen": WORDS, "mse": POSITIVE, "distance": POSITIVE}),
-    "protocol": Several(
-        {
-            "β": WORDS,
-            "steps": Value("a number of steps or a text", lambda value: isinstance(value, int | str)),
-            "measure": WORDS,
-            **dict.fromkeys(("kernel PCA", "deep"), POSITIVE),
-            **dict.fromkeys(("kernel PCA σ²", "deep σ²"), WORDS),
-        }
-    ),
-}
+RESULT = parts.group(
+    {
+        "estimated noise": MEASURED_ERROR,
+        "errors": parts.entries(
+            "method", ORDER, {"chosen": parts.text, "mse": MEASURED_ERROR, "distance": MEASURED_ERROR}
+        ),
+        "protocol": parts.several(
+            parts.group(
+                {
+                    **dict.fromkeys(("β", "measure", "kernel PCA σ²", "deep σ²"), parts.text),
+                    **dict.fromkeys(("kernel PCA", "deep"), MEASURED_ERROR),
+                    "steps": lambda name, value: (parts.text if isinstance(value, str) else parts.count())(name, value),
+                }
+            )
+        ),
+    },
+    others=True,
+)
 
 
 def _cells(sizes: CurveSizes) -> list[Configuration]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import Figure, ResultTable
 from drkm.experiments.study import charts, claims, verdicts
 from drkm.experiments.study.drawing import dot_grid
@@ -16,7 +16,7 @@ from drkm.experiments.study.rows import by_value, chosen
 from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
 from drkm.experiments.study.study import Study, task
 from drkm.plotting import GREEN, GREY
-from drkm.runs.shapes import NUMBER, Columns
+from drkm.validation import parts
 
 #: unseen images on which fits are compared
 COMMON = 500
@@ -29,7 +29,7 @@ COLOURS = {
     "chance": GREY,
 }
 #: what a run holds: lists with one entry per layer
-RESULT = Columns(("shared", "shared_chance", "angle", "agreement"), NUMBER, {"train_s": NUMBER})
+RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
 
 
 def _layers(row: Row) -> Iterator[Row]:
