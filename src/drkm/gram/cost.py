@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from drkm.files.rows import PASS_BYTES
 from drkm.kernels import Explicit, Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.kernels.base import FEATURE_ENTRIES
@@ -25,6 +26,8 @@ BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
 #: numbers that a search for pre-images takes; samples that a learned map is fitted to
 SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
+#: copies of a tile of samples that are alive while its tables are made
+TILE_TABLES = 7
 
 #: tables of the features of a deep layer that are alive at once: those of the codes before a step and after it
 FEATURE_TABLES = 2
@@ -150,14 +153,15 @@ def encoder_bytes(work: Workload) -> int:
     return _model_bytes(work) + work.item * batch_numbers(work.n, work.components)
 
 
-def preimage_bytes(work: Workload, method: str) -> int:
+def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> int:
     """Return what pre-images take after training: what a model holds, tables of the samples, and the search.
 
-    Samples of a file are read into memory for it.
+    The tables are those of all samples, or of a tile of them where they are read from a file for every sweep.
     """
     rows = min(work.n, RIDGE_ROWS)
     search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * SEARCH_NUMBERS
-    return _model_bytes(work) + 5 * work.sample_bytes + search
+    tables = min(work.sample_bytes, PASS_BYTES) * TILE_TABLES if from_file else 5 * work.sample_bytes
+    return _model_bytes(work) + tables + search
 
 
 def _model_bytes(work: Workload) -> int:

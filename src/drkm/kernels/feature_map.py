@@ -105,12 +105,13 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
     """
     name = f"kernel: the feature map of layer {layer}"
     few, total = points[:FEW].clone(), points.sum()
-    widths, largest, first = set(), [], None
+    widths, largest = set(), []
+    begun: list[Tensor] = []
     for rows in tiles(points, LOOK_ROWS):
         features = _features(phi, points[rows], name)
         if not torch.isfinite(features).all():
             raise ValueError(f"{name} returns NaN or inf")
-        first = features[:FEW].clone() if first is None else first
+        begun = begun or [features[:FEW].clone()]
         widths.add(features.shape[1])
         largest.append(features.abs().max())
     if points.sum() != total:
@@ -118,7 +119,7 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
     deep = layer > 1
     alone = _features(phi, few.requires_grad_(deep), name, traced=deep)
     allowed = DEPENDENT * torch.stack(largest).max()
-    if widths != {alone.shape[1]} or not (alone - first).abs().max() <= allowed:
+    if widths != {alone.shape[1]} or not (alone - begun[0]).abs().max() <= allowed:
         raise ValueError(
             f"{name} must give a row the same features whatever other rows it is given with, and every time, "
             f"got other ones for the first {FEW} alone"
