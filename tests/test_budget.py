@@ -130,6 +130,14 @@ def test_rows_of_hdf5_are_in_memory_once(tmp_path, index):
     assert found.data_ptr() % 64 == 0
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_features_are_counted_by_their_number(X, layer):
+    kernels = [RBF(), RBF()]
+    kernels[layer] = FeatureMap(lambda x: x.repeat(1, 10_000 // x.shape[1]).sin())
+    with pytest.raises(NotEnoughMemory, match=r"^memory: tiled needs at least \d+(\.\d)? MB"):
+        ConstrDRKM(gram=Tiled(memory=8e6 if layer == 0 else 12e6), **SETTINGS, kernel=kernels).fit(X)
+
+
 def test_batches_shrink_as_samples_grow_and_take_a_few_megabytes():
     sizes = [batch_rows(n, 5) for n in (100, 1000, 10_000, 1_000_000)]
     assert sizes == sorted(sizes, reverse=True)
