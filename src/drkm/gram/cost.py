@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from drkm.files.rows import PASS_BYTES
-from drkm.kernels import Explicit, Kernel
+from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.kernels.base import FEATURE_ENTRIES
 from drkm.wording import in_bytes, scaled
@@ -130,7 +130,7 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
         if kernel.is_pairwise:
             cost = cost.plus(flops=swept_pairs(below, own) * work.n**2)
         else:
-            width = feature_width(kernel, below)
+            width = kernel.width(below)
             held = work.n * (below + FEATURE_TABLES * width) * work.item + feature_blocks(work, kernel, below)
             cost = cost.plus(flops=8.0 * work.n * width * own, bytes=held)
     return cost
@@ -194,14 +194,9 @@ def pair_flops(d: int) -> float:
     return 2 * (d + 2) + VALUE_FLOPS
 
 
-def feature_width(kernel: Kernel, inputs: int) -> int:
-    """Return the number of features that a kernel without exponents has."""
-    return kernel.width(inputs) if isinstance(kernel, Explicit) else inputs
-
-
 def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
     """Return the bytes in which features are formed, a few points at a time."""
-    if not isinstance(kernel, Explicit):
+    if not kernel.is_explicit:
         return 0
     entries = FEATURE_ENTRIES["cuda" if work.device.type == "cuda" else "cpu"]
     return FORMING * work.item * min(entries, work.n * kernel.widest(inputs))
@@ -210,7 +205,7 @@ def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
 def first_of_features(work: Workload) -> Cost:
     """Return what ΦΦᵀ adds as the first layer."""
     kernel = work.kernels[0]
-    features = feature_width(kernel, work.d)
+    features = kernel.width(work.d)
     held = 0 if kernel.is_given else work.n * features * work.item
     width = work.n if kernel.is_given else 2 * features
     product = 2.0 * work.n * width * work.sizes[0]

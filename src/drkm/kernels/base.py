@@ -173,6 +173,14 @@ class Kernel(ABC):
         """Return what training changes in a kernel that is trainable."""
         return []
 
+    def width(self, inputs: int) -> int:
+        """Return the number of features of a point with so many inputs."""
+        return inputs if self.count is None else self.count
+
+    def widest(self, inputs: int) -> int:
+        """Return the most numbers that a point becomes on the way to its features."""
+        return max(inputs, self.width(inputs))
+
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row, of a kernel that has explicit features."""
         raise TypeError(f"kernel: {type(self).__name__} has no explicit features")
@@ -348,14 +356,6 @@ class Explicit(Kernel):
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row."""
-
-    def width(self, inputs: int) -> int:
-        """Return the number of features of a point with so many inputs."""
-        return inputs if self.count is None else self.count
-
-    def widest(self, inputs: int) -> int:
-        """Return the most numbers that a point becomes on the way to its features."""
-        return max(inputs, self.width(inputs))
 
     def blocks(self, points: Tensor | Rows) -> list[slice]:
         """Return slices of points whose features memory does not notice."""

@@ -75,19 +75,19 @@ class _PairwiseTarget:
 
     def __init__(self, components: Components, kernel: Pairwise, X: Tensor | Rows, origin: Tensor, second_order: bool):
         self.components, self.kernel, self.second_order = components, kernel, second_order
-        self.X, self.origin = X, origin
+        self.origin = origin
         self.B = components.H
         if components.center:
             self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
-        self._tables = [_Tables(kernel, X, self.B, second_order)] if isinstance(X, Tensor) else None
+        #: the file, or what is made of the samples in memory once
+        self._source = X if isinstance(X, Rows) else [_Tables(kernel, X, self.B, second_order)]
 
     def tables(self) -> Iterable[_Tables]:
         """Return the tables of all training points, or yield those of a tile after the other."""
-        if self._tables is not None:
-            return self._tables
-        return (
-            _Tables(self.kernel, self.X[rows] - self.origin, self.B[rows], self.second_order) for rows in tiles(self.X)
-        )
+        X = self._source
+        if not isinstance(X, Rows):
+            return X
+        return (_Tables(self.kernel, X[rows] - self.origin, self.B[rows], self.second_order) for rows in tiles(X))
 
     def __call__(self, x: Tensor, coordinates: Tensor) -> Derivatives:
         kernel = self.kernel
