@@ -10,8 +10,12 @@ from typing import Any
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 Row = dict[str, Any]
+
+#: parts of results: numbers so large or so small are none that was measured, and overflow in quotients and squares
+MEASURED, MEASURED_ERROR = parts.number(-1e30, 1e30), parts.number(1e-30, 1e30)
 
 
 @dataclass(frozen=True, kw_only=True)

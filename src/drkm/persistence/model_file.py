@@ -205,6 +205,11 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     )
     chosen["kernel"] = entries.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
+    for kernel, error in zip(layers, header.get("errors", []), strict=False):
+        if (error is None) != (kernel.count is None):
+            raise ValueError(
+                f"errors: expected one for each kernel that is approximate, got {error} for {kernel.describe()}"
+            )
     return SavedModel(
         _fitted(tensors, header, layers, chosen),
         chosen,

@@ -281,8 +281,16 @@ class Store:
         return Configuration.from_json(row["configuration"], f"store: {self.path}: the configuration of a run")
 
     def result(self, row: Row) -> Fields:
-        """Return the result of a run that is done."""
-        return Fields.from_json(row["result"], f"store: {self.path}: the result of {row['configuration']}")
+        """Return the result of a run that is done, which is what its task says of it."""
+        about = f"store: {self.path}: the result of {row['configuration']}"
+        found = Fields.from_json(row["result"], about)
+        task = self.tasks.tasks.get(row["task"])
+        if task is not None:
+            try:
+                task.check(found, self.configuration(row).parameters)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{about}: {error}") from error
+        return found
 
     @property
     def _columns(self) -> str:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from drkm.datasets.toy2d import CURVES
-from drkm.experiments.denoising._names import NOISY
+from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
 from drkm.experiments.denoising._problems import DATASETS, SEED, CurveSizes
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 NOISE = 0.1
-TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4)}
 ALL = "all three components"
 COMPONENTS = {
     "layer 1, component 1": [(1, 0)],
@@ -24,6 +24,24 @@ COMPONENTS = {
     "layer 2, component 1": [(2, 0)],
     ALL: None,
 }
+#: what the run of a curve holds
+RESULT = parts.group(
+    {
+        "σ²": MEASURED_ERROR,
+        "steps": parts.nullable(parts.count()),
+        "selected": parts.several(parts.count()),
+        "panels": parts.entries(
+            "name",
+            (NOISY, *COMPONENTS, TWO_LAYERS, BOUND),
+            {
+                **dict.fromkeys(("mse", "distance", "gap"), MEASURED_ERROR),
+                "points": parts.several(parts.each([MEASURED, MEASURED]), least=1),
+            },
+        ),
+    },
+    others=True,
+)
+TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4, result=RESULT)}
 
 
 def configuration(curve: str, sizes: CurveSizes) -> Configuration:

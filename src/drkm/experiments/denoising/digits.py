@@ -9,10 +9,11 @@ import numpy as np
 
 from drkm.experiments.denoising._one_draw import RULE, missing, smaller
 from drkm.experiments.denoising._problems import SEED
-from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 TEXT = """\
 scikit-learn's handwritten digits with Gaussian noise and with salt and pepper; the paper has no such experiment.
@@ -26,6 +27,18 @@ over all test images."""
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}
 LABELS = {"gaussian": "Gaussian, σ_n = 0.3", "salt and pepper": "salt and pepper, 20 % of the pixels"}
 NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
+#: what a run holds; images of 8×8 pixels
+RESULT = parts.group(
+    {
+        "estimated noise": MEASURED_ERROR,
+        "methods": parts.entries(
+            "method",
+            (NOISY, RIVAL, ONE, TWO, CLEAN),
+            {"mse": MEASURED, "chosen": parts.text, "images": parts.several(parts.each([MEASURED] * 64), least=1)},
+        ),
+    },
+    others=True,
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ EXPERIMENT = SimpleExperiment(
     name="digits",
     title="Digits: denoising images",
     place=5,
-    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4)},
+    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
     runs=_runs,

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import ResultTable
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.rows import by_value, chosen
 from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
 from drkm.experiments.study.study import Study, task
+from drkm.validation import parts
 
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
@@ -23,12 +24,19 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
     "two layers, η₂ = 10": (TWO_LAYERS, {"deep_eta": 10.0}),
 }
+#: what a run holds for each choice of axes: scores of every draw
+SCORES = ("irs", "irs_chance", "mig", "mig_chance")
+
+
+def _of_draws(name: str, value: Any) -> None:
+    parts.columns(SCORES, parts.nullable(MEASURED))(name, value)
+    parts.group({"agreement": parts.nullable(MEASURED)}, others=True)(name, value)
 
 
 def _axes(row: Row) -> Iterator[Row]:
     """Yield one row for every choice of axes, with the scores of all draws."""
     for axes in AXES:
-        found = {name: np.array(values, dtype=float) for name, values in row[axes].items()}
+        found = {name: np.array(row[axes][name], dtype=float) for name in (*SCORES, "agreement")}
         above = found["irs"] - found["irs_chance"]
         yield {"dataset": row["dataset"], "width": row["width"], "axes": axes, **found, "irs_above": above}
 
@@ -56,7 +64,7 @@ EXPERIMENT = Study(
     name="candidates",
     title="The choice of bandwidths and axes",
     place=17,
-    tasks={"candidate": task("candidate")},
+    tasks={"candidate": task("candidate", parts.group(dict.fromkeys(AXES, _of_draws)))},
     text=lambda sizes: (
         f"Candidates for the rule of the study of Cars3D, on {sizes.start_points} training and {sizes.evaluation} "
         f"unseen images of {' and '.join(DATASET_NAMES[name] for name in sizes.selection_datasets)}: σ² of layer 1 as "

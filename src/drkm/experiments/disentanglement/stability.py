@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import Figure, ResultTable
 from drkm.experiments.study import charts, claims, verdicts
 from drkm.experiments.study.drawing import dot_grid
@@ -16,6 +16,7 @@ from drkm.experiments.study.rows import by_value, chosen
 from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
 from drkm.experiments.study.study import Study, task
 from drkm.plotting import GREEN, GREY
+from drkm.validation import parts
 
 #: unseen images on which fits are compared
 COMMON = 500
@@ -27,6 +28,8 @@ COLOURS = {
     RIVAL: charts.FAMILY_COLOURS["beta-vae"],
     "chance": GREY,
 }
+#: what a run holds: lists with one entry per layer
+RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
 
 
 def _layers(row: Row) -> Iterator[Row]:
@@ -93,7 +96,7 @@ EXPERIMENT = Study(
     name="stability",
     title="Stability of components",
     place=15,
-    tasks={"stability": task("stability")},
+    tasks={"stability": task("stability", RESULT)},
     text=lambda sizes: (
         f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
         f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "

@@ -15,8 +15,9 @@ from drkm.experiments.study.drawing import dot_grid
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.rows import by_value, chosen, scored, values_of
 from drkm.experiments.study.scales import BETA, DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, SCORES, StudySizes
-from drkm.experiments.study.study import TASKS, Study, task
+from drkm.experiments.study.study import SCORED, TASKS, Study, task
 from drkm.plotting import SKY
+from drkm.validation import parts
 
 #: σ² of layer 1 as multiples of the median rule, which is itself the default and so the same run as any other with it
 WIDTHS = {0.5: {"width": 0.5}, 1.0: {}, 2.0: {"width": 2.0}}
@@ -142,7 +143,7 @@ EXPERIMENT = Study(
     name="variance",
     title="Variance over seeds, draws and bandwidth",
     place=12,
-    tasks={**TASKS, "equal_time": task("equal_time")},
+    tasks={**TASKS, "equal_time": task("equal_time", parts.group(dict.fromkeys(("drkm", "beta-vae"), SCORED)))},
     text=lambda sizes: (
         f"Two layers, s = (10, 5), N = {sizes.start_points}. What varies: the start seed on one training draw; the "
         "draw (for the β-VAE and the recipe as published with it the seed); on one draw σ² of layer 1 at half, once "

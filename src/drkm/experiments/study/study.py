@@ -8,18 +8,30 @@ from typing import Any
 
 from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
-from drkm.experiments.experiment import Experiment, Row
+from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.study.groups import Group
-from drkm.experiments.study.scales import StudySizes, sizes_of
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+#: what is shown of a scored model; a metric that has no value for its codes is null
+SCORED = parts.group(
+    {
+        **{f"{name}{end}": parts.nullable(MEASURED) for name in METRIC_NAMES for end in ("", "_chance")},
+        **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy", "iterations"), parts.optional(MEASURED)),
+        "train_s": MEASURED,
+    },
+    others=True,
+)
 
 
-def task(name: str) -> Task:
+def task(name: str, result: Part = SCORED) -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
     function = f"drkm.experiments.disentanglement._tasks:{name}"
-    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError)
+    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
 
 TASKS = {"disentangle": task("disentangle")}
