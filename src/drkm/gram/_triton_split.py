@@ -5,7 +5,8 @@ as fast as tf32. Of a product of two such sums three parts count, low·high, hig
 float32 but for its last bit. The first part alone (`PASSES` = 1) has the three digits of tf32.
 
 Tensor cores cut off what an addition to their sums loses instead of rounding it, which over many additions is a
-bias of 1e-3. So their sums are short: each tile begins with zero, and what it finds is added to the total by others.
+bias of 1e-3. So their sums are short: each tile and each part of the features begins with zero, and what it finds is
+added to the total by plain arithmetic. Totals are of some 65,000 points: longer ones of float32 lose digits too.
 """
 
 # Triton compiles these functions, and types are its own.
@@ -18,8 +19,8 @@ import triton.language as tl
 
 from drkm.gram._triton import _jet
 
-#: what rounding may leave of the squared distance of a point to itself, relative to its squared length
-ROUNDING = tl.constexpr(4e-7)
+#: what rounding may leave of the squared distance of a point to itself, relative to twice its squared length
+ROUNDING = tl.constexpr(2e-6)
 
 
 @triton.jit
@@ -39,26 +40,26 @@ def split_product(
     t = tl.arange(0, T)
     own_size = tl.load(size + own)
     at = own[:, None] * WIDTH + part[None, :]
-    # The points of a program stay at hand if a tile takes all their numbers at once.
-    own_high = tl.load(high + at)
-    own_low = own_high
-    if PASSES == 3:
-        own_low = tl.load(low + at)
+    if WIDTH == PART:
+        own_high = tl.load(high + at)
+        own_low = own_high
+        if PASSES == 3:
+            own_low = tl.load(low + at)
     total = tl.zeros((ROWS, T), tl.float32)
     for step in range(0, tl.minimum(chunk, m - begin), COLUMNS):
         column = begin + step + tl.arange(0, COLUMNS)
         other_at = column[None, :] * WIDTH + part[:, None]
         if WIDTH == PART:
-            inner = tl.zeros((ROWS, COLUMNS), tl.float32)
-            inner = _three(own_high, own_low, other_high + other_at, other_low + other_at, inner, PASSES)
+            inner = _three(own_high, own_low, other_high + other_at, other_low + other_at, PASSES)
         else:
             inner = tl.zeros((ROWS, COLUMNS), tl.float32)
             for first in range(0, WIDTH, PART):
-                own_high = tl.load(high + at + first)
+                part_high = tl.load(high + at + first)
+                part_low = part_high
                 if PASSES == 3:
-                    own_low = tl.load(low + at + first)
+                    part_low = tl.load(low + at + first)
                 there = other_at + first
-                inner = _three(own_high, own_low, other_high + there, other_low + there, inner, PASSES)
+                inner += _three(part_high, part_low, other_high + there, other_low + there, PASSES)
         column_size = tl.load(other_size + column)
         if PROFILE == "rbf":
             # Rounding must not make a kernel value larger than 1.
@@ -72,24 +73,25 @@ def split_product(
             sizes = own_size[:, None] + column_size[None, :]
             q = sizes - 2.0 * inner
             # The root of what rounding leaves of zero would be far larger than that.
-            q = tl.where(q > ROUNDING * sizes, q, 0.0)
+            q = tl.where(q > sizes * ROUNDING, q, 0.0)
             value = _jet(q, PROFILE, 0)[0] * scale
         value_high = value.to(tl.float16)
         value_low = value_high
         if PASSES == 3:
             value_low = (value - value_high.to(tl.float32)).to(tl.float16)
         block_at = column[:, None] * T + t[None, :]
-        nothing = tl.zeros((ROWS, T), tl.float32)
-        total += _three(value_high, value_low, block_high + block_at, block_low + block_at, nothing, PASSES)
+        total += _three(value_high, value_low, block_high + block_at, block_low + block_at, PASSES)
     row = tl.program_id(1).to(tl.int64) * n + own
     tl.store(out + row[:, None] * T + t[None, :], total)
 
 
 @triton.jit
-def _three(left_high, left_low, right_high, right_low, sums, PASSES: tl.constexpr):
-    """Add the product of split numbers to short sums, the small parts first; those on the right are in memory."""
+def _three(left_high, left_low, right_high, right_low, PASSES: tl.constexpr):
+    """Return the product of split numbers, its small parts first; those on the right are in memory."""
     high = tl.load(right_high)
     if PASSES == 3:
-        sums = tl.dot(left_low, high, sums)
-        sums = tl.dot(left_high, tl.load(right_low), sums)
-    return tl.dot(left_high, high, sums)
+        small = tl.dot(left_high, tl.load(right_low), tl.dot(left_low, high))
+        product = tl.dot(left_high, high, small)
+    else:
+        product = tl.dot(left_high, high)
+    return product

@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import math
 import os
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from drkm.gram import split
 from drkm.gram.base import Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
+from drkm.gram.split import SplitGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel, Pairwise
@@ -96,6 +98,27 @@ class FusedGram(MovingGram):
         exponent = -1.0 / self._profile.stretch**2
         found = self._sweep("sweep_tangent", rows, t, s + t, A, dU * self._scale, dA, EXPONENT=exponent)
         return found[:t].T.contiguous(), self._unscaled(found[t:])
+
+    @property
+    def rough(self) -> Gram:
+        """The operator on tensor cores, whose products are right to 1e-3."""
+        halves = self._halves
+        return self if halves is None else halves.rough
+
+    def subset(self, index: Tensor) -> Gram | None:
+        """Return the operator of some of the points, on tensor cores."""
+        halves = self._halves
+        return None if halves is None else halves.subset(index)
+
+    def extend(self, part: Gram, A: Tensor) -> Tensor:
+        """Return k(all points, some points) A, on tensor cores."""
+        halves = self._halves
+        assert halves is not None
+        return halves.extend(part, A)
+
+    @cached_property
+    def _halves(self) -> SplitGram | None:
+        return split.split_gram(self.kernel, self.points)
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ².

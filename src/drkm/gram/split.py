@@ -27,12 +27,12 @@ SHIFT = 14
 LARGEST, MOST_POWER = 2.0**13, 8
 #: largest number of a column of a block, of which halves keep the digits
 COLUMN_SIZE = 10
-#: points of a tile, those that they meet, and columns of a block that one pass takes
-ROWS, COLUMNS, WIDEST = 128, 64, 32
+#: points of a tile, and columns of a block that one pass takes
+ROWS, WIDEST = 128, 32
 #: features that are multiplied at once: all of them up to the first number, else parts of the second
 WHOLE, PART = 128, 64
-#: programs that keep a GPU busy, and the fewest points that one of them sums over
-PROGRAMS, CHUNK = 1056, 1024
+#: programs that keep a GPU busy, and the fewest and the most points that one of them sums over
+PROGRAMS, CHUNK, LONGEST = 1056, 1024, 1 << 16
 #: rows of samples that are split at a time
 SPLIT_ROWS = 1 << 16
 
@@ -131,33 +131,44 @@ class SplitGram(Gram):
         return torch.cat([self._pass(other, block, scale) for block in A.split(WIDEST, dim=1)], dim=1)
 
     def _pass(self, other: SplitGram, A: Tensor, scale: float) -> Tensor:
-        from drkm.gram import _triton_split
-
-        n, m, width = len(self._high), len(other._high), self._high.shape[1]
+        """Return k(points, other points) A for at most `WIDEST` columns; kernel values are multiplied by `scale`."""
         columns = WIDEST if A.shape[1] > WIDEST // 2 else WIDEST // 2
         column_scale = torch.exp2(torch.floor(COLUMN_SIZE - torch.log2(A.abs().amax(dim=0).clamp(min=1e-30))))
-        block = A.new_zeros(m, columns)
+        block = A.new_zeros(len(other._high), columns)
         block[: len(A), : A.shape[1]] = A * column_scale
         block_high, block_low = halves(block)
-        chunk = -(-max(CHUNK, -(-m * (n // ROWS) // PROGRAMS)) // COLUMNS) * COLUMNS
-        chunks = -(-m // chunk)
-        out = A.new_empty(chunks, n, columns)
-        _triton_split.split_product[n // ROWS, chunks](
-            *(self._high, self._low, self._size, other._high, other._low, other._size, block_high, block_low),
+        total = A.new_zeros(len(self._high), columns)
+        for begin in range(0, len(block), LONGEST):
+            some = slice(begin, min(begin + LONGEST, len(block)))
+            right = other._high[some], other._low[some], other._size[some], block_high[some], block_low[some]
+            total += self._sums(*right, scale).sum(dim=0)
+        return total[: self.n, : A.shape[1]] / (column_scale * scale)
+
+    def _sums(self, high: Tensor, low: Tensor, size: Tensor, block_high: Tensor, block_low: Tensor, scale: float) -> Tensor:
+        """Return sums over all pairs with some other points, in chunks that are to be added up."""
+        from drkm.gram import _triton_split
+
+        (n, width), (m, columns) = self._high.shape, block_high.shape
+        is_whole = width <= WHOLE
+        tile = 64 if is_whole else 128
+        chunk = -(-max(CHUNK, -(-m * (n // ROWS) // PROGRAMS)) // tile) * tile
+        out = self._size.new_empty(-(-m // chunk), n, columns)
+        _triton_split.split_product[n // ROWS, len(out)](
+            *(self._high, self._low, self._size, high, low, size, block_high, block_low),
             *(out, n, m, chunk, getattr(self.kernel, "offset", 0.0), scale),
             WIDTH=width,
-            PART=width if width <= WHOLE else PART,
+            PART=width if is_whole else PART,
             T=columns,
             PROFILE="power" if self.kernel.profile is None else self.kernel.profile.name,
             POWER=getattr(self.kernel, "degree", 1),
             SHIFT=float(SHIFT),
             PASSES=self._passes,
             ROWS=ROWS,
-            COLUMNS=COLUMNS,
-            num_warps=4,
+            COLUMNS=tile,
+            num_warps=4 if is_whole else 8,
             num_stages=3,
         )
-        return out.sum(dim=0)[: self.n, : A.shape[1]] / (column_scale * scale)
+        return out
 
 
 class Split(Dense):

@@ -118,7 +118,8 @@ def _block_krylov(
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            values, rotation = torch.linalg.eigh(stiefel.symmetric(stiefel.gram(basis, image)))
+            # The upper triangle alone: of two blocks it has the product with the older one, which may be the exact one.
+            values, rotation = torch.linalg.eigh(stiefel.gram(image, basis), UPLO="U")
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
             defect = image @ rotation - vectors * values.to(dtype)
