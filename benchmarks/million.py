@@ -77,7 +77,7 @@ def products(sizes: tuple[tuple[int, int], ...]) -> None:
             for operator in (gram, rough):
                 found = operator.matmul(A)[index].double()
                 errors.append(float((found - exact).norm() / exact.norm()))
-                times.append(measured(lambda operator=operator: operator.matmul(A))[1])
+                times.append(measured(lambda operator=operator, A=A: operator.matmul(A))[1])
             print(
                 f"| {kernel.describe()} | {n} | {d} | {times[0]:.3f} | {times[1]:.3f} | {errors[0]:.1e} "
                 f"| {errors[1]:.1e} |",

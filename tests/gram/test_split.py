@@ -164,10 +164,13 @@ class TestSplitFit:
         signs = np.sign((found.eigenvectors_ * expected.eigenvectors_).sum(axis=0))
         np.testing.assert_allclose(found.transform(X[:20]) * signs, expected.transform(X[:20]), atol=1e-4 * scale)
 
-    def test_one_layer_converges(self):
-        n = 250 if INTERPRETED else 5000
-        model = ConstrDRKM(3, gram="fused", device=DEVICE, dtype="float32", tol=1e-4).fit(structured(n).numpy())
+    @pytest.mark.parametrize("sizes", [3, (2, 1)])
+    def test_layers_converge_and_training_points_get_their_codes_back(self, sizes):
+        X = structured(250 if INTERPRETED else 5000).numpy()
+        model = ConstrDRKM(sizes, gram="fused", device=DEVICE, dtype="float32", tol=1e-4).fit(X)
         assert model.converged_
+        assert "recomputed" in model.summary()
+        np.testing.assert_allclose(model.transform(X[:3]), model.codes_[:3], atol=1e-3 * np.abs(model.codes_).max())
 
     @needs_gpu
     @pytest.mark.parametrize("preimage", ["ridge", "fixed-point", "gradient"])
@@ -188,7 +191,7 @@ class TestSplitFit:
         assert torch.cuda.max_memory_allocated() < 0.1 * 4 * n**2
 
 
-@pytest.mark.parametrize("chosen", ["TestSplit and RBF or test_rough", pytest.param("not RBF", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("chosen", ["RBF or rough", pytest.param("not (RBF or rough)", marks=pytest.mark.slow)])
 def test_the_gpu_tests_pass_in_the_interpreter(chosen):
     pytest.importorskip("triton", minversion="3.7")
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "-k", chosen, "-p", "no:cacheprovider", __file__]

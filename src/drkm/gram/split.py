@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -25,8 +26,8 @@ from drkm.kernels import Kernel, Pairwise, Polynomial
 SHIFT = 14
 #: coordinates of scaled points beyond this are not for halves, nor are powers above the other
 LARGEST, MOST_POWER = 2.0**13, 8
-#: largest number of a column of a block, of which halves keep the digits
-COLUMN_SIZE = 10
+#: columns of a block are brought to numbers of at most 2^COLUMN_SIZE; those below SMALLEST count as zero
+COLUMN_SIZE, SMALLEST = 10, 1e-30
 #: points of a tile, and columns of a block that one pass takes
 ROWS, WIDEST = 128, 32
 #: features that are multiplied at once: all of them up to the first number, else parts of the second
@@ -35,6 +36,14 @@ WHOLE, PART = 128, 64
 PROGRAMS, CHUNK, LONGEST = 1056, 1024, 1 << 16
 #: rows of samples that are split at a time
 SPLIT_ROWS = 1 << 16
+
+
+class Halves(NamedTuple):
+    """Scaled points in two halves of 16 bits, padded with zeros to whole tiles, and their squared lengths."""
+
+    high: Tensor
+    low: Tensor
+    size: Tensor
 
 
 class SplitGram(Gram):
@@ -53,7 +62,7 @@ class SplitGram(Gram):
         self.n = len(points)
         self._passes = 3
         self._origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
-        self._high, self._low, self._size = self._halves(points)
+        self._own = self._halves(points)
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -65,7 +74,8 @@ class SplitGram(Gram):
         other = copy.copy(self)
         other._passes = 1
         # That of points which have no more digits: a positive matrix, whose diagonal is right.
-        other._size = torch.linalg.vector_norm(self._high, dim=1, dtype=torch.float32).square()
+        size = torch.linalg.vector_norm(self._own.high, dim=1, dtype=torch.float32).square()
+        other._own = self._own._replace(size=size)
         return other
 
     def subset(self, index: Tensor) -> SplitGram:
@@ -73,7 +83,7 @@ class SplitGram(Gram):
         part = copy.copy(self)
         part.points, part.n = self.points[index], len(index)
         # The same origin, so that the points of both can be held against each other.
-        part._high, part._low, part._size = part._halves(part.points)
+        part._own = part._halves(part.points)
         return part
 
     def extend(self, part: Gram, A: Tensor) -> Tensor:
@@ -99,10 +109,9 @@ class SplitGram(Gram):
 
     def fits_halves(self) -> bool:
         """Whether the scaled points are small enough for numbers of 16 bits."""
-        return bool(self._high.abs().max() <= LARGEST)
+        return bool(self._own.high.abs().max() <= LARGEST)
 
-    def _halves(self, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return scaled points as high and low halves, padded with zeros to whole tiles, and their squared lengths."""
+    def _halves(self, points: Tensor) -> Halves:
         count, width = -(-len(points) // ROWS) * ROWS, padded(points.shape[1])
         high, low = (points.new_zeros(count, width, dtype=torch.float16) for _ in range(2))
         size = points.new_zeros(count)
@@ -111,56 +120,61 @@ class SplitGram(Gram):
             scaled = (points[rows] - self._origin) * self._scale
             high[rows, : points.shape[1]], low[rows, : points.shape[1]] = halves(scaled)
             size[rows] = scaled.square().sum(dim=1)
-        return high, low, size
+        return Halves(high, low, size)
 
     @property
     def _scale(self) -> float:
         profile = self.kernel.profile
         return math.sqrt(self.kernel.pull_scale) * (1.0 if profile is None else profile.stretch)
 
-    def _value_scale(self, other: SplitGram) -> float:
+    def _value_scale(self, other: Halves) -> float:
         """Return a power of 2 that brings the largest kernel value there can be to at most 2^SHIFT."""
         if self.kernel.is_isotropic:
             return 2.0**SHIFT
-        largest = math.sqrt(float(self._size.max()) * float(other._size.max())) + self.kernel.offset
-        return 2.0 ** math.floor(SHIFT - self.kernel.degree * math.log2(max(largest, 1e-30)))
+        degree, offset = self._power
+        largest = math.sqrt(float(self._own.size.max()) * float(other.size.max())) + offset
+        return 2.0 ** math.floor(SHIFT - degree * math.log2(max(largest, SMALLEST)))
+
+    @property
+    def _power(self) -> tuple[int, float]:
+        """p and c of a polynomial kernel; those of others are not used."""
+        return self.kernel.parameters.get("degree", 1), self.kernel.parameters.get("offset", 0.0)
 
     def _product(self, other: SplitGram, A: Tensor) -> Tensor:
         """Return k(points, other points) A."""
-        scale = self._value_scale(other)
-        return torch.cat([self._pass(other, block, scale) for block in A.split(WIDEST, dim=1)], dim=1)
+        return torch.cat([self._pass(other._own, block) for block in A.split(WIDEST, dim=1)], dim=1)
 
-    def _pass(self, other: SplitGram, A: Tensor, scale: float) -> Tensor:
-        """Return k(points, other points) A for at most `WIDEST` columns; kernel values are multiplied by `scale`."""
+    def _pass(self, other: Halves, A: Tensor) -> Tensor:
+        """Return k(points, other points) A for at most `WIDEST` columns."""
         columns = WIDEST if A.shape[1] > WIDEST // 2 else WIDEST // 2
-        column_scale = torch.exp2(torch.floor(COLUMN_SIZE - torch.log2(A.abs().amax(dim=0).clamp(min=1e-30))))
-        block = A.new_zeros(len(other._high), columns)
+        column_scale = torch.exp2(torch.floor(COLUMN_SIZE - torch.log2(A.abs().amax(dim=0).clamp(min=SMALLEST))))
+        block = A.new_zeros(len(other.high), columns)
         block[: len(A), : A.shape[1]] = A * column_scale
-        block_high, block_low = halves(block)
-        total = A.new_zeros(len(self._high), columns)
+        high, low = halves(block)
+        scale = self._value_scale(other)
+        total = A.new_zeros(len(self._own.high), columns)
         for begin in range(0, len(block), LONGEST):
-            some = slice(begin, min(begin + LONGEST, len(block)))
-            right = other._high[some], other._low[some], other._size[some], block_high[some], block_low[some]
-            total += self._sums(*right, scale).sum(dim=0)
+            some = slice(begin, begin + LONGEST)
+            total += self._sums(Halves(*(part[some] for part in other)), high[some], low[some], scale).sum(dim=0)
         return total[: self.n, : A.shape[1]] / (column_scale * scale)
 
-    def _sums(self, high: Tensor, low: Tensor, size: Tensor, block_high: Tensor, block_low: Tensor, scale: float) -> Tensor:
+    def _sums(self, other: Halves, high: Tensor, low: Tensor, scale: float) -> Tensor:
         """Return sums over all pairs with some other points, in chunks that are to be added up."""
         from drkm.gram import _triton_split
 
-        (n, width), (m, columns) = self._high.shape, block_high.shape
+        (n, width), (m, columns) = self._own.high.shape, high.shape
+        degree, offset = self._power
         is_whole = width <= WHOLE
         tile = 64 if is_whole else 128
         chunk = -(-max(CHUNK, -(-m * (n // ROWS) // PROGRAMS)) // tile) * tile
-        out = self._size.new_empty(-(-m // chunk), n, columns)
+        out = self._own.size.new_empty(-(-m // chunk), n, columns)
         _triton_split.split_product[n // ROWS, len(out)](
-            *(self._high, self._low, self._size, high, low, size, block_high, block_low),
-            *(out, n, m, chunk, getattr(self.kernel, "offset", 0.0), scale),
+            *(*self._own, *other, high, low, out, n, m, chunk, offset, scale),
             WIDTH=width,
             PART=width if is_whole else PART,
             T=columns,
             PROFILE="power" if self.kernel.profile is None else self.kernel.profile.name,
-            POWER=getattr(self.kernel, "degree", 1),
+            POWER=degree,
             SHIFT=float(SHIFT),
             PASSES=self._passes,
             ROWS=ROWS,
@@ -188,7 +202,7 @@ class Split(Dense):
         return "recomputed"
 
 
-def serves(kernel: Kernel, dtype: torch.dtype) -> bool:
+def serves(kernel: Kernel, dtype: torch.dtype) -> TypeGuard[Pairwise]:
     """Whether products with a kernel can be computed in halves."""
     is_known = kernel.profile is not None or (type(kernel) is Polynomial and kernel.degree <= MOST_POWER)
     return dtype == torch.float32 and is_known
