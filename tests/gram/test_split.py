@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
+import interpreter
 import numpy as np
 import pytest
 import torch
@@ -193,11 +190,7 @@ class TestSplitFit:
 
 @pytest.mark.parametrize("chosen", ["RBF or rough", pytest.param("not (RBF or rough)", marks=pytest.mark.slow)])
 def test_the_gpu_tests_pass_in_the_interpreter(chosen):
-    pytest.importorskip("triton", minversion="3.7")
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-k", chosen, "-p", "no:cacheprovider", __file__]
-    # The variable must be set before Triton is imported, hence another process.
-    run = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+    interpreter.passes(__file__, chosen)
 
 
 class TestChoice:
