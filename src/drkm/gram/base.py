@@ -71,6 +71,19 @@ class Gram(ABC):
         """Return the operator of another kernel at the same points, in the memory of this one, if there is one."""
         return None
 
+    @property
+    def rough(self) -> Gram:
+        """The operator with cheaper products, of some three digits; itself where there is none."""
+        return self
+
+    def subset(self, index: Tensor) -> Gram | None:
+        """Return the operator of some of the points, if it costs no more than its share."""
+        return None
+
+    def extend(self, part: Gram, A: Tensor) -> Tensor:
+        """Return k(all points, some points) A, with the operator of these as `subset` gave it."""
+        raise TypeError(f"gram: {type(self).__name__} has no subsets")
+
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
         """Let go of what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
 
@@ -221,6 +234,21 @@ class Centered(MovingGram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative with respect to log σ²."""
         return self.gram.parameter_sum(center(A))
+
+    @property
+    def rough(self) -> Gram:
+        """The centred operator with cheaper products."""
+        return self if self.gram.rough is self.gram else Centered(self.gram.rough)
+
+    def subset(self, index: Tensor) -> Gram | None:
+        """Return the operator of some points, centred among themselves."""
+        part = self.gram.subset(index)
+        return None if part is None else Centered(part)
+
+    def extend(self, part: Gram, A: Tensor) -> Tensor:
+        """Return C k(all points, some points) A."""
+        assert isinstance(part, Centered)
+        return remove_mean_(self.gram.extend(part.gram, A))
 
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
         """Make columns of CKCA zero that are nothing but rounding, in place.

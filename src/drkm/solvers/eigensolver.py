@@ -43,6 +43,8 @@ class Eigensolver(Solver[PointState]):
         """Solve the eigenproblem."""
         H = state.H
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
-        vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
+        tol = 0.1 * tol / H.shape[1] ** 0.5
+        start = energy.leading_of_first().vectors
+        vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, start=start, tol=tol).vectors
         H = stiefel.polar(vectors)
         return state.moved(H, energy.evaluate(H), status=Status.DONE)
