@@ -12,13 +12,13 @@ from drkm.experiments.study.scales import FOUR, SIZES
 from drkm.experiments.study.verdicts import (
     alike,
     balanced,
-    difference,
     everywhere,
     greater,
     majority,
     most,
     not_most,
     together,
+    welch,
 )
 from drkm.runs.configuration import Results
 
@@ -49,7 +49,7 @@ def rows_of(name, score, scale="medium"):
 
 def claims_of(name, rows, scale="medium"):
     """The claims of a study about these rows."""
-    return [claim for judge in EXPERIMENTS[name].claims for claim in judge(rows, SIZES[scale])]
+    return [judge(rows, SIZES[scale]) for judge in EXPERIMENTS[name].claims]
 
 
 def verdict(claims, *words):
@@ -62,14 +62,14 @@ def test_the_interval_is_that_of_welch():
     rng = np.random.default_rng(0)
     first, second = rng.normal(1, 1, 5), rng.normal(0, 3, 9)
     interval = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    found = difference(first, second)
+    found = welch(first, second)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
 
 
 def test_one_value_has_no_interval_and_equal_values_a_point():
-    assert difference([1.0], [0.0, 0.1]) is None
+    assert welch([1.0], [0.0, 0.1]) is None
     assert greater(None) is UNDECIDED
-    assert greater(difference([1.0, 1.0], [0.5, 0.5])) is HELD
+    assert greater(welch([1.0, 1.0], [0.5, 0.5])) is HELD
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_one_value_has_no_interval_and_equal_values_a_point():
     [((1.0, 1.1, 0.9), HELD, FAILED), ((-1.0, -1.1, -0.9), FAILED, FAILED), ((0.0, 0.9, -0.9), UNDECIDED, UNDECIDED)],
 )
 def test_a_verdict_needs_the_whole_interval_on_one_side(first, expected, similar):
-    found = difference(first, (0.0, 0.1, -0.1))
+    found = welch(first, (0.0, 0.1, -0.1))
     assert greater(found) is expected
     assert alike(found, 0.2) is similar
 
 
 def test_similar_means_within_the_margin():
-    assert alike(difference([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
+    assert alike(welch([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
 
 
 def test_claims_about_all_fail_with_one_and_hold_with_all():
@@ -187,7 +187,7 @@ def test_table_2_is_judged_against_the_published_numbers_at_their_size_only():
 
 def test_where_the_beta_vae_catches_up():
     def table(rows):
-        return sample_efficiency.catching_up(rows, SIZES["medium"]).rows
+        return sample_efficiency.CATCHING_UP(rows, SIZES["medium"]).rows
 
     rows = rows_of("sample_efficiency", lambda p: 0.5 if p["family"] == "drkm" else 0.34 + p["n"] / 1000)
     assert {line["IRS above chance"] for line in table(rows)} == {"N = 200"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from drkm.experiments.study import charts, claims, tables
-from drkm.experiments.study.groups import Group
+from drkm.experiments.study import Group, Study, Table, charts, claims
 from drkm.experiments.study.scales import SCORES, label
-from drkm.experiments.study.study import Study
 
 #: ten components in all, in one, two and three layers
 STACKS = ((10,), (5, 5), (4, 3, 3))
@@ -21,7 +19,7 @@ EXPERIMENT = Study(
         "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     ),
     groups=[Group(family=name, stacks=STACKS, at="start_points") for name in FAMILIES],
-    tables=[tables.scores("deep-layer", "dataset", "family", "layers")],
+    tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
     charts=[
         charts.Boxes(
             name="deep-layer",

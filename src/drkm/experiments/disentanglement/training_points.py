@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+from functools import partial
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.section import Verdict
-from drkm.experiments.study import charts, claims, tables, verdicts
-from drkm.experiments.study.groups import Group
-from drkm.experiments.study.rows import at_common_points, by_points, by_value, values_of
-from drkm.experiments.study.scales import DATASET_NAMES, SCORES, StudySizes
-from drkm.experiments.study.study import Study
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, verdicts
+from drkm.experiments.study.rows import at_common_points, values_of
+from drkm.experiments.study.scales import SCORES
 
 #: largest difference of MIG that counts as similar; least difference of IRS that counts as considerable
 SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
@@ -28,46 +23,14 @@ GROUPS = [
 ]
 
 
-def _irs_spreads(rows: list[Row], said: claims.Statement) -> tuple[float, float]:
-    own, other = (verdicts.spread(values_of(side.of(rows, said), "irs")) for side in (OURS, RIVAL))
-    return own, other
-
-
-def _spreads_by_points(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
-    pairs = {f"N = {n}": _irs_spreads(here, said) for n, here in by_points(rows).items()}
-    return claims.smaller_spreads({n: pair for n, pair in pairs.items() if not np.isnan(pair).any()})
-
-
-def _spreads_elsewhere(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
-    for dataset, here in by_value(rows, "dataset").items():
-        own, other = _irs_spreads(here, said)
-        note = f"{DATASET_NAMES[dataset]} {own:.3f} against {other:.3f}"
-        if dataset == "smallnorb":
-            continue
-        if np.isnan([own, other]).any():
-            yield claims.Case(Verdict.UNDECIDED)
-        elif SIMILAR_SPREAD * other < own <= LARGER_SPREAD * other:
-            yield claims.Case(Verdict.UNDECIDED, note)
-        else:
-            yield claims.Case(claims.decided(own <= SIMILAR_SPREAD * other), note)
-
-
-def _ahead_by_dataset_and_score(rows: list[Row], said: claims.Statement) -> Iterator[claims.Case]:
-    for here in by_value(rows, "dataset").values():
-        for score in SCORES:
-            found = verdicts.difference(*(values_of(side.of(here, said), score) for side in (OURS, RIVAL)))
-            if found is not None:
-                yield claims.Case(verdicts.greater(found))
-
-
 def _wide_range(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
-    here = RIVAL.of(rows, said)
+    here = said.rows(rows, **RIVAL.where)
     values, chance = values_of(here, "irs"), values_of(here, "irs_chance")
     if len(values) < 2:
         return None
     measured = f"from {min(values):.3f} to {max(values):.3f}, shuffled codes {min(chance):.3f} to {max(chance):.3f}"
     why = f"Holds where the range over all runs is at least {WIDE_RANGE}."
-    return claims.Finding(measured, claims.decided(max(values) - min(values) >= WIDE_RANGE), why)
+    return claims.Finding(measured, verdicts.decided(max(values) - min(values) >= WIDE_RANGE), why)
 
 
 EXPERIMENT = Study(
@@ -83,7 +46,7 @@ EXPERIMENT = Study(
         + "."
     ),
     groups=GROUPS,
-    tables=[tables.scores("training-points", "dataset", "family", "n")],
+    tables=[Table(name="training-points", by=("dataset", "family", "n"))],
     charts=[
         charts.Boxes(
             name="training-points-{metric}",
@@ -113,7 +76,7 @@ EXPERIMENT = Study(
                 rule=claims.Compared(
                     first=OURS,
                     second=RIVAL,
-                    judge=verdicts.within(SIMILAR_MIG),
+                    judge=partial(verdicts.alike, margin=SIMILAR_MIG),
                     ends=f"holds where it is within ±{SIMILAR_MIG}.",
                 ),
             ),
@@ -125,7 +88,7 @@ EXPERIMENT = Study(
                     rule=claims.Compared(
                         first=RIVAL,
                         second=OURS,
-                        judge=lambda found: verdicts.greater(found, CONSIDERABLE),
+                        judge=partial(verdicts.greater, by=CONSIDERABLE),
                         ends=f"holds where it is above {CONSIDERABLE}.",
                     ),
                 )
@@ -135,9 +98,10 @@ EXPERIMENT = Study(
                 published="significantly more limited variance for all N",
                 dataset="smallnorb",
                 rule=claims.Cases(
-                    cases=_spreads_by_points,
+                    judge=claims.two(OURS.where, RIVAL.where, claims.steadier),
+                    by=("n",),
+                    note="{place}: {found}",
                     enough=verdicts.everywhere,
-                    or_none=True,
                     why="Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, "
                     "fails where it is less at half of them or fewer.",
                 ),
@@ -147,7 +111,12 @@ EXPERIMENT = Study(
                 "({family}).",
                 published="similar or lower variance",
                 rule=claims.Cases(
-                    cases=_spreads_elsewhere,
+                    judge=claims.two(
+                        OURS.where,
+                        RIVAL.where,
+                        partial(claims.steadier, holds=SIMILAR_SPREAD, fails=LARGER_SPREAD),
+                    ),
+                    where={"dataset": lambda name: name != "smallnorb"},
                     enough=verdicts.everyone,
                     to_hold=verdicts.all_four,
                     nothing="not run",
@@ -160,7 +129,8 @@ EXPERIMENT = Study(
                 text="Overall the model does about as well as the β-VAE ({family}).",
                 published="performs similarly overall",
                 rule=claims.Cases(
-                    cases=_ahead_by_dataset_and_score,
+                    judge=claims.two(OURS.where, RIVAL.where),
+                    scores=SCORES,
                     enough=verdicts.balanced,
                     needs=verdicts.all_four,
                     measured="ahead in {yes}, behind in {no} of {total} combinations of dataset and score (IRS above "

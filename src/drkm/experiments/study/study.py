@@ -37,8 +37,8 @@ class Study(Experiment):
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
     #: (rows, sizes) → list of Figure
     charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
-    #: (rows, sizes) → list of Claim
-    claims: Sequence[Callable[[list[Row], StudySizes], Sequence[Claim]]] = ()
+    #: (rows, sizes) → Claim
+    claims: Sequence[Callable[[list[Row], StudySizes], Claim]] = ()
     #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Study(Experiment):
             self.text(sizes),
             tables=[table(rows, sizes) for table in self.tables],
             figures=[figure for chart in self.charts for figure in chart(rows, sizes)] if rows else [],
-            claims=[claim for judge in self.claims for claim in judge(rows, sizes)],
+            claims=[judge(rows, sizes) for judge in self.claims],
             settings={name: _shown(value, sizes) for name, value in self.settings.items()},
         )
 

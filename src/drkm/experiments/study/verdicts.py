@@ -8,7 +8,7 @@ one, and holds only where all four were run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,12 @@ class Difference:
         return f"{self.estimate:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+def difference(first: Sequence[Row], second: Sequence[Row], score: str) -> Difference | None:
+    """Return how far the mean score of the first runs is above that of the second, where both have two or more."""
+    return welch(values_of(first, score), values_of(second, score))
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
     """Return mean(first) - mean(second) with its interval, or None where a group has fewer than two values."""
     if len(first) < 2 or len(second) < 2:
         return None
@@ -74,11 +79,6 @@ def majority(yes: int, no: int, of: int) -> Verdict:
     if of and yes > of / 2:
         return Verdict.HELD
     return Verdict.FAILED if of and no > of / 2 else Verdict.UNDECIDED
-
-
-def within(margin: float) -> Callable[[Difference | None], Verdict]:
-    """Return the judge of "the two are similar" with a margin."""
-    return lambda found: alike(found, margin)
 
 
 def not_most(yes: int, no: int, of: int) -> Verdict:
@@ -129,8 +129,8 @@ def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
 
 def widest(groups: Iterable[Sequence[Row]], score: str) -> Difference | None:
     """Return the difference between the groups of highest and lowest mean."""
-    values = sorted((found for group in groups if (found := values_of(group, score))), key=np.mean)
-    return difference(values[-1], values[0]) if len(values) > 1 else None
+    ordered = sorted((group for group in groups if values_of(group, score)), key=lambda g: np.mean(values_of(g, score)))
+    return difference(ordered[-1], ordered[0], score) if len(ordered) > 1 else None
 
 
 def all_four(rows: Iterable[Row]) -> bool:
@@ -150,3 +150,8 @@ def described(rows: Sequence[Row], score: str) -> str:
     if not score.endswith("_above") and values:
         text += f", chance {np.mean(values_of(rows, f'{score}_chance')):.3f}"
     return f"{text} ({len(values)} runs)"
+
+
+def decided(found: bool, known: bool = True) -> Verdict:
+    """Return the verdict on what is so or is not, where it can be known."""
+    return (Verdict.HELD if found else Verdict.FAILED) if known else Verdict.UNDECIDED
