@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind, ttest_rel
 
 from drkm.experiments.disentanglement import sample_efficiency
 from drkm.experiments.registry import EXPERIMENTS
@@ -12,11 +12,13 @@ from drkm.experiments.study.scales import FOUR, SIZES
 from drkm.experiments.study.verdicts import (
     alike,
     balanced,
+    difference,
     everywhere,
     greater,
     majority,
     most,
     not_most,
+    to_halve,
     together,
     welch,
 )
@@ -64,6 +66,56 @@ def test_the_interval_is_that_of_welch():
     interval = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     found = welch(first, second)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def _row(seed, irs, **more):
+    return {"dataset": "cars3d", "seed": seed, "irs": irs, **more}
+
+
+def test_runs_of_one_draw_are_compared_in_pairs():
+    rng = np.random.default_rng(0)
+    level = 10 * rng.standard_normal(6)
+    first, second = level + 1 + 0.1 * rng.standard_normal(6), level + 0.1 * rng.standard_normal(6)
+    interval = ttest_rel(first, second).confidence_interval(0.95)
+    rows = [[_row(k, value) for k, value in enumerate(values)] for values in (first, second)]
+    found = difference(*rows, "irs")
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.draws == 6
+    # Draws that vary more than what is compared hide it where pairs are not seen.
+    assert greater(found) is HELD
+    assert greater(welch(first, second)) is UNDECIDED
+
+
+def test_runs_that_share_a_draw_count_once():
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((2, 4))
+    few = [[_row(k, value) for k, value in enumerate(values)] for values in draws]
+    many = [[{**row, "gamma": gamma, "n": n} for gamma in (1, 5) for n in (50, 100) for row in rows] for rows in few]
+    assert difference(*many, "irs") == difference(*few, "irs")
+    fixed = [[_row(seed, value, draw=0) for seed, value in enumerate(values)] for values in draws]
+    assert difference(*fixed, "irs") is None
+
+
+def test_groups_without_common_draws_are_compared_by_welch():
+    first, second = [_row(k, 1 + k % 2) for k in range(4)], [_row(10 + k, k % 3) for k in range(5)]
+    assert difference(first, second, "irs") == welch([1, 2, 1, 2], [0, 1, 2, 0, 1])
+
+
+@pytest.mark.parametrize(("draws", "more"), [(2, 1), (3, 2), (5, 8), (10, 23)])
+def test_how_many_more_draws_halve_an_interval(draws, more):
+    def width(n):
+        return t.ppf(0.975, n - 1) / n**0.5
+
+    assert to_halve(draws) == more
+    assert width(draws + more) <= width(draws) / 2 < width(draws + more - 1)
+
+
+def test_a_verdict_says_how_many_draws_it_is_based_on():
+    claims = claims_of("training_points", rows_of("training_points", lambda p: 0.5))
+    ahead = next(claim for claim in claims if "ahead of the β-VAE in IRS" in claim.text)
+    assert ahead.why.endswith("Based on 3 training draws; 2 more would halve the interval.")
+    wide = next(claim for claim in claims if "varies widely" in claim.text)
+    assert wide.why.endswith("Based on 3 seeds.")
 
 
 def test_one_value_has_no_interval_and_equal_values_a_point():

@@ -21,7 +21,7 @@ def _at_every_gamma(rows: list[Row], sizes: StudySizes) -> dict[float, list[Row]
 
 def _horizontal(rows: list[Row], score: str, said: claims.Statement) -> claims.Case | None:
     found = verdicts.widest(by_value(rows, "gamma").values(), score)
-    return None if found is None else claims.Case(verdicts.alike(found, STEADY))
+    return None if found is None else claims.Case(verdicts.alike(found, STEADY), draws=found.draws)
 
 
 HORIZONTAL = claims.Statement(

@@ -30,7 +30,7 @@ def _steady_in_gamma(rows: list[Row], said: claims.Statement, sizes: StudySizes)
     if said.score == "irs":
         measured += f"; chance {np.mean(values_of(chosen(rows, family='paper'), 'irs_chance')):.3f}"
     why = f"Highest less lowest mean over γ: {found}; holds where that is within ±{STEADY}, fails where it is beyond."
-    return claims.Finding(measured, verdicts.alike(found, STEADY), why)
+    return claims.Finding(measured, verdicts.alike(found, STEADY), why, found.draws)
 
 
 def _rise_with_beta(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:

@@ -32,7 +32,7 @@ def _similar_sap(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> 
     found = [verdicts.difference(*pair, "sap") for pair in combinations(groups.values(), 2)]
     verdict = verdicts.together(verdicts.alike(one, SIMILAR_SAP) for one in found)
     why = f"All N together; holds where the 95 % intervals of all three differences are within ±{SIMILAR_SAP}."
-    return claims.Finding(claims.named_groups(groups, "sap"), verdict, why)
+    return claims.Finding(claims.named_groups(groups, "sap"), verdict, why, verdicts.fewest_draws(*found))
 
 
 def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
@@ -43,7 +43,8 @@ def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> clai
     found = verdicts.widest(groups.values(), said.score)
     why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails nowhere: no "
     why += "difference seen is not proof of none."
-    return claims.Finding(claims.named_groups(ordered, said.score), verdicts.greater(found), why)
+    measured, draws = claims.named_groups(ordered, said.score), verdicts.fewest_draws(found)
+    return claims.Finding(measured, verdicts.greater(found), why, draws)
 
 
 def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
@@ -53,9 +54,10 @@ def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> c
     *fewer, three = groups.values()
     # "Half as much again" as a difference: the other group is multiplied before the two are compared.
     more = [[{**row, "mig": DOUBLE * row["mig"]} for row in group if row["mig"] is not None] for group in fewer]
-    verdict = verdicts.together(verdicts.greater(verdicts.difference(three, group, "mig")) for group in more)
+    found = [verdicts.difference(three, group, "mig") for group in more]
+    verdict = verdicts.together(map(verdicts.greater, found))
     why = f"Holds where the mean of 3 layers is above {DOUBLE} times those of 1 and of 2 layers, 95 % intervals."
-    return claims.Finding(claims.named_groups(groups, "mig"), verdict, why)
+    return claims.Finding(claims.named_groups(groups, "mig"), verdict, why, verdicts.fewest_draws(*found))
 
 
 def _two_layers_consistent(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:

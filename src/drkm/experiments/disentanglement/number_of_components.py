@@ -22,7 +22,8 @@ def _not_poorer(others: Sequence[Row], own: Sequence[Row], score: str) -> claims
     found = verdicts.difference(others, own, score)
     # Not shown to be poorer is all that the claim asks for.
     poorer = verdicts.greater(found) is Verdict.HELD
-    return claims.Case(verdicts.decided(not poorer, known=found is not None), f"{found}" if poorer else "")
+    note = f"{found}" if poorer else ""
+    return claims.Case(verdicts.decided(not poorer, known=found is not None), note, verdicts.fewest_draws(found))
 
 
 def _rank_of_spread(rows: list[Row], score: str, said: claims.Statement) -> claims.Case:

@@ -11,9 +11,19 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
 from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, StudySizes
-from drkm.experiments.study.verdicts import Difference, decided, described, difference, greater, majority, spread
+from drkm.experiments.study.verdicts import (
+    Difference,
+    decided,
+    described,
+    difference,
+    greater,
+    majority,
+    spread,
+    to_halve,
+)
+from drkm.wording import counted
 
-MEANS = "Difference of means with its 95 % interval"
+MEANS = "Difference of means, draw by draw, with its 95 % interval"
 #: stand, where rows are chosen, for the family of a statement and for the smallest and largest N that was run
 OWN, FEWEST, MOST = "own family", "fewest images", "most images"
 
@@ -24,6 +34,8 @@ class Finding(NamedTuple):
     measured: str
     verdict: Verdict
     why: str
+    #: training draws behind the intervals that decided, the fewest of them; 0 where none did
+    draws: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +66,8 @@ class Statement:
         if found is None:
             why = f"No runs on {DATASET_NAMES[self.dataset]} at this scale."
             found = Finding("not run", Verdict.UNDECIDED, why)
-        return Claim(self.said(self.text, rows), self.published, *found)
+        measured, verdict, why, draws = found
+        return Claim(self.said(self.text, rows), self.published, measured, verdict, why + _basis(rows, draws))
 
     def said(self, text: str, rows: list[Row]) -> str:
         """Return a text about the family, the score and the rows of this statement."""
@@ -74,6 +87,14 @@ class Statement:
             run = [row["n"] for row in rows]
             meant |= {FEWEST: min(run, default=0), MOST: max(run, default=0)}
         return chosen(rows, **{key: meant.get(value, value) for key, value in where.items()})
+
+
+def _basis(rows: Sequence[Row], draws: int) -> str:
+    """Return how many draws or seeds a verdict is based on, and how many more would halve its interval."""
+    if draws > 1:
+        return f" Based on {draws} training draws; {to_halve(draws)} more would halve the interval."
+    seeds = len({row["seed"] for row in rows if "seed" in row})
+    return f" Based on {counted(seeds, 'seed')}." if seeds else ""
 
 
 def own_rows(rows: list[Row], family: str) -> list[Row]:
@@ -128,7 +149,8 @@ class Compared:
         found = difference(first, second, said.score)
         if found is None:
             return Finding(measured, Verdict.UNDECIDED, "Fewer than two runs on one side.")
-        return Finding(measured, self.judge(found), f"{MEANS} in {SCORE_NAMES[said.score]}: {found}; {self.ends}")
+        why = f"{MEANS} in {SCORE_NAMES[said.score]}: {found}; {self.ends}"
+        return Finding(measured, self.judge(found), why, found.draws)
 
 
 class Case(NamedTuple):
@@ -136,6 +158,8 @@ class Case(NamedTuple):
 
     verdict: Verdict
     note: str = ""
+    #: behind its interval
+    draws: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +200,8 @@ class Cases:
         verdict = self.enough(yes, no, len(cases))
         if not self.needs(rows) or (verdict is Verdict.HELD and not self.to_hold(rows)):
             verdict = Verdict.UNDECIDED
-        return Finding(self.measured.format(**counts, notes=listed), verdict, self.why)
+        fewest = min((case.draws for case in cases if case.draws), default=0)
+        return Finding(self.measured.format(**counts, notes=listed), verdict, self.why, fewest)
 
     def _cases(self, rows: list[Row], said: Statement) -> list[Case]:
         cases = []
@@ -186,7 +211,7 @@ class Cases:
                 case = self.judge(here, score, said)
                 if case is not None:
                     named = {"place": place, "score": SCORE_NAMES.get(score, score), "found": case.note}
-                    cases.append(Case(case.verdict, self.note.format(**named) if case.note else ""))
+                    cases.append(case._replace(note=self.note.format(**named) if case.note else ""))
         return cases
 
 
@@ -196,7 +221,7 @@ _PLACES: dict[str, Callable[[Any], str]] = {"dataset": DATASET_NAMES.__getitem__
 def ahead(first: Sequence[Row], second: Sequence[Row], score: str) -> Case | None:
     """Judge whether the first runs have the greater mean."""
     found = difference(first, second, score)
-    return None if found is None else Case(greater(found), f"{found}")
+    return None if found is None else Case(greater(found), f"{found}", found.draws)
 
 
 def steadier(
