@@ -36,10 +36,10 @@ class _Digests(Experiment):
     def families(self):
         return frozenset(run.parameters["family"] for run in self.runs if "family" in run.parameters)
 
-    def configurations(self, scale):
+    def configurations(self, scale, seeds=None):
         return self.runs
 
-    def section(self, results, scale):
+    def section(self, results, scale, seeds=None):
         rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(self.runs)]
         tables = [ResultTable("digests", "Digests", rows), ResultTable("nothing", "No rows", [])]
         return Section(self.name, self.name, "Text.", tables, [Figure("line", "A line", _draw)])

@@ -74,6 +74,7 @@ EXPERIMENT = Study(
             options=(options,),
             settings={"draws": "seeds"},
             task="candidate",
+            eta=None,
             tags={"model": model},
             rows=_axes,
         )

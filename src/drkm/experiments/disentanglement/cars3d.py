@@ -25,6 +25,7 @@ MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str]] = {
     RULE: ("drkm", TWO_LAYERS, {"width": WIDTH, "deep_eta": DEEP_ETA}, SKY),
     KPCA: ("drkm", ONE_LAYER, {}, GREEN),
     NARROW: ("drkm", ONE_LAYER, {"width": WIDTH}, GREEN),
+    "kernel PCA, median, centred": ("drkm", ONE_LAYER, {"center": True}, GREEN),
     RIVAL: ("beta-vae", TWO_LAYERS, {}, VERMILION),
     "random start, σ² learned": ("paper", TWO_LAYERS, {}, ORANGE),
     "random start, σ² = 50": ("paper", TWO_LAYERS, {"learn_bandwidth": False}, ORANGE),

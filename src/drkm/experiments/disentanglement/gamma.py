@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
 from drkm.experiments.study.rows import by_value
 from drkm.experiments.study.scales import SIZES
 from drkm.experiments.study.verdicts import STEADY
@@ -43,9 +43,10 @@ EXPERIMENT = Study(
     place=10,
     text=lambda sizes: (
         "Two layers, s = (10, 5), as published, one line for each N; bands are over seeds. With our defaults γ changes "
-        "nothing, because on the manifold it only multiplies the energy: the same run stands at every γ, on the right."
+        "nothing, because on the manifold it only multiplies the energy: the same run stands at every γ, and so does "
+        "that of kernel PCA, which has none."
     ),
-    groups=[Group(family="paper", hyperparameter="grid"), Group(family="drkm")],
+    groups=[Group(family="paper", hyperparameter="grid"), Group(family="drkm"), *kernel_pca()],
     tables=[Table(name="gamma", by=("dataset", "family", "n", "gamma"))],
     charts=[
         charts.Lines(
@@ -58,6 +59,8 @@ EXPERIMENT = Study(
                 for column, name, along in (
                     ("as published", "paper", charts.values("gamma")),
                     ("drkm defaults (any γ)", "drkm", _at_every_gamma),
+                    ("kernel PCA (no γ)", "kpca", _at_every_gamma),
+                    ("kernel PCA, centred (no γ)", "kpca-centred", _at_every_gamma),
                 )
             },
             xlabel="γ",

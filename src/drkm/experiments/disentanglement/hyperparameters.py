@@ -71,7 +71,7 @@ EXPERIMENT = Study(
             caption=f"{{metric}} by γ and β, over all N and seeds. {charts.BOXES}; up to five runs each is a dot.",
             kinds=[
                 charts.family("paper", charts.values("gamma", "γ = {}")),
-                charts.family("drkm", charts.at("any γ")),
+                *(charts.family(name, charts.at("any γ")) for name in ("drkm", "kpca", "kpca-centred")),
                 charts.family("beta-vae", charts.values("beta", "β = {}")),
             ],
             tilt=True,

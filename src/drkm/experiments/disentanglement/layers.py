@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
 from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, label
 from drkm.plotting import BLUE, GREEN, VERMILION
@@ -115,7 +115,8 @@ EXPERIMENT = Study(
         Group(family=name, stacks=(layers,), hyperparameter="grid")
         for name in FAMILIES
         for layers in ARCHITECTURES.values()
-    ],
+    ]
+    + kernel_pca()[1:],
     tables=[Table(name="layers", by=("dataset", "family", "layers", "n"))],
     charts=[
         charts.Lines(
@@ -126,6 +127,7 @@ EXPERIMENT = Study(
                     charts.Kind(NAMES[depth], COLOURS[depth], {"family": name, "depth": depth}, charts.points)
                     for depth in ARCHITECTURES
                 ]
+                + ([charts.family("kpca-centred", charts.points)] if name == "drkm" else [])
                 for name in FAMILIES
             },
             xlabel="training images N",

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, Table, charts, claims, tables, task
-from drkm.experiments.study.scales import TWO_LAYERS
-from drkm.plotting import GREEN, GREY
+from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
+from drkm.plotting import GREY
 
 #: unseen images on which fits are compared
 COMMON = 500
-OURS, SHALLOW, PAPER, RIVAL = "drkm defaults", "kernel PCA", "as published", "β-VAE"
-COLOURS = {
-    PAPER: charts.FAMILY_COLOURS["paper"],
-    OURS: charts.FAMILY_COLOURS["drkm"],
-    SHALLOW: GREEN,
-    RIVAL: charts.FAMILY_COLOURS["beta-vae"],
-    "chance": GREY,
-}
+PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
+COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 
 
 def _layers(row: Row) -> Iterator[Row]:
@@ -30,7 +25,7 @@ def _layers(row: Row) -> Iterator[Row]:
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
 
 
-def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, *, long: bool = False) -> Group:
+def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, **more: Any) -> Group:
     return Group(
         family=family,
         stacks=(layers,),
@@ -38,9 +33,9 @@ def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, *, lon
         settings={"resamples": "resamples"},
         task="stability",
         evaluation=COMMON,
-        long=long,
         tags={"model": model},
         rows=_layers,
+        **more,
     )
 
 
@@ -71,6 +66,7 @@ EXPERIMENT = Study(
         _group(PAPER, "paper"),
         _group(OURS, "drkm"),
         _group(SHALLOW, "drkm", TWO_LAYERS[:1]),
+        _group(CENTRED, "drkm", TWO_LAYERS[:1], options=({"center": True},)),
         # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
         _group(RIVAL, "beta-vae", long=True),
     ],

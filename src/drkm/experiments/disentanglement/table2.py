@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
 from drkm.experiments.study import Group, Study, StudySizes, Table, claims, tables, verdicts
+from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import chosen, values_of
-from drkm.experiments.study.scales import METRIC_NAMES
+from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, TWO_LAYERS
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -47,7 +50,13 @@ def _lines(over: str, draw: int | None) -> list[Group]:
         for start in STARTS
         for width in WIDTHS
     ]
-    return [*starts, line("beta-vae", RIVAL, seeded=True), line("drkm", "drkm defaults", seeded=False)]
+    ours = line("drkm", "drkm defaults", seeded=False)
+    shallow = [
+        replace(ours, stacks=(TWO_LAYERS[:1],), options=(options,), tags=_line(FAMILY_NAMES[name], over))
+        for name, options in KERNEL_PCA.items()
+        if over == "draws"
+    ]
+    return [*starts, line("beta-vae", RIVAL, seeded=True), ours, *shallow]
 
 
 def _cells(rows: list[Row]) -> Row:

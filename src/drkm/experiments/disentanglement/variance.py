@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, task, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, task, verdicts
 from drkm.experiments.study.rows import chosen, scored, values_of
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, SCORE_NAMES, SCORES
 from drkm.experiments.study.study import TASKS
@@ -46,6 +46,7 @@ GROUPS = [
     _varied(SEEDS, "beta-vae", draw=DRAW),
     _varied(DRAWS, "drkm"),
     _varied(DRAWS, "paper"),
+    *kernel_pca(at="start_points", seeds="spread_seeds", tags={"varied": DRAWS}),
     _varied(DRAWS, "beta-vae"),
     _varied(HYPERPARAMETER, "drkm", seeds=1, options=tuple(WIDTHS.values())),
     _varied(HYPERPARAMETER, "paper", seeds=1, hyperparameter="all"),

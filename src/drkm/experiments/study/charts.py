@@ -19,10 +19,10 @@ from drkm.experiments.study.scales import (
     StudySizes,
     label,
 )
-from drkm.plotting import BLUE, ORANGE, VERMILION
+from drkm.plotting import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 #: colour of each family in every figure
-FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "beta-vae": VERMILION}
+FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "kpca": GREEN, "kpca-centred": PURPLE, "beta-vae": VERMILION}
 BOXES = "Box: quartiles, line: median, whiskers: extremes"
 
 #: rows of one kind → those at each place on the horizontal axis

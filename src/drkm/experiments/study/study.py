@@ -10,6 +10,7 @@ from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.experiments.seeds import Seeds
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.scales import StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
@@ -47,19 +48,19 @@ class Study(Experiment):
         """Families of models by which some of its runs can be chosen."""
         return frozenset(group.family for group in self.groups if group.family)
 
-    def configurations(self, scale: str) -> list[Configuration]:
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
-        sizes = sizes_of(scale)
+        sizes = sizes_of(scale, seeds)
         return list(dict.fromkeys(run for group in self.groups for run in group.configurations(sizes)))
 
-    def rows(self, results: Results, scale: str) -> list[Row]:
+    def rows(self, results: Results, scale: str, seeds: Seeds | None = None) -> list[Row]:
         """Return the finished runs as rows, group by group."""
-        sizes = sizes_of(scale)
+        sizes = sizes_of(scale, seeds)
         return [row for group in self.groups for row in group.found(results, sizes)]
 
-    def section(self, results: Results, scale: str) -> Section:
+    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
-        sizes, rows = sizes_of(scale), self.rows(results, scale)
+        sizes, rows = sizes_of(scale, seeds), self.rows(results, scale, seeds)
         return Section(
             self.name,
             self.title,
