@@ -60,7 +60,7 @@ def reproduce(
         Files written.
     """
     jobs = check_jobs(jobs)
-    check_choice(only=only, skip=skip, seeds=seeds.of if seeds else ())
+    check_choice(only=only, skip=skip)
     runs = configurations_of(names, scale, seeds)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
@@ -103,6 +103,9 @@ def expand(names: Iterable[str]) -> list[str]:
 def configurations_of(names: Iterable[str], scale: str, seeds: Seeds | None = None) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
     check_scale(scale)
+    for name in seeds.of if seeds else ():
+        if name not in registry.families():
+            raise ValueError(f"seeds: unknown model {name!r}, allowed are {', '.join(registry.families())}")
     return {name: registry.experiment(name).configurations(scale, seeds) for name in expand(names)}
 
 

@@ -12,6 +12,7 @@ from drkm.experiments import registry
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
+from drkm.experiments.reproduce import configurations_of
 from drkm.experiments.seeds import Seeds
 from drkm.files import write_whole
 from drkm.runs.configuration import Configuration, check_scale
@@ -29,14 +30,14 @@ def write_report(
     names: Sequence[str] | None = None,
     seeds: Seeds | None = None,
 ) -> Path:
-    """Write the page, or the claims alone as Markdown, whole or not at all.
+    """Write the page, or the summary and the claims as Markdown, whole or not at all.
 
     Parameters
     ----------
     store : path
         File of the runs; it is only read.
     path : path
-        The page, or a file whose name ends in .md for the claims alone.
+        The page, or a file whose name ends in .md for the summary and the claims.
     scale : {"quick", "medium", "paper"}
     names : sequence of str, optional
         Experiments to show, all by default.
@@ -63,11 +64,11 @@ def gather(store: Path, scale: str, names: Sequence[str] | None = None, seeds: S
     names = list(registry.EXPERIMENTS) if names is None else names
     with Store(store, registry.TASKS, readonly=True) as opened:
         chapters = [_chapter(opened, name, scale, seeds) for name in names]
-        asked = {run for name in names for run in registry.experiment(name).configurations(scale, seeds)}
+        asked = {run for runs in configurations_of(names, scale, seeds).values() for run in runs}
         runs = len(opened.results(asked))
         environments = opened.environments()
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return Report(scale, chapters, runs, environments, made, __version__)
+    return Report(scale, chapters, runs, environments, made, __version__, str(seeds) if seeds else "")
 
 
 def _chapter(store: Store, name: str, scale: str, seeds: Seeds | None) -> Chapter:
