@@ -40,7 +40,12 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
     lines = math.ceil(len(panels) / wide)
     with style() as plt:
         figure, axes = plt.subplots(
-            lines, wide, figsize=(4.6 * wide, 2.5 * lines + 0.6), layout="constrained", squeeze=False
+            # A single panel is as wide as two: it has many boxes.
+            lines,
+            wide,
+            figsize=(4.6 * max(2, wide), 2.5 * lines + 0.6),
+            layout="constrained",
+            squeeze=False,
         )
         for place, (title, cell) in zip(axes.flat, panels.items(), strict=False):
             _draw_boxes(place, cell.series, cell.metric)
@@ -48,7 +53,7 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
             place.set_ylabel(METRIC_NAMES[cell.metric])
             place.set_xlabel(xlabel)
             if tilt:
-                place.tick_params(axis="x", labelrotation=40)
+                plt.setp(place.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
         for place in axes.flat[len(panels) :]:
             place.set_axis_off()
         _legend_below(figure, axes.flat)
@@ -173,7 +178,7 @@ def _draw_dots(axes: Any, labels: Mapping[str, Mapping[str, float]], colours: Ma
         if x:
             axes.scatter(x, y, s=28, color=colour, marker=MARKERS[k], label=name, zorder=3, clip_on=False)
             axes.vlines(x, 0, y, color=colour, linewidth=1)
-    axes.set_xticks(range(len(labels)), list(labels))
+    axes.set_xticks(range(len(labels)), list(labels), fontsize=8)
     axes.set_xlim(-0.6, len(labels) - 0.4)
 
 
