@@ -70,9 +70,9 @@ def pack(
     seeds: SeedsOption = None,
     force: Force = False,
 ) -> None:
-    """Write the finished runs of all experiments at one scale into one small file.
+    """Put finished runs into one small file.
 
-    It is compressed, only read, and can be given to 'drkm report --store' and 'drkm merge' in place of a store.
+    It has those of all experiments at one scale, is compressed, is only read, and can be given to 'drkm report --store' and 'drkm merge' in place of a store.
     """
     from drkm import files
     from drkm.experiments import registry
