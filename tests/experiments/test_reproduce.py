@@ -8,10 +8,13 @@ from drkm.experiments import registry
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.denoising._problems import SIZES
 from drkm.experiments.experiment import Experiment
+from drkm.experiments.report import write_report
 from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
 from drkm.experiments.section import Figure, ResultTable, Section
 from drkm.experiments.seeds import Seeds
 from drkm.runs.configuration import SCALES, Configuration
+from drkm.runs.merging import merge
+from drkm.runs.packing import pack
 from drkm.runs.store import Store
 from drkm.runs.tasks import Task, TaskTable
 from runs import probes
@@ -204,3 +207,18 @@ def test_more_seeds_are_computed_and_shown_when_they_are_asked_for(experiments, 
         assert len(table.read_text().splitlines()) == 1 + expected
     with Store(tmp_path / "runs.sqlite", registry.TASKS, readonly=True) as opened:
         assert len(opened.results(runs)) == 4
+
+
+def test_packed_runs_are_shown_and_not_computed_again(experiments, tmp_path, monkeypatch):
+    written = make(["one"], tmp_path / "there")
+    with Store(tmp_path / "there" / "runs.sqlite", registry.TASKS, readonly=True) as opened:
+        pack(opened.finished()[0], tmp_path / "results.xz", {})
+    with Store(tmp_path / "here" / "runs.sqlite", registry.TASKS) as opened:
+        merge(opened, tmp_path / "results.xz")
+    monkeypatch.setattr(TaskTable, "perform", None)
+    again = make(["one"], tmp_path / "here")
+    assert [path.name for path in again] == [path.name for path in written]
+    tables = [[path.read_bytes() for path in paths if path.suffix == ".csv"] for paths in (written, again)]
+    assert tables[0] == tables[1] != []
+    page = write_report(tmp_path / "results.xz", tmp_path / "page.html", names=["one"])
+    assert f"judged on {len(experiments['one'].runs)} runs" in page.read_text("utf-8")

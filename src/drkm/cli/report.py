@@ -72,7 +72,8 @@ def pack(
 ) -> None:
     """Put finished runs into one small file.
 
-    It has those of all experiments at one scale, is compressed, is only read, and can be given to 'drkm report --store' and 'drkm merge' in place of a store.
+    It has those of all experiments at one scale, is only read, and can stand for a store in 'drkm report --store' and
+    'drkm merge'.
     """
     from drkm import files
     from drkm.experiments import registry
