@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -247,8 +247,7 @@ class Centered(MovingGram):
 
     def extend(self, part: Gram, A: Tensor) -> Tensor:
         """Return C k(all points, some points) A."""
-        assert isinstance(part, Centered)
-        return remove_mean_(self.gram.extend(part.gram, A))
+        return remove_mean_(self.gram.extend(cast(Centered, part).gram, A))
 
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
         """Make columns of CKCA zero that are nothing but rounding, in place.

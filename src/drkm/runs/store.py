@@ -189,13 +189,14 @@ class Store:
         store may have come from the machine that has them.
         """
         self.check()
-        wanted: dict[str, Configuration] = {}
-        for configuration in configurations:
-            key = self._known_key(configuration)
-            if key is not None:
-                wanted[key] = configuration
+        wanted = self.keys(configurations)
         rows = self._whole_rows(self._select(self._columns, wanted, "AND status = 'done'"))
         return Results((wanted[row["key"]], self.result(row), row["seconds"]) for row in rows)
+
+    def keys(self, configurations: Iterable[Configuration]) -> dict[str, Configuration]:
+        """Return runs by the keys that their results have here, or would have."""
+        found = {self._known_key(configuration): configuration for configuration in configurations}
+        return {key: configuration for key, configuration in found.items() if key is not None}
 
     def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """Return those of the runs that are neither done nor failed."""

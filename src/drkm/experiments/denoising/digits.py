@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._one_draw import RULE, missing, smaller
+from drkm.experiments.denoising._panels import Compared
 from drkm.experiments.denoising._problems import SEED
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
@@ -96,19 +97,20 @@ def _rows(found: list[Row]) -> list[Row]:
 
 
 def _claims(kind: str, found: list[Row]) -> list[Claim]:
-    errors = next(({e["method"]: e["mse"] for e in row["methods"]} for row in found if row["noise"] == kind), None)
+    errors = next(({e["method"]: e["mse"] for e in row["methods"]} for row in found if row["noise"] == kind), {})
     return [
-        _smaller(f"{LABELS[kind]}: two layers denoise better than {rival}", errors, name)
+        Compared(
+            text=f"{LABELS[kind]}: two layers denoise better than {rival}",
+            errors=partial(_against, name),
+            why="Mean squared error per pixel of test images.",
+        )(errors)
         for rival, name in (("scikit-learn's kernel PCA", RIVAL), ("one layer", ONE))
     ]
 
 
-def _smaller(text: str, errors: dict[str, float] | None, rival: str) -> Claim:
-    if errors is None:
-        return missing(text)
+def _against(rival: str, errors: dict[str, float]) -> tuple[float, float, str]:
     measured = f"{errors[TWO]:.4f} against {errors[rival]:.4f} (noisy {errors[NOISY]:.4f})"
-    verdict = smaller(errors[TWO], errors[rival])
-    return Claim(text, "", measured, verdict, f"Mean squared error per pixel of test images. {RULE}")
+    return errors[TWO], errors[rival], measured
 
 
 def draw(found: list[Row]) -> Any:

@@ -9,10 +9,9 @@ import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import ResultTable
-from drkm.experiments.study.groups import Group
-from drkm.experiments.study.rows import by_value, chosen
-from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.study.study import Study, task
+from drkm.experiments.study import Group, Study, StudySizes, task
+from drkm.experiments.study.rows import chosen, grouped
+from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS
 from drkm.validation import parts
 
 AXES = ("ritz", "varimax", "ica")
@@ -43,20 +42,18 @@ def _axes(row: Row) -> Iterator[Row]:
 
 def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
     lines = []
-    for model, of_model in by_value(rows, "model").items():
-        for width, of_width in by_value(of_model, "width").items():
-            for axes, here in by_value(of_width, "axes").items():
-                line: Row = {"model": model, "σ²₁ / median": width, "axes": axes}
-                ahead = draws = 0
-                for row in here:
-                    name = DATASET_NAMES[row["dataset"]]
-                    line[f"{name} IRS above chance"] = float(np.mean(row["irs_above"]))
-                    line[f"{name} MIG"] = float(np.mean(row["mig"]))
-                    line[f"{name} agreement"] = float(row["agreement"])
-                    for rival in chosen(rows, model=KPCA, width=width, axes="ritz", dataset=row["dataset"]):
-                        better = [row[score] > rival[score] for score in ("irs_above", "mig")]
-                        ahead, draws = ahead + int(np.sum(np.all(better, axis=0))), draws + len(row["mig"])
-                lines.append({**line, "both ahead": f"{ahead} of {draws}"})
+    for (model, width, axes), here in grouped(rows, "model", "width", "axes").items():
+        line: Row = {"model": model, "σ²₁ / median": width, "axes": axes}
+        ahead = draws = 0
+        for row in here:
+            name = DATASET_NAMES[row["dataset"]]
+            line[f"{name} IRS above chance"] = float(np.mean(row["irs_above"]))
+            line[f"{name} MIG"] = float(np.mean(row["mig"]))
+            line[f"{name} agreement"] = float(row["agreement"])
+            for rival in chosen(rows, model=KPCA, width=width, axes="ritz", dataset=row["dataset"]):
+                better = [row[score] > rival[score] for score in ("irs_above", "mig")]
+                ahead, draws = ahead + int(np.sum(np.all(better, axis=0))), draws + len(row["mig"])
+        lines.append({**line, "both ahead": f"{ahead} of {draws}"})
     return ResultTable("candidates", "Means over training draws, and draws ahead of kernel PCA in both scores", lines)
 
 
@@ -85,6 +82,7 @@ EXPERIMENT = Study(
             options=(options,),
             settings={"draws": "seeds"},
             task="candidate",
+            eta=None,
             tags={"model": model},
             rows=_axes,
         )
