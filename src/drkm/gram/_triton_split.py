@@ -61,20 +61,7 @@ def split_product(
                 there = other_at + first
                 inner += _three(part_high, part_low, other_high + there, other_low + there, PASSES)
         column_size = tl.load(other_size + column)
-        if PROFILE == "rbf":
-            # Rounding must not make a kernel value larger than 1.
-            value = tl.exp2(tl.minimum(2.0 * inner - column_size[None, :] + (SHIFT - own_size[:, None]), SHIFT))
-        elif PROFILE == "power":
-            factor = inner + offset
-            value = factor * scale
-            for _ in tl.static_range(POWER - 1):
-                value *= factor
-        else:
-            sizes = own_size[:, None] + column_size[None, :]
-            q = sizes - 2.0 * inner
-            # The root of what rounding leaves of zero would be far larger than that.
-            q = tl.where(q > sizes * ROUNDING, q, 0.0)
-            value = _jet(q, PROFILE, 0)[0] * scale
+        value = _values(inner, own_size, column_size, offset, scale, PROFILE, POWER, SHIFT)
         value_high = value.to(tl.float16)
         value_low = value_high
         if PASSES == 3:
@@ -83,6 +70,27 @@ def split_product(
         total += _three(value_high, value_low, block_high + block_at, block_low + block_at, PASSES)
     row = tl.program_id(1).to(tl.int64) * n + own
     tl.store(out + row[:, None] * T + t[None, :], total)
+
+
+@triton.jit
+def _values(
+    inner, own_size, column_size, offset, scale, PROFILE: tl.constexpr, POWER: tl.constexpr, SHIFT: tl.constexpr
+):  # fmt: skip
+    """Return scaled kernel values of a tile from inner products of its points and their squared lengths."""
+    if PROFILE == "rbf":
+        # Rounding must not make a kernel value larger than 1.
+        value = tl.exp2(tl.minimum(2.0 * inner - column_size[None, :] + (SHIFT - own_size[:, None]), SHIFT))
+    elif PROFILE == "power":
+        factor = inner + offset
+        value = factor * scale
+        for _ in tl.static_range(POWER - 1):
+            value *= factor
+    else:
+        sizes = own_size[:, None] + column_size[None, :]
+        q = sizes - 2.0 * inner
+        # The root of what rounding leaves of zero would be far larger than that.
+        value = _jet(tl.where(q > sizes * ROUNDING, q, 0.0), PROFILE, 0)[0] * scale
+    return value
 
 
 @triton.jit

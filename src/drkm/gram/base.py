@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,17 @@ class Sums(NamedTuple):
     product: Tensor
     pull: Tensor
     curvature: Tensor | None
+
+
+class Subset(NamedTuple):
+    """Some of the points of a Gram matrix.
+
+    gram : the operator of these
+    extend : the map A ↦ k(all points, these) A
+    """
+
+    gram: Gram
+    extend: Callable[[Tensor], Tensor]
 
 
 class Gram(ABC):
@@ -76,13 +87,9 @@ class Gram(ABC):
         """The operator with cheaper products, of some three digits; itself where there is none."""
         return self
 
-    def subset(self, index: Tensor) -> Gram | None:
-        """Return the operator of some of the points, if it costs no more than its share."""
+    def subset(self, index: Tensor) -> Subset | None:
+        """Return the operator of some of the points, where it costs no more than its share."""
         return None
-
-    def extend(self, part: Gram, A: Tensor) -> Tensor:
-        """Return k(all points, some points) A, with the operator of these as `subset` gave it."""
-        raise TypeError(f"gram: {type(self).__name__} has no subsets")
 
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
         """Let go of what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
@@ -240,14 +247,10 @@ class Centered(MovingGram):
         """The centred operator with cheaper products."""
         return self if self.gram.rough is self.gram else Centered(self.gram.rough)
 
-    def subset(self, index: Tensor) -> Gram | None:
+    def subset(self, index: Tensor) -> Subset | None:
         """Return the operator of some points, centred among themselves."""
         part = self.gram.subset(index)
-        return None if part is None else Centered(part)
-
-    def extend(self, part: Gram, A: Tensor) -> Tensor:
-        """Return C k(all points, some points) A."""
-        return remove_mean_(self.gram.extend(cast(Centered, part).gram, A))
+        return None if part is None else Subset(Centered(part.gram), lambda A: remove_mean_(part.extend(A)))
 
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
         """Make columns of CKCA zero that are nothing but rounding, in place.

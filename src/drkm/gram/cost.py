@@ -32,7 +32,7 @@ TILE_TABLES = 7
 #: tables of the features of a deep layer that are alive at once: those of the codes before a step and after it
 FEATURE_TABLES = 2
 #: blocks of features alive while some are formed or differentiated
-FORMING = 16
+FORMING = 8
 
 CPU = torch.device("cpu")
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, in_memory
 from drkm.gram import split
-from drkm.gram.base import Gram, MovingGram, Strategy, Sums, register
+from drkm.gram.base import Gram, MovingGram, Strategy, Subset, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
 from drkm.gram.split import SplitGram
@@ -105,16 +105,10 @@ class FusedGram(MovingGram):
         halves = self._halves
         return self if halves is None else halves.rough
 
-    def subset(self, index: Tensor) -> Gram | None:
+    def subset(self, index: Tensor) -> Subset | None:
         """Return the operator of some of the points, on tensor cores."""
         halves = self._halves
         return None if halves is None else halves.subset(index)
-
-    def extend(self, part: Gram, A: Tensor) -> Tensor:
-        """Return k(all points, some points) A, on tensor cores."""
-        halves = self._halves
-        assert halves is not None
-        return halves.extend(part, A)
 
     @cached_property
     def _halves(self) -> SplitGram | None:

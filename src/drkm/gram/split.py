@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple, TypeGuard, cast
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, in_memory
-from drkm.gram.base import Gram, Strategy
+from drkm.gram.base import Gram, Strategy, Subset
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import SweptGram
@@ -78,17 +78,13 @@ class SplitGram(Gram):
         other._own = self._own._replace(size=size)
         return other
 
-    def subset(self, index: Tensor) -> SplitGram:
+    def subset(self, index: Tensor) -> Subset:
         """Return the operator of some of the points."""
         part = copy.copy(self)
         part.points, part.n = self.points[index], len(index)
         # The same origin, so that the points of both can be held against each other.
         part._own = part._halves(part.points)
-        return part
-
-    def extend(self, part: Gram, A: Tensor) -> Tensor:
-        """Return k(all points, some points) A, with the operator of these as `subset` gave it."""
-        return self._product(cast(SplitGram, part), A)
+        return Subset(part, lambda A: self._product(part, A))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal."""

@@ -96,8 +96,7 @@ def _start(gram: Gram, width: int, like: Tensor) -> Tensor:
         some = torch.randperm(gram.n, generator=generator)[: max(COARSE_LEAST, gram.n // COARSE_SHARE)]
         part = gram.subset(some.to(like.device))
         if part is not None:
-            pairs = leading_eigenpairs(part, width, like=like, tol=COARSE_TOL)
-            return gram.extend(part, pairs.vectors)
+            return part.extend(leading_eigenpairs(part.gram, width, like=like, tol=COARSE_TOL).vectors)
     return collectives.normal(gram.n, width, generator).to(like)
 
 
