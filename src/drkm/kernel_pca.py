@@ -80,7 +80,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     eigenvalues_ : array of shape (n_components,)
         Eigenvalues of the centred kernel matrix, in descending order.
     eigenvectors_ : array of shape (n_samples, n_components)
-        Its eigenvectors, of length 1; codes of the samples are eigenvectors_ · √eigenvalues_.
+        Its eigenvectors, of length 1; codes of the samples are `eigenvectors_ · √eigenvalues_`.
     dual_coef_, X_transformed_fit_ : arrays of shape (n_samples, n_features) and (n_samples, n_components)
         The regression and the codes it was learned from, where it was.
     X_fit_ : array or sparse matrix of shape (n_samples, n_features)
