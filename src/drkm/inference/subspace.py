@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from drkm.files.rows import in_memory
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
-from drkm.gram import Dense, Gram
+from drkm.gram import Cross, Dense, Gram
 from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
 from drkm.gram.sweep import blocks
@@ -27,8 +27,9 @@ class Components:
     ----------
     kernel : Kernel
         Kernel of the first layer, with numbers for parameters.
-    X : Tensor of shape (n, d)
-        Training points (the Gram matrix itself for a precomputed kernel).
+    X : Tensor or Rows, of shape (n, d)
+        Training points (the Gram matrix itself for a precomputed kernel). Those in a file, with `gram` given, are read
+        a few at a time.
     H : Tensor of shape (n, c)
         One component per column; their order and linear dependence do not matter to the projection.
     center : bool
@@ -57,7 +58,7 @@ class Components:
     def __init__(
         self,
         kernel: Kernel,
-        X: Tensor,
+        X: Tensor | Rows,
         H: Tensor,
         *,
         center: bool = False,
@@ -78,7 +79,7 @@ class Components:
         self.H = H - H.mean(dim=0) if center and mean_weights is None else H
         self.mean_weights = H.new_full((self.n,), 1.0 / self.n) if mean_weights is None else mean_weights
         self._reader = self.H if reader is None else reader
-        operator = self._operator = _operator(kernel, X) if gram is None else gram
+        operator = self._operator = _operator(kernel, in_memory(X)) if gram is None else gram
         self._features: Tensor | None = None
         self.diagonal = operator.diagonal()
         self.mean_row: Tensor | None = None
@@ -93,6 +94,11 @@ class Components:
         M = (self.H.T.double() @ self.KH.double()).to(H)
         self.M = 0.5 * (M + M.T)
         self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the training points are in memory, and not in a file."""
+        return isinstance(self.X, Tensor)
 
     def scores(self, k_rows: Tensor) -> Tensor:
         """Return t = H_Cᵀ k_1(X, x), equation (27) of the paper, as rows (m×c).
@@ -147,8 +153,9 @@ class Components:
             with torch.no_grad():
                 return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
         cross = points.new_empty(len(points))
-        for rows in blocks(len(points), self.n, self.X):
-            k = self.kernel(points[rows], self.X)
+        values = Cross(self.kernel, self.X)
+        for rows in blocks(len(points), self.n, points):
+            k = self.kernel(points[rows], self.X) if isinstance(self.X, Tensor) else values(points[rows])
             cross[rows] = (k * self.weights(coordinates[rows])).sum(dim=1)
         return (self.kernel.diagonal(points) - 2 * cross + self.norm2(coordinates)).clamp(min=0)
 
@@ -168,7 +175,7 @@ class Components:
         # The constants ride along as one more column: adding a broadcast vector costs more than the product.
         table = torch.cat([-2 * self.KH.T, base[None]])
         augmented = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
-        for rows in blocks(len(coordinates), self.n, self.X):
+        for rows in blocks(len(coordinates), self.n, coordinates):
             best[rows], index[rows] = (augmented[rows] @ table).min(dim=1)
         return index, (best + self.norm2(coordinates)).clamp(min=0)
 
@@ -191,17 +198,22 @@ def _centered(fitted: FittedModel, H: Tensor) -> Tensor:
 
 
 def components_of(
-    fitted: FittedModel, gram: FirstGram, H: Tensor, sums: Tensor | None, *, normalized: bool = True
+    fitted: FittedModel,
+    gram: FirstGram,
+    H: Tensor,
+    sums: Tensor | None,
+    X: Tensor | Rows,
+    *,
+    normalized: bool = True,
 ) -> Components:
     """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
 
-    `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
-    by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
-    with the kernel itself, without the samples.
+    `sums` are the columns of `component_sums` that belong to H, and X the training points. The feature space of a
+    Nyström approximation is spanned by the landmarks in that of the kernel itself: components become coefficients over
+    these, and pre-images are found with the kernel itself, without the samples.
     """
     kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
-        X = in_memory(fitted.X)
         return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
     if isinstance(kernel, NystroemFeatures):
         return on_landmarks(kernel, sums, center=center, normalized=normalized)
@@ -212,7 +224,7 @@ def components_of(
         )
     return Components(
         kernel,
-        in_memory(fitted.X),
+        X,
         _centered(fitted, H),
         center=center,
         normalized=normalized,
