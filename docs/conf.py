@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from drkm import __version__
 
@@ -40,6 +41,8 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
+    "within_subsection_order": "ExampleTitleSortKey",
+    "download_all_examples": False,
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
     "abort_on_example_error": True,
@@ -66,3 +69,13 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 copyright = "the drkm developers, MIT licence"
+
+
+def _lead_to_the_gallery(app: object, page: str, source: list[str]) -> None:
+    """Let links to the code of an example, which code hosts show, lead to its page here."""
+    source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+
+
+def setup(app: object) -> None:
+    """Register what Sphinx calls."""
+    app.connect("source-read", _lead_to_the_gallery)

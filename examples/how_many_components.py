@@ -20,7 +20,8 @@ model = ConstrDRKM(50).fit(noisy)
 figure = plot_spectrum(model)
 
 # %%
-# The estimated risk against the clean digits, which nobody has seen, has a minimum for each bandwidth.
+# The estimated error against the clean digits, which nobody has seen. A wide kernel does best with about 12
+# components; a narrower one goes lower, and takes many more.
 
 found = select(noisy, {"sigma2": [1.0, 4.0, 16.0], "n_components": [120], "keep": [3, 6, 12, 25, 50, 120]}, noise=0.25)
 print(found.to_markdown(5))

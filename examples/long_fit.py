@@ -25,10 +25,10 @@ settings = {"n_components": (10, 5), "eta": 1.0, "checkpoint": f"{folder.name}/f
 
 
 def watch(entry: dict) -> bool:
-    """Print every 20th iteration, and end the fit at the 40th."""
-    if entry["iteration"] % 20 == 0:
+    """Print every tenth iteration, and end the fit at the 20th."""
+    if entry["iteration"] % 10 == 0:
         print("iteration {iteration:4d}   J {objective:.4f}   stationarity {stationarity:.1e}".format(**entry))
-    return entry["iteration"] == 40
+    return entry["iteration"] == 20
 
 
 with warnings.catch_warnings():

@@ -15,9 +15,9 @@ from drkm import ConstrDRKM
 from drkm.plotting import COLOURS, MARKERS, style
 
 LANGUAGES = {
-    "English": "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen",
+    "English": "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen",
     "Italian": "uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici",
-    "German": "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn",
+    "German": "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn",
 }
 words = [word for text in LANGUAGES.values() for word in text.split()]
 language = np.array([name for name, text in LANGUAGES.items() for _ in text.split()])

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM, load
+from drkm.plotting import plot_reconstructions
 
 folder = TemporaryDirectory()
 place = Path(folder.name)
@@ -49,11 +50,7 @@ drkm("encode fitted.safetensors new.npy -o codes.csv --quality")
 drkm("plot fitted.safetensors new.npy -o figures")
 
 # %%
-# One of the figures that the last command wrote.
+# The last command wrote figures like this one, which Python draws too.
 
-import matplotlib.pyplot as plt
-
-figure, axes = plt.subplots(figsize=(7, 3))
-axes.imshow(plt.imread(place / "figures" / "reconstructions.png"))
-axes.set_axis_off()
+figure = plot_reconstructions(again, X[200:300], shape=(8, 8))
 folder.cleanup()

@@ -30,9 +30,8 @@ with warnings.catch_warnings(record=True) as caught:
     model.transform(new)
 print(caught[0].message)
 encoding = model.encode(new)
-print(
-    f"strange: {encoding.strange.sum()}, largest residual of the others: {encoding.residual[~encoding.strange].max():.0e}"
-)
+usual = ~encoding.strange
+print(f"strange: {encoding.strange.sum()}, largest residual of the others: {encoding.residual[usual].max():.0e}")
 
 # %%
 # All strange points have the same codes, those of nothing.
@@ -41,7 +40,7 @@ with style() as plt:
     figure, axes = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
     for name, codes, colour, size in (
         ("training samples", model.codes_, GREY, 4),
-        ("new points", encoding.codes[~encoding.strange], BLUE, 9),
+        ("new points", encoding.codes[usual], BLUE, 9),
         ("strange points", encoding.codes[encoding.strange], VERMILION, 40),
     ):
         axes.scatter(*codes[:, :2].T, s=size, color=colour, linewidths=0, label=name)
