@@ -117,15 +117,16 @@ def _frequencies(
         return {name: (inputs, _columns(tensors, name))}
     draw = {
         "inputs": parts.count(inputs, inputs),
+        "count": parts.count(1),
         "orthogonal": parts.truth,
         "random_state": parts.count(most=2**128),
         "degrees": parts.nullable(parts.positive),
     }
     parts.check(kernel, {"draw": parts.group(draw)}, others=True)
-    lengths = tensors.get(f"kernel{layer}.lengths", torch.empty(0))
-    if name in tensors or len(lengths) == 0:
+    if name in tensors:
         raise ValueError(f"kernel{layer}.lengths: expected the lengths of the frequencies, in their place")
-    return {f"kernel{layer}.lengths": (len(lengths),)}
+    # As many lengths as were drawn: the first of them would be those of a draw of fewer.
+    return {f"kernel{layer}.lengths": (kernel["draw"]["count"],)}
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:
