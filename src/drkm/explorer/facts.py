@@ -49,10 +49,9 @@ def facts(subject: Subject) -> dict[str, Any]:
 
 def _history(history: list[dict[str, float]]) -> dict[str, list[float]]:
     """Return iterations with their stationarity and energy, thinned out where there are many."""
-    places = np.unique(np.linspace(0, len(history) - 1, min(len(history), MOST_STEPS)).astype(int)) if history else []
+    kept = history[:: max(1, len(history) // MOST_STEPS)]
     return {
-        name: [float(history[place].get(name, np.nan)) for place in places]
-        for name in ("iteration", "objective", "stationarity")
+        name: [float(entry.get(name, np.nan)) for entry in kept] for name in ("iteration", "objective", "stationarity")
     }
 
 

@@ -97,8 +97,8 @@ class LiveModel:
         except (TypeError, KeyError, ValueError, OverflowError):
             raise Refusal(422, wanted) from None
         # What is far outside says nothing of the model, and may be no number after it.
-        limit = 100 * np.abs(self.content.codes).max()
-        if codes.ndim != 2 or not 1 <= len(codes) <= most or codes.shape[1] != width or not (np.abs(codes) <= limit).all():
+        inside = np.abs(codes) <= 100 * np.abs(self.content.codes).max()
+        if codes.ndim != 2 or not 1 <= len(codes) <= most or codes.shape[1] != width or not inside.all():
             raise Refusal(422, wanted)
         return codes
 

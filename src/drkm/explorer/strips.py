@@ -70,4 +70,4 @@ class Strips:
 
 def decoded(subject: Subject, codes: np.ndarray) -> np.ndarray:
     """Return the samples that codes stand for, as a page shows them."""
-    return values_of(subject, np.asarray(subject.model.inverse_transform(codes)))
+    return values_of(subject, np.asarray(subject.decoder(codes)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,11 @@ class Subject:
         """The samples that are shown, as the model takes them."""
         return self.rows if self.rows is not None else self.training  # type: ignore[return-value]
 
+    @cached_property
+    def decoder(self) -> Callable[[np.ndarray], Any]:
+        """What turns codes into samples."""
+        return self.model.decoder()
+
     @property
     def count(self) -> int:
         """Number of samples that are shown."""
@@ -123,7 +128,9 @@ class Subject:
         """Return images as grey values from 0 to 255, one per row, in the size in which they are shown."""
         height, width, *colours = self.preparation.shape or (1, 1)
         scale = WHITE / self.white if self.white > 0 else 1.0
-        images = np.clip(self.values(samples) * scale, 0.0, WHITE).reshape(len(samples), height, width, *(colours or [1]))
+        images = np.clip(self.values(samples) * scale, 0.0, WHITE).reshape(
+            len(samples), height, width, *(colours or [1])
+        )
         if self.shrink > 1:
             more = [(0, -side % self.shrink) for side in (height, width)]
             images = np.pad(images, [(0, 0), *more, (0, 0)], mode="edge")

@@ -22,8 +22,9 @@ def read_labels(
         table = read_table(path, name, pictures=None)
         several = table.values.shape[1] > 1
         titles = table.columns or [f"label {index}" if several else "label" for index in range(table.values.shape[1])]
+        columns = dict(zip(titles, table.values.T, strict=True))
         # A whole number is written as one.
-        return {title: [f"{value:.6g}" for value in column] for title, column in zip(titles, table.values.T, strict=True)}
+        return {title: [f"{value:.6g}" for value in column] for title, column in columns.items()}
     known = read_table(path, name, columns=Columns(only=(), header=header), pictures=None).header
     wanted = [title for title in known if title] if names is None else names
     missing = [title for title in wanted if title not in known]
