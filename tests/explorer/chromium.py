@@ -8,6 +8,7 @@ import os
 import selectors
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,14 @@ OPTIONS = [
     "--remote-debugging-pipe",
 ]
 PATIENCE = 60.0
+#: the protocol speaks on descriptors 3 and 4
+BEGIN = """
+import fcntl, os, sys
+ours = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
+for own, asked in zip(ours, (3, 4)):
+    os.dup2(own, asked)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Chromium:
@@ -48,15 +57,22 @@ class Chromium:
 
     def __enter__(self) -> Chromium:
         (theirs_in, self._out), (self._in, theirs_out) = os.pipe(), os.pipe()
-        # The protocol speaks on descriptors 3 and 4.
-        shell = ["sh", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "sh"]
-        command = [*shell, str(CHROMIUM), *OPTIONS, f"--user-data-dir={self._folder / 'profile'}", "about:blank"]
+        arguments = [str(CHROMIUM), *OPTIONS, f"--user-data-dir={self._folder / 'profile'}", "about:blank"]
+        command = [sys.executable, "-S", "-c", BEGIN, str(theirs_in), str(theirs_out), *arguments]
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), **quiet)
         os.close(theirs_in)
         os.close(theirs_out)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._in, selectors.EVENT_READ)
+        try:
+            self._attach()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -64,7 +80,6 @@ class Chromium:
         self.resize(*self._size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if self._dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()

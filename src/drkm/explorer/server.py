@@ -125,12 +125,15 @@ def application(live: LiveModel, token: str, hosts: tuple[str, ...]) -> Starlett
         found = await live.answer(question, await _asked(request))
         return Response(found, media_type="application/octet-stream", headers=HEADERS)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/{token}/", _refusing(show), methods=["GET"]),
             Route("/{token}/{question}", _refusing(ask), methods=["POST"]),
         ],
     )
+    # A redirection would repeat whatever host was asked for.
+    app.router.redirect_slashes = False
+    return app
 
 
 Answering = Callable[["Request"], Awaitable["Response"]]
@@ -208,6 +211,8 @@ class LiveServer:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((LOOPBACK, port))
+        # From now on whoever opens the address waits, and is not turned away.
+        self._socket.listen(MOST_WAITING)
         number = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         self.address = f"http://{LOOPBACK}:{number}/{token}/"
