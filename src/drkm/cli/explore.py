@@ -35,7 +35,7 @@ def explore(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="Samples to show; by default those that the model was trained on. Files as for encode.",
             show_default=False,
         ),

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 
 from drkm._version import __version__
 from drkm.explorer.colouring import labelled
@@ -45,7 +46,9 @@ class Content:
         """Codes, and which samples are strange."""
         model, samples = self.subject.model, self.subject.samples
         if self.subject.is_training and model.fitted_.encoder == "stationary":
-            return np.asarray(model.codes_), np.zeros(len(samples), dtype=bool)
+            # A model of tensors has its codes on its device.
+            codes = torch.as_tensor(model.codes_).double().cpu().numpy()
+            return codes, np.zeros(len(samples), dtype=bool)
         found = model.encode(samples, ambiguity=False)
         return np.asarray(found.codes), np.asarray(found.strange)
 

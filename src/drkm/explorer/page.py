@@ -43,7 +43,6 @@ def page(shown: dict[str, Any]) -> str:
     What comes from data is in one block of JSON that nothing executes, and reaches the page as text. The policy names
     the only script and the only style by their hashes.
     """
-    script, style = _script(), theme() + asset(PACKAGE, "assets/explorer.css")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -52,23 +51,22 @@ def page(shown: dict[str, Any]) -> str:
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="referrer", content="no-referrer"),
         element("title", f"{shown['title']}: drkm explorer"),
-        element("style", Markup(style)),
+        element("style", Markup(style())),
     )
     body = element(
         "body",
         Markup(asset(PACKAGE, "assets/body.html")),
         element("script", Markup(embedded(shown)), type="application/json", id="record"),
-        element("script", Markup(script)),
+        element("script", Markup(script())),
     )
     return str(together(Markup("<!doctype html>\n"), element("html", head, body, lang="en"), "\n"))
 
 
 def policy(*, live: bool = False) -> str:
     """Return the content security policy: one script and one style by their hashes, nothing else from anywhere."""
-    script, style = _script(), theme() + asset(PACKAGE, "assets/explorer.css")
     connect = "'self'" if live else "'none'"
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_hash(script())}'; style-src '{_hash(style())}'; img-src data:; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
 
@@ -85,7 +83,13 @@ def write_page(subject: Subject, path: str | os.PathLike[str]) -> Path:
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
-def _script() -> str:
+def style() -> str:
+    """Return the only style of a page: the theme of all pages, and its own."""
+    return theme() + asset(PACKAGE, "assets/explorer.css")
+
+
+def script() -> str:
+    """Return the only script of a page, whose parts see each other and nobody else."""
     parts = "\n".join(asset(PACKAGE, f"assets/{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 

@@ -24,6 +24,35 @@ function chartFigure(drawn, title, note) {
   return make("figure", { className: "chart" }, make("figcaption", {}, make("strong", {}, title), make("span", { className: "note" }, note)), drawn);
 }
 
+// The codes of one sample, in standard deviations from their means, a colour per layer.
+function codesOf(row) {
+  data.spreads ??= data.codes.map(meanAndDeviation);
+  const shares = data.codes.map((column, c) => (column[row] - data.spreads[c].mean) / (data.spreads[c].deviation || 1));
+  const [width, height, most] = [360, 84, 3];
+  const title = "Codes, in deviations from their means";
+  const drawn = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${shares.map(signed).join(", ")}` });
+  const slot = width / shares.length;
+  const middle = (height - 14) / 2;
+  drawn.append(draw("line", { x1: 0, x2: width, y1: middle, y2: middle, class: "axis" }));
+  let code = 0;
+  record.model.layers.forEach((layer, l) => {
+    const colour = cssColour(classColour(l, record.palette));
+    for (let i = 0; i < layer.components; i += 1, code += 1) {
+      const tall = (Math.min(most, Math.abs(shares[code])) / most) * (middle - 2);
+      const bar = { x: slot * (code + 0.2), y: shares[code] > 0 ? middle - tall : middle, width: slot * 0.6, height: Math.max(1, tall), fill: colour };
+      drawn.append(draw("rect", bar, draw("title", {}, `${data.names[code]}: ${signed(shares[code])}`)));
+      if (slot > 12) drawn.append(label(String(i), slot * (code + 0.5), height - 2));
+    }
+  });
+  return make("div", { className: "codes" }, make("h3", {}, title), drawn);
+}
+
+function meanAndDeviation(values) {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const deviation = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+  return { mean, deviation };
+}
+
 // Shares of the trace, one bar per component.
 function spectrum(layer, index) {
   const { width, height, left, right, top, bottom } = CHART;

@@ -23,9 +23,14 @@ function number(value) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace("-", "−").replace("e−", "e−");
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replaceAll("-", "−");
   const digits = Math.max(0, 3 - Math.floor(Math.log10(size)));
   return String(Number(value.toFixed(Math.min(digits, 6)))).replace("-", "−");
+}
+
+// Deviations, to two digits and with their sign.
+function signed(value) {
+  return `${value > 0 ? "+" : ""}${value.toFixed(2)}`.replace("-", "−");
 }
 
 const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

@@ -105,8 +105,8 @@ function drawAxes(context) {
     context.fillText(text, x, view.height - MARGIN.bottom + 17);
     tickLine(context, x, view.height - MARGIN.bottom, 0, 4);
   }
-  context.fillText(`${data.names[view.across]} →`, view.width - MARGIN.right - 60, view.height - MARGIN.bottom - 9);
-  context.fillText(`↑ ${data.names[view.up]}`, MARGIN.left + 56, 18);
+  axisName(context, `${data.names[view.across]} →`, view.width - MARGIN.right - 60, view.height - MARGIN.bottom - 9);
+  axisName(context, `↑ ${data.names[view.up]}`, MARGIN.left + 56, 18);
   context.textAlign = "right";
   for (const [value, text] of ticks((view.height - by) / ay, -by / ay, height / 60)) {
     const y = Math.round(ay * value + by) + 0.5;
@@ -114,6 +114,17 @@ function drawAxes(context) {
     context.fillText(text, MARGIN.left - 7, y + 4);
     tickLine(context, MARGIN.left, y, -4, 0);
   }
+}
+
+// Readable above points as well.
+function axisName(context, text, x, y) {
+  context.save();
+  context.lineWidth = 4;
+  context.lineJoin = "round";
+  context.strokeStyle = cssColour(themeColour("--box"));
+  context.strokeText(text, x, y);
+  context.fillText(text, x, y);
+  context.restore();
 }
 
 function tickLine(context, x, y, dx, dy) {

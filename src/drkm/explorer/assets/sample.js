@@ -27,7 +27,7 @@ async function showSample() {
     return;
   }
   if (row !== chosen.sample) return;
-  shown.replaceChildren(heading(row), ...body(details), neighbours(row));
+  shown.replaceChildren(heading(row), ...body(details), neighbours(row), codesOf(row));
 }
 
 function heading(row) {
@@ -61,9 +61,9 @@ function pictures({ original, reconstruction }) {
 function tableOf({ original, reconstruction }) {
   const errors = Array.from(original, (value, i) => (reconstruction[i] - value) / record.sample.spread[i]);
   const order = errors.map((_, i) => i).sort((a, b) => Math.abs(errors[b]) - Math.abs(errors[a]));
-  const largest = Math.max(1, ...errors.map(Math.abs));
+  const largest = Math.max(0.3, ...errors.map(Math.abs));
   const lines = order.map((i) => [record.sample.columns[i], original[i], reconstruction[i], errors[i]]);
-  const heads = ["column", "sample", "reconstruction", "error, in deviations"];
+  const heads = ["column", "sample", "reconstructed", "error in s.d."];
   const first = valueTable(heads, lines.slice(0, FIRST_COLUMNS), largest);
   if (lines.length <= FIRST_COLUMNS) return [first];
   const rest = make("details", {}, make("summary", {}, `${lines.length - FIRST_COLUMNS} more columns`));
@@ -80,7 +80,7 @@ function valueTable(heads, lines, largest) {
     make("th", { scope: "row" }, name),
     make("td", { className: "num" }, number(first)),
     make("td", { className: "num" }, number(second)),
-    make("td", { className: "num bar-cell" }, number(error), errorBar(error / largest)),
+    make("td", { className: "num bar-cell" }, signed(error), errorBar(error / largest)),
   ));
   const table = make("table", { className: "values" }, make("thead", {}, head), make("tbody", {}, ...rows));
   return make("div", { className: "scroll" }, table);

@@ -1,6 +1,9 @@
 // One slider per code, with a strip of what it does.
 
-const THUMB = 40;
+// Largest width of a small image.
+const THUMB = 58;
+// Standard deviations below which a column counts as unmoved.
+const NOTHING = 0.05;
 
 // A row of the sliders: its input, and how its strip is drawn.
 function sliderRow(code, onInput, onSettled) {
@@ -17,7 +20,7 @@ function sliderRow(code, onInput, onSettled) {
     onInput(code, Math.min(steps - 1, Math.floor((event.offsetX / strip.clientWidth) * steps)));
     onSettled();
   });
-  const node = make("div", { className: "slider" }, make("span", { className: "slider-name" }, name), input, output, strip);
+  const node = make("div", { className: "slider" }, make("span", { className: "slider-name", "aria-hidden": "true" }, name.slice(name.indexOf("code"))), input, output, strip);
   return { node, input, output, strip };
 }
 
@@ -41,7 +44,7 @@ function drawStrip(canvas, strips, code, current) {
   canvas.width = steps * width;
   canvas.height = height;
   canvas.style.aspectRatio = `${steps * width} / ${height}`;
-  canvas.style.maxWidth = `${steps * THUMB * 1.3}px`;
+  canvas.style.maxWidth = `${steps * THUMB}px`;
   const context = canvas.getContext("2d");
   for (let step = 0; step < steps; step += 1) {
     const image = imageData(strips, (code * steps + step) * sampleSize, record.sample.shape, traverse.gain);
@@ -61,5 +64,6 @@ function effectText(strips, code) {
   const at = (step, column) => strips[(code * steps + step) * sampleSize + column];
   const moves = columns.map((name, column) => [name, (at(steps - 1, column) - at(0, column)) / spread[column]]);
   moves.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-  return moves.slice(0, 3).map(([name, move]) => `${name} ${move > 0 ? "+" : ""}${number(move)}`).join(", ");
+  if (Math.abs(moves[0][1]) < NOTHING) return `no column by more than ${NOTHING}`;
+  return moves.slice(0, 3).map(([name, move]) => `${name} ${signed(move)}`).join(", ");
 }

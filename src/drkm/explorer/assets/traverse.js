@@ -30,6 +30,7 @@ function traverseNote() {
     ? "Each slider moves one code; the model decodes what all of them say."
     : "Each slider moves one code of the sample and leaves the others as they are. "
       + "To move several at once, and from any sample: drkm explore --live.";
+  if (!isImage) return `${told} Beside each slider: the columns that it moves most, in standard deviations, from end to end.`;
   return traverse.gain > 1.05 ? `${told} Images are brightened ${number(Math.round(10 * traverse.gain) / 10)} times.` : told;
 }
 
@@ -140,7 +141,7 @@ function showNow() {
     return [name, from, to, (to - from) / spread[i]];
   });
   lines.sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
-  const largest = Math.max(1, ...lines.map((line) => Math.abs(line[3])));
-  const heads = ["column", "begin", "now", "change, in deviations"];
+  const largest = Math.max(0.3, ...lines.map((line) => Math.abs(line[3])));
+  const heads = ["column", "begin", "now", "change in s.d."];
   byId("now").replaceChildren(make("p", { className: "named" }, make("strong", {}, told)), valueTable(heads, lines.slice(0, 14), largest));
 }

@@ -1,0 +1,52 @@
+"""The explorer: sizes of its pages, the time to write them, and how soon a slider of a live page is answered."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from benchmarks.kernel_pca import cpu
+from drkm import ConstrDRKM
+from drkm.datasets import load_dsprites
+from drkm.explorer import Subject, page
+from drkm.explorer.content import Content
+from drkm.explorer.page import script
+from drkm.explorer.strips import decoded
+from drkm.inputs.preparation import Preparation
+
+REPEATS = 15
+
+
+def sprites(n: int = 400) -> Subject:
+    images, _ = load_dsprites(source="rendered").sample(n, random_state=0)
+    model = ConstrDRKM((10, 5)).fit(images.reshape(n, -1) / 255)
+    return Subject(model, preparation=Preparation(shape=(64, 64), white=1.0))
+
+
+def points(n: int = 50_000, trained: int = 500) -> Subject:
+    rng = np.random.RandomState(0)
+    z, F, b, A = rng.rand(n, 3), 2 * rng.randn(3, 40), 6.28 * rng.rand(40), rng.randn(40, 10)
+    X = np.cos(z @ F + b) @ A / np.sqrt(40) + 0.05 * rng.randn(n, 10)
+    return Subject(ConstrDRKM(10).fit(X[:trained]), X)
+
+
+def main() -> None:
+    print(f"{cpu()}; the script of a page has {len(script()) / 1e3:.0f} kB\n")
+    print("| page | MB | s to make |\n|---|---|---|")
+    for name, subject in (("400 sprites of 64×64, 15 codes", sprites()), ("50,000 points, 10 codes", points())):
+        began = time.perf_counter()
+        text = page(Content(subject).record())
+        print(f"| {name} | {len(text.encode()) / 1e6:.2f} | {time.perf_counter() - began:.1f} |", flush=True)
+    subject = sprites()
+    codes = subject.model.codes_
+    took = []
+    for row in range(REPEATS):
+        began = time.perf_counter()
+        decoded(subject, 1.05 * codes[row : row + 1])
+        took.append(time.perf_counter() - began)
+    print(f"\none of the sprites decoded: {1e3 * np.median(took[1:]):.0f} ms (least {1e3 * min(took):.0f} ms)")
+
+
+if __name__ == "__main__":
+    main()
