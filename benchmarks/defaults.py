@@ -48,8 +48,6 @@ MODELS: dict[str, Callable[[int], dict[str, Any]]] = {
     "default": lambda n: {},
     "centred": lambda n: {"center": True},
     "wide": lambda n: {"sigma2": ("median", 4 * 2 * SIZES[0] / n)},
-    "narrow": lambda n: {"sigma2": ("median", 0.25 * 2 * SIZES[0] / n)},
-    "wide, centred": lambda n: {"sigma2": ("median", 4 * 2 * SIZES[0] / n), "center": True},
 }
 
 Draw = tuple[np.ndarray, np.ndarray]
