@@ -15,7 +15,6 @@ from drkm.inputs.preparation import Preparation
 
 #: images with longer sides are shown smaller
 LONGEST_SIDE = 96
-WHITE = 255.0
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,8 @@ class Subject:
         return self.preparation.undo(samples)
 
     @cached_property
-    def white(self) -> float:
-        """The value of white in images."""
-        if self.preparation.white is not None:
-            return self.preparation.white
-        known = self.samples if self.training is None else self.training
-        return float(self.values(known.max(axis=0)[None]).max())
+    def _images(self) -> Preparation:
+        return self.preparation.knowing_white(self.model.fitted_.X)
 
     @cached_property
     def shrink(self) -> int:
@@ -127,10 +122,8 @@ class Subject:
     def pictures(self, samples: np.ndarray) -> np.ndarray:
         """Return images as grey values from 0 to 255, one per row, in the size in which they are shown."""
         height, width, *colours = self.preparation.shape or (1, 1)
-        scale = WHITE / self.white if self.white > 0 else 1.0
-        images = np.clip(self.values(samples) * scale, 0.0, WHITE).reshape(
-            len(samples), height, width, *(colours or [1])
-        )
+        images = self._images.pixels(self.values(samples))
+        images = images.reshape(len(samples), height, width, *(colours or [1]))
         if self.shrink > 1:
             more = [(0, -side % self.shrink) for side in (height, width)]
             images = np.pad(images, [(0, 0), *more, (0, 0)], mode="edge")
