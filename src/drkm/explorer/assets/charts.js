@@ -70,7 +70,7 @@ function spectrum(layer, index) {
     drawn.append(bar);
     if (shares.length <= 20 || i % 5 === 0) drawn.append(label(String(i), left + slot * (i + 0.5), height - bottom + 15));
   });
-  drawn.append(label(`${number(100 * highest)} %`, left - 5, top + 8, "end"), label("0", left - 5, height - bottom, "end"));
+  drawn.append(label(`${Number((100 * highest).toPrecision(3))} %`, left - 5, top + 8, "end"), label("0", left - 5, height - bottom, "end"));
   drawn.append(label("code", (left + width - right) / 2, height - 2));
   const samples = `effective sample size ${Math.round(layer.samples)} of ${record.model.samples}`;
   return chartFigure(drawn, title, `${layer.kernel}; together ${number(100 * together)} % of the trace; ${samples}`);

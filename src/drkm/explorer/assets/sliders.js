@@ -41,20 +41,22 @@ function positionOf(code, value) {
 function drawStrip(canvas, strips, code, current) {
   const { steps } = record.traverse;
   const [height, width] = record.sample.shape;
-  canvas.width = steps * width;
+  const gap = Math.ceil(width / 16);
+  const cell = width + gap;
+  canvas.width = steps * cell - gap;
   canvas.height = height;
-  canvas.style.aspectRatio = `${steps * width} / ${height}`;
+  canvas.style.aspectRatio = `${canvas.width} / ${height}`;
   canvas.style.maxWidth = `${steps * THUMB}px`;
   const context = canvas.getContext("2d");
   for (let step = 0; step < steps; step += 1) {
     const image = imageData(strips, (code * steps + step) * sampleSize, record.sample.shape, traverse.gain);
-    context.putImageData(image, step * width, 0);
+    context.putImageData(image, step * cell, 0);
   }
   if (current === null) return;
-  const line = Math.max(2, width / 20);
+  const line = Math.max(1, width / 20);
   context.strokeStyle = cssColour(hexColour(record.palette[4]));
   context.lineWidth = line;
-  context.strokeRect(Math.round(current) * width + line / 2, line / 2, width - line, height - line);
+  context.strokeRect(Math.round(current) * cell + line / 2, line / 2, width - line, height - line);
 }
 
 // The columns of a table that a code moves most, from one end of its strip to the other.
