@@ -27,7 +27,7 @@ def test_without_a_word_the_help_is_shown_with_every_command():
     assert drkm("datasets").err.startswith("Usage: drkm datasets")
 
 
-@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "evaluate"])
+@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "explore", "evaluate"])
 def test_help_has_examples_whose_options_exist(name):
     shown = drkm(name, "--help").out
     described, examples = shown.split("Examples:")
@@ -56,6 +56,7 @@ def test_the_first_sentence_of_every_help_fits_on_its_line(name):
         (["merge"], "STORE OTHER..."),
         (["reproduce"], "NAME..."),
         (["demo"], "[DATA]"),
+        (["explore"], "MODEL [DATA]"),
         (["datasets", "download"], "NAME"),
         (["datasets", "verify"], "[NAME]"),
     ],

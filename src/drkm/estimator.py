@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -362,6 +362,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         found = self._inference.decode(self._read_codes(Z))
         return inputs.write(found.points, Z, self._features)
+
+    def decoder(self) -> Callable[[Any], Any]:
+        """Return `inverse_transform` as a function that is quick for few codes at a time, as sliders ask for.
+
+        It holds what the search for pre-images needs, about three copies of the training samples.
+        """
+        check_is_fitted(self)
+        decode = self._inference.decoder()
+        return lambda Z: inputs.write(decode(self._read_codes(Z)).points, Z, self._features)
 
     def denoise(
         self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None

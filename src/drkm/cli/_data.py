@@ -12,12 +12,11 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
-from drkm.inputs.preparation import Preparation
+from drkm.inputs.preparation import WHITE, Preparation
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
 
-WHITE = 255.0
 #: a file that is read without options
 PLAIN = Reading()
 
@@ -145,9 +144,4 @@ class PreparedModel:
 
     def pixels(self, values: np.ndarray) -> np.ndarray:
         """Return values in the units of the file as grey values from 0 to 255."""
-        white = self.preparation.white
-        if white is None:
-            from drkm.files.rows import largest_values
-
-            white = float(self.preparation.undo(largest_values(self.model.fitted_.X).cpu().numpy()).max())
-        return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)
+        return self.preparation.knowing_white(self.model.fitted_.X).pixels(values)

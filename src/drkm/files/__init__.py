@@ -3,6 +3,7 @@
 from drkm.files._guarded import check_room, reading
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
+from drkm.files._labels import TABLES, read_labels
 from drkm.files._npy import NpzFile, check_npy
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
 from drkm.files._table import QUALITY, Columns, Refused, Table, listed
@@ -14,6 +15,7 @@ __all__ = [
     "IMAGE_SUFFIXES",
     "QUALITY",
     "SUFFIXES",
+    "TABLES",
     "WRITABLE",
     "Columns",
     "NpzFile",
@@ -28,6 +30,7 @@ __all__ = [
     "check_source",
     "check_target",
     "listed",
+    "read_labels",
     "read_table",
     "reading",
     "write_images",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.kernel_projection import KernelProjection
-from drkm.inference.preimage import PreImage, preimage
+from drkm.inference.preimage import PreImage, preimage, prepared_search
 from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
@@ -147,14 +147,29 @@ class Inference:
 
     def decode(self, codes: Tensor) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
-        first = self.fitted.slices[0]
         with self._threads(len(codes)):
-            samples = self._make_room(self._method)
-            scores = self.encoder.scores_of(codes @ self.rotation.T)
-            basis = self._components(range(first.stop), samples)
-            # Scores in the solver's basis become scores on the reported axes.
-            coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
-            return preimage(basis, coordinates, method=self._method)
+            return self._decoded(codes, self._basis())
+
+    def decoder(self) -> Callable[[Tensor], PreImage]:
+        """Return `decode` for few codes at a time, again and again: what the search needs is formed once and kept."""
+        basis = self._basis()
+        search = prepared_search(basis, self._method)
+
+        def decode(codes: Tensor) -> PreImage:
+            with self._threads(len(codes)):
+                return self._decoded(codes, basis, search=search)
+
+        return decode
+
+    def _basis(self) -> Components:
+        return self._components(range(self.fitted.slices[0].stop), self._make_room(self._method))
+
+    def _decoded(self, codes: Tensor, basis: Components, **options: Any) -> PreImage:
+        first = self.fitted.slices[0]
+        scores = self.encoder.scores_of(codes @ self.rotation.T)
+        # Scores in the solver's basis become scores on the reported axes.
+        coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
+        return preimage(basis, coordinates, method=self._method, **options)
 
     @cached_property
     def density(self) -> CodeDensity:

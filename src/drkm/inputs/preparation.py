@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows, largest_values
 from drkm.inputs.samples import is_frame
 from drkm.machine.memory import require
 from drkm.validation import parts
 from drkm.validation.parts import Part
+
+#: the grey value of white in pictures of 8 bits
+WHITE = 255.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,16 @@ class Preparation:
         values *= self.scale
         values += self.offset
         return values
+
+    def knowing_white(self, X: Tensor | Rows) -> Preparation:
+        """Return it with the value of white in images: the largest one of the samples X where no other is known."""
+        if self.white is not None:
+            return self
+        return replace(self, white=float(self.undo(largest_values(X).cpu().numpy()).max()))
+
+    def pixels(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the units of the file, of which white is known, as grey values from 0 to 255."""
+        return np.clip(values * (WHITE / self.white if self.white and self.white > 0 else 1.0), 0.0, WHITE)
 
     @property
     def changes_values(self) -> bool:
