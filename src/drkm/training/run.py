@@ -25,7 +25,7 @@ from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
-from drkm.training.describe import describe, without_samples
+from drkm.training.describe import describe, with_all_samples, without_samples
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 
@@ -38,8 +38,8 @@ LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 SMALL_GRADIENT = 2e8
 
 
-def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
-    """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram | None]:
+    """Return the model fitted to the rows of X, and the operator of its first layer, if it is formed for all of them."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
     energy = _energy(X, plan)
@@ -84,6 +84,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         fitted = describe(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
+    if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):
+        return with_all_samples(fitted), None
     return without_samples(fitted, energy.first_uncentered)
 
 
