@@ -111,7 +111,7 @@ def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_i
     tmp_path, processes, killed, exact
 ):
     path = tmp_path / "state"
-    lost = torchrun(processes, tmp_path, exact=exact, checkpoint=str(path), kill=[killed, 25])
+    lost = torchrun(processes, tmp_path, exact=exact, checkpoint=str(path), kill=[killed, 8 if exact else 25])
     assert lost.returncode != 0
     for rank in range(processes):
         sentence = f"gram: process {rank} of {processes} cannot go on, because another process of the group was lost"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.gram.sweep import SweptGram
+from drkm.gram.sweep import SweptGram, jets
 from drkm.kernels import Kernel, Pairwise
 
 
@@ -49,6 +49,8 @@ class RingRows(RingGram):
         self._samples = points
         total = collectives.samples(self.n)
         self._kept = int(min(self.n, keep / (total * points.element_size())))
+        #: kernel values of all points with the rows that are kept, the transpose of these: a BLAS multiplies a few columns
+        #: by a wide matrix twice as fast from the left as from the right
         self._K: Tensor | None = None
         #: whether no process needs points of others any more, once its rows are filled
         self._all_kept = not collectives.agreed(self._kept < self.n)
@@ -58,16 +60,16 @@ class RingRows(RingGram):
         if self._K is None:
             self._fill()
         assert self._K is not None
-        out = A.new_zeros(A.shape)
+        out = A.new_zeros(A.shape[1], self.n)
         if self._all_kept:
             for columns, B in collectives.ring(A.contiguous()):
-                out.addmm_(self._K[:, columns], B)
-            return out
-        for columns, right, (_, B) in self._around(A.contiguous()):
-            out[: self._kept].addmm_(self._K[:, columns], B)
-            for rows, value in self._values(right, slice(self._kept, self.n)):
-                out[rows].addmm_(value, B)
-        return out
+                out.addmm_(B.T, self._K[columns])
+            return out.T.contiguous()
+        for columns, _, (points, B) in self._around(A.contiguous()):
+            out[:, : self._kept].addmm_(B.T, self._K[columns])
+            for rows, value in self._values(points, slice(self._kept, self.n)):
+                out[:, self._kept :].addmm_(B[rows].T, value)
+        return out.T.contiguous()
 
     def with_kernel(self, kernel: Kernel) -> RingRows | None:
         """Return the operator of another kernel at the same points, which takes over the memory of the rows."""
@@ -84,12 +86,13 @@ class RingRows(RingGram):
     def _fill(self) -> None:
         """Compute the rows that are kept."""
         if self._K is None:
-            self._K = self.points.new_empty(self._kept, collectives.samples(self.n))
-        for columns, right, _ in self._around():
-            for rows, value in self._values(right, slice(0, self._kept)):
-                self._K[rows, columns] = value
+            self._K = self.points.new_empty(collectives.samples(self.n), self._kept)
+        for columns, _, (points,) in self._around():
+            for rows, value in self._values(points, slice(0, self._kept)):
+                self._K[columns][rows] = value
 
-    def _values(self, right: Tensor, some: slice) -> Iterator[tuple[slice, Tensor]]:
-        """Yield blocks of some of the rows with their kernel values."""
-        for rows, (value,), _ in self._jets(right, 0, some=some):
-            yield slice(some.start + rows.start, some.start + rows.stop), value
+    def _values(self, points: Tensor, own: slice) -> Iterator[tuple[slice, Tensor]]:
+        """Yield some rows of points at a time with their kernel values with some of our own."""
+        if own.start < own.stop:
+            for rows, (value,), _ in jets(self.kernel, self.kernel.factors(points)[0], self._right[:, own], 0):
+                yield rows, value

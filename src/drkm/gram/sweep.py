@@ -104,9 +104,9 @@ class SweptGram(MovingGram):
         yield slice(0, self.n), self._right, (self.points, *blocks)
 
     def _jets(
-        self, right: Tensor, order: int, spare: int = 0, some: slice = slice(None)
+        self, right: Tensor, order: int, spare: int = 0
     ) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
-        return jets(self.kernel, self._left[some], right, order, spare)
+        return jets(self.kernel, self._left, right, order, spare)
 
     def _inner(self, U: Tensor, dU: Tensor) -> Tensor:
         """Return ⟨u, du⟩ of every point where lengths matter, as a column."""
