@@ -8,8 +8,8 @@ python -m benchmarks.sharded --exact --n 10000 --sizes 10    the same for one la
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
 time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs) from the
-moment all processes have their samples. Memory is what the largest process had at its peak, beyond what it had before the
-fit. The processor time of the busiest process is printed beside it: on a machine
+moment all processes have their samples. Memory is what the largest process had at its peak, beyond what it had before
+the fit. The processor time of the busiest process is printed beside it: on a machine
 that does other things as well it says more than the clock.
 """
 

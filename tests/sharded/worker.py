@@ -1,7 +1,8 @@
 """One process of a sharded fit, started by torchrun: worker.py FOLDER OPTIONS, where OPTIONS is one JSON object.
 
 It fits its share of the samples and writes what it learned to FOLDER/RANK.npz. The options are those of the estimator,
-with a few more: `exact` (share exact operators), `fits` (a list of options, one fit each), `kill` (rank and iteration where that process kills itself),
+with a few more: `exact` (share exact operators), `fits` (a list of options, one fit each), `kill` (rank and iteration
+where that process kills itself),
 `save` (where to save the last model) and `differ` (give every process another tolerance).
 """
 

@@ -49,8 +49,8 @@ class RingRows(RingGram):
         self._samples = points
         total = collectives.samples(self.n)
         self._kept = int(min(self.n, keep / (total * points.element_size())))
-        #: kernel values of all points with the rows that are kept, the transpose of these: a BLAS multiplies a few columns
-        #: by a wide matrix twice as fast from the left as from the right
+        #: kernel values of all points with those whose rows are kept, the transpose of these rows: a BLAS multiplies a
+        #: few columns by a wide matrix twice as fast from the left as from the right
         self._K: Tensor | None = None
         #: whether no process needs points of others any more, once its rows are filled
         self._all_kept = not collectives.agreed(self._kept < self.n)

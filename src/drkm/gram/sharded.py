@@ -93,7 +93,7 @@ class Sharded(Strategy):
         return isinstance(self.inner, Dense)
 
     def _kept(self, work: Workload) -> int:
-        """Return the bytes of K_1 that this process keeps: its rows, as far as they fit into what an inner one may take."""
+        """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` goes."""
         every = work.n * collectives.samples(work.n) * work.item
         if not isinstance(self.inner, Tiled):
             return every

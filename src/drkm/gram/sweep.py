@@ -41,9 +41,7 @@ class SweptGram(MovingGram):
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of K."""
-        parts = {
-            columns.start: self.kernel.values(self._left[index] @ right) for columns, right, _ in self._around()
-        }
+        parts = {columns.start: self.kernel.values(self._left[index] @ right) for columns, right, _ in self._around()}
         return torch.cat([parts[start] for start in sorted(parts)], dim=1)
 
     def sums(self, A: Tensor) -> Sums:

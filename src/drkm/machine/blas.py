@@ -28,7 +28,7 @@ def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 def symmetric_operator(upper: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return v ↦ Kv for vectors, for many products with a small matrix: there a look at each costs as much as they do."""
+    """Return v ↦ Kv for many products with a small matrix, where a look at each would cost as much as it does."""
     symv, columns = _routine("symv", upper.dtype), upper.T
     return lambda v: symv(1.0, columns, v, lower=1)
 

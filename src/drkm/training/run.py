@@ -39,7 +39,7 @@ SMALL_GRADIENT = 2e8
 
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram | None]:
-    """Return the model fitted to the rows of X, and the operator of its first layer, if it is formed for all of them."""
+    """Return the model fitted to the rows of X, and the operator of its first layer if one is formed for them all."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
     energy = _energy(X, plan)
