@@ -89,7 +89,7 @@ def _worker(options: argparse.Namespace) -> None:
     if options.exact:
         gram = "sharded" if processes > 1 else "dense"
     sizes = tuple(options.sizes)
-    warm = ConstrDRKM(sizes, gram=gram, max_iter=2).fit(X[:300])
+    warm = ConstrDRKM(sizes, eta=1.0, gram=gram, max_iter=2).fit(X[:300])
     model = warm.set_params(max_iter=options.max_iter, callbacks=count)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     dist.barrier()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.gram.sweep import SweptGram, jets
-from drkm.kernels import Kernel, Pairwise
+from drkm.kernels import Pairwise
 
 
 class RingGram(SweptGram):
@@ -71,9 +72,9 @@ class RingRows(RingGram):
                 out[:, self._kept :].addmm_(B[rows].T, value)
         return out.T.contiguous()
 
-    def with_kernel(self, kernel: Kernel) -> RingRows | None:
+    def with_kernel(self, kernel: Any) -> RingRows | None:
         """Return the operator of another kernel at the same points, which takes over the memory of the rows."""
-        if not isinstance(kernel, Pairwise):
+        if not kernel.is_pairwise:
             return None
         memory, self._K = self._K, None
         other = RingRows(kernel, self._samples, 0)

@@ -17,10 +17,9 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
-from drkm.gram.dense import Dense
 from drkm.gram.ring import RingGram, RingRows
 from drkm.gram.tiled import SHARE, Tiled
-from drkm.kernels import Kernel, Pairwise
+from drkm.kernels import Kernel
 from drkm.machine import memory
 from drkm.validation import checks
 
@@ -67,13 +66,13 @@ class Sharded(Strategy):
 
     def settle(self, work: Workload) -> Strategy:
         """Return the strategy itself, with a number for what an exact one keeps."""
-        if not isinstance(self.inner, Tiled) or not work.first_is_pairwise:
+        if not self.inner.reads_tiles or not work.first_is_pairwise:
             return self
-        return replace(self, inner=Tiled(self.inner.memory, keep=self._kept(work)))
+        return replace(self, inner=Tiled(getattr(self.inner, "memory", None), keep=self._kept(work)))
 
     def cost(self, work: Workload) -> Cost:
         """Return what this process needs for its own rows."""
-        if not self._is_exact:
+        if not self.inner.is_exact:
             return self.inner.cost(work)
         base, n = common(work), collectives.samples(work.n)
         base = replace(base, flops=base.flops * n / work.n)
@@ -88,18 +87,12 @@ class Sharded(Strategy):
             setup=pairs * pair_flops(work.d),
         )
 
-    @property
-    def _is_exact(self) -> bool:
-        return isinstance(self.inner, Dense)
-
     def _kept(self, work: Workload) -> int:
         """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` goes."""
         every = work.n * collectives.samples(work.n) * work.item
-        if not isinstance(self.inner, Tiled):
-            return every
-        if self.inner.keep is not None:
-            return min(int(self.inner.keep), every)
-        budget = self.inner.memory
+        keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
+        if not self.inner.reads_tiles or keep is not None:
+            return every if keep is None else min(int(keep), every)
         free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
         return min(max(0, int(free - common(work).bytes - PASSED * work.sample_bytes)), every)
 
@@ -110,7 +103,7 @@ class Sharded(Strategy):
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the explicit features that the model has in a layer."""
         chosen = self.inner.approximate(kernel, points, layer=layer)
-        if not chosen.is_explicit and not (self._is_exact and chosen.is_pairwise):
+        if not chosen.is_explicit and not (self.inner.is_exact and chosen.is_pairwise):
             raise ValueError(
                 f"gram: processes cannot share {type(kernel).__name__} in layer {layer} with "
                 f"{type(self.inner).__name__}: Tiled and Dense share kernels of pairs of points, Nystroem and Fourier "
@@ -123,16 +116,16 @@ class Sharded(Strategy):
         """The strategy of one process: who shares the samples does not change the result."""
         return self.inner
 
-    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
+    def fixed(self, kernel: Any, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer."""
-        if isinstance(kernel, Pairwise) and self._is_exact and collectives.current() is not None:
+        if kernel.is_pairwise and self.inner.is_exact and collectives.current() is not None:
             keep = getattr(self.inner, "keep", None)
             return RingRows(kernel, in_memory(points), math.inf if keep is None else keep)
         return self.inner.fixed(kernel, points)
 
-    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
+    def moving(self, kernel: Any, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
-        if isinstance(kernel, Pairwise) and self._is_exact and collectives.current() is not None:
+        if kernel.is_pairwise and self.inner.is_exact and collectives.current() is not None:
             return RingGram(kernel, points)
         return self.inner.moving(kernel, points)
 

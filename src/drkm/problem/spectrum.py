@@ -47,7 +47,7 @@ class Method:
     power: Any = "auto"
     random_state: Any = None
 
-    def settled(self, n: int, count: int) -> str:
+    def resolved(self, n: int, count: int) -> str:
         """Return the solver for so many of n eigenpairs."""
         if self.solver != "auto":
             return self.solver
@@ -77,14 +77,14 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
 
 def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
-    solver = method.settled(len(K), count)
+    solver = method.resolved(len(K), count)
     if solver == "arpack":
         return _signed(_arpack(blas.symmetric_operator(K), len(K), count, method, K.dtype))
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
 def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
-    if method.settled(gram.n, count) == "arpack":
+    if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
         return _signed(_arpack(product, gram.n, count, method, upper.dtype))
@@ -131,7 +131,7 @@ def _of_features(phi: np.ndarray, count: int, method: Method) -> tuple[np.ndarra
     from scipy.linalg import svd
 
     phi = phi - phi.mean(axis=0)
-    if method.settled(min(phi.shape), count) == "arpack":
+    if method.resolved(min(phi.shape), count) == "arpack":
         return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype), len(phi), count, method, phi.dtype)
     vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
     return singular[:count] ** 2, vectors[:, :count]
