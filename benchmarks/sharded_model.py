@@ -103,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What an iteration of a sharded fit exchanges and takes.")
     parser.add_argument("--exact", action="store_true", help="exact operators")
     parser.add_argument("--pair", type=float, default=18.2e-12, help="seconds of a pair in a product of 32 columns")
-    parser.add_argument("--products", type=int, default=10, help="products of a block that kernel PCA takes")
+    parser.add_argument("--products", type=int, default=14, help="products of a block that kernel PCA takes")
     parser.add_argument("--n", type=float, nargs="+", default=[1e6, 1e7, 1e8])
     parser.add_argument("--d", type=int, default=4096)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 8, 64])
