@@ -292,7 +292,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                     began -= checkpoint.spent()
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
-                self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
+                # A model that has all samples needs no other process.
+                with nullcontext() if fitted.own is None else collectives.shared(None):
+                    self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
@@ -312,7 +314,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
         # A copy: what follows in a pipeline may change it in place.
-        return inputs.write(self.fit(X, y, **fit_params)._inference.codes.clone(), X, self.get_feature_names_out())
+        return inputs.write(self.fit(X, y, **fit_params)._inference.own_codes.clone(), X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -525,7 +527,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         saved = model_file.SavedModel(
             fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation
         )
-        with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_shared else nullcontext():
+        with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_of_a_group else nullcontext():
             model_file.write(path, saved)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -554,7 +556,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Attributes of a model are no samples: where these are a frame, they are arrays.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
-        self.codes_ = inputs.write(self._inference.codes.clone(), kind)
+        self.codes_ = inputs.write(self._inference.own_codes.clone(), kind)
         self.layer_slices_ = fitted.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
@@ -577,7 +579,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         super().__setstate__(state)
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
-            self.codes_ = inputs.write(self._inference.codes.clone(), self.multipliers_)
+            self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
 
     @property
     def _features(self) -> Sequence[Any]:

@@ -64,6 +64,12 @@ class Inference:
         if not fitted.is_shared:
             self._gram.release()
 
+    @property
+    def own_codes(self) -> Tensor:
+        """Codes of the samples that this process gave to the fit."""
+        own = self.fitted.own
+        return self.codes if own is None else self.codes[own]
+
     @cached_property
     def encoder(self) -> StationaryEncoder | ProjectionEncoder:
         """What gives new points their codes, in the solver's basis."""

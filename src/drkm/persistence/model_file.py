@@ -149,6 +149,14 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     """Return what a file holds for each sample of all processes."""
+    if not fitted.is_shared:
+        # Each process has them all.
+        with collectives.shared(None):
+            return _all_sample_tensors(fitted)
+    return _all_sample_tensors(fitted)
+
+
+def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
