@@ -23,6 +23,7 @@ from drkm.inference.preimage import PreImage, preimage
 from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
+from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import Acquaintance
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
@@ -129,13 +130,16 @@ class Inference:
         *,
         method: str | None = None,
         normalized: bool = True,
+        shrink: Shrinkage | None = None,
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `preimage`."""
+        if shrink is not None and not normalized:
+            raise ValueError("shrink: the projection of the paper, normalized=False, is not shrunk, got both")
         method = self._method if method is None else method
         with self._threads(len(points)):
             self._make_room(method)
-            basis = self._components(columns, normalized)
+            basis = self._components(columns, normalized, shrink)
             coordinates = self.codes.new_empty(len(points), basis.c)
             strange = torch.empty(len(points), dtype=torch.bool, device=coordinates.device)
             for rows in self.batches(len(points)):
@@ -145,13 +149,13 @@ class Inference:
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
-    def decode(self, codes: Tensor) -> PreImage:
+    def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         first = self.fitted.slices[0]
         with self._threads(len(codes)):
             self._make_room(self._method)
             scores = self.encoder.scores_of(codes @ self.rotation.T)
-            basis = self._components(range(first.stop))
+            basis = self._components(range(first.stop), shrink=shrink)
             # Scores in the solver's basis become scores on the reported axes.
             coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
             return preimage(basis, coordinates, method=self._method)
@@ -191,10 +195,13 @@ class Inference:
             raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
         return k
 
-    def _components(self, columns: Sequence[int], normalized: bool = True) -> Components:
+    def _components(
+        self, columns: Sequence[int], normalized: bool = True, shrink: Shrinkage | None = None
+    ) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self.fitted, self._gram, self.codes[:, columns], sums, normalized=normalized)
+        H = self.codes[:, columns]
+        return components_of(self.fitted, self._gram, H, sums, normalized=normalized, shrink=shrink)
 
     @property
     def _method(self) -> str:
