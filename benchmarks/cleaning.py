@@ -176,9 +176,8 @@ def show(rows: list[dict[str, float | str]], what: list[str]) -> None:
             ratios[kind].append(float(row[kind]) / float(against))
             told.append(f"{float(row[kind]):.4g} ({ratios[kind][-1]:.3f})")
         rival = f"{float(row['rival']):.4g}" if "rival" in row else "-"
-        print(
-            f"| {row['set']} | {row['noise']} | {row['seed']} | {float(row['noisy']):.4g} | {rival} | {' | '.join(told)} |"
-        )
+        cells = [row["set"], row["noise"], row["seed"], f"{float(row['noisy']):.4g}", rival, *told]
+        print(f"| {' | '.join(map(str, cells))} |")
     for kind, found in ratios.items():
         print(f"{kind}: {np.mean(found):.3f} times on average, at most {max(found):.3f}, {len(found)} cells")
 

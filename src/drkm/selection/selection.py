@@ -26,6 +26,8 @@ from drkm.training import parameters
 from drkm.training.parameters import array, component_columns
 from drkm.validation import checks
 
+#: what sets the draws of a choice apart from others of the same seed
+OWN_STREAM = 20
 CRITERIA, PURPOSES = ("risk", "reconstruction"), ("these", "new")
 
 
@@ -116,7 +118,10 @@ def select(
     if grid is None:
         parameters.one_of("for_", for_, PURPOSES)
         limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
-        return choose(samples, given, noise, for_, _generator(random_state), refit=refit, **limits)
+        _generator(random_state)
+        # A stream of its own: whoever made X with the same seed would be judged by the very noise that is in it.
+        rng = np.random.default_rng([int(random_state), OWN_STREAM])
+        return choose(samples, given, noise, for_, rng, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)
