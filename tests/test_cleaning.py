@@ -203,13 +203,13 @@ def test_a_model_that_is_selected_cleans_by_its_file(tmp_path):
 def test_a_folder_of_images_is_cleaned_by_one_command(tmp_path):
     Image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
-    clean = load_digits().images[:90] * 15
-    noisy = np.clip(clean + 40 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
+    clean = 60 + load_digits().images[:90] * 8
+    noisy = np.clip(clean + 30 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
     (tmp_path / "noisy").mkdir()
     for number, image in enumerate(noisy):
         Image.fromarray(image).save(tmp_path / "noisy" / f"{number:02d}.png")
     figure = tmp_path / "f.png"
-    words = ("--auto", "--noise", "40", "--max-seconds", "0.001", "--figure", figure, "--json")
+    words = ("--auto", "--noise", "30", "--max-seconds", "0.001", "--figure", figure, "--json")
     done = command("denoise", tmp_path / "noisy", "-o", tmp_path / "clean", *words)
     assert done.code == 0, done.err
     assert json.loads(done.out)["samples"] == 90

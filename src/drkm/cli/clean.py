@@ -132,10 +132,11 @@ def select(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Choose a model that cleans data, and say what error is expected.
+    """Choose a model that cleans data.
 
-    Kernel, bandwidth, centring and the weights of components are chosen without labels and without clean data. Columns
-    of tables are standardised unless --scale says otherwise. The model is for drkm denoise MODEL DATA.
+    Says which, and what error is expected. Kernel, bandwidth, centring and the weights of components are chosen without
+    labels and without clean data. Columns of tables are standardised unless --scale says otherwise. The model is for
+    drkm denoise MODEL DATA.
     """
     from drkm import files
 

@@ -150,11 +150,11 @@ def denoise(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write data cleaned by a model, or with --auto by one that is chosen for them.
+    """Write data cleaned by a model.
 
-    Values are in the units of the file. Images go to a new folder of PNG files when OUT has no suffix; npy and npz
-    keep the shape of the images. A model that was not chosen for cleaning may leave most of the noise: drkm select
-    chooses one.
+    With --auto the model is chosen for the data: drkm denoise DATA -o OUT --auto. Values are in the units of the file.
+    Images go to a new folder of PNG files when OUT has no suffix; npy and npz keep the shape of the images. A model
+    that was not chosen for cleaning may leave most of the noise: drkm select chooses one.
     """
     from drkm import files
 
