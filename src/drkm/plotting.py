@@ -75,20 +75,20 @@ def plot_cleaning(before: np.ndarray, after: np.ndarray) -> Any:
     pyplot()
     from matplotlib.figure import Figure
 
-    mean = after.mean(axis=0)
+    mean = np.zeros(2) if after.shape[1] == 2 else after.mean(axis=0)
     plane = np.eye(2) if after.shape[1] == 2 else np.linalg.svd(after - mean, full_matrices=False)[2][:2].T
     points = [(part - mean) @ plane for part in (before, after)]
     if points[0].shape[1] == 1:
         points = [np.column_stack([part, np.arange(len(part)) / len(part)]) for part in points]
     with style():
-        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        figure = Figure(figsize=(6.4, 2.8), layout="constrained")
         sides = figure.subplots(1, 2, sharex=True, sharey=True)
         for axes, part, title, colour in zip(sides, points, ("before", "after"), (GREY, BLUE), strict=True):
             axes.scatter(*part.T, s=4, color=colour, linewidths=0)
             axes.set_title(title)
             axes.set_aspect("equal")
-            axes.set_xlabel("first principal axis")
-        sides[0].set_ylabel("second principal axis")
+            axes.set_xlabel("first column" if after.shape[1] == 2 else "first principal axis")
+        sides[0].set_ylabel("second column" if after.shape[1] == 2 else "second principal axis")
     return figure
 
 

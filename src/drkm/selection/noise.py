@@ -51,7 +51,10 @@ def noise_level(noise: Any, samples: np.ndarray) -> float | np.ndarray:
         if isinstance(noise, bool) or not 0 < float(noise) < math.inf:
             raise ValueError(f"{expected}, got {noise!r}")
         return float(noise)
-    levels = array("noise", noise).numpy(force=True)
+    try:
+        levels = array("noise", noise).numpy(force=True)
+    except TypeError as error:
+        raise ValueError(f"{expected}, got {noise!r}") from error
     if levels.shape != samples.shape[1:] or not (np.isfinite(levels) & (levels >= 0)).all() or not levels.any():
         raise ValueError(f"{expected}, got {levels.size} of them for {samples.shape[1]} columns")
     return levels
@@ -165,7 +168,7 @@ def _least_variance(points: Tensor) -> float:
         if float(rest[0]) <= SLACK * level * (1 + math.sqrt(few / many)) ** 2:
             break
     # Few directions are hardly ever noise alone: on tables of few columns the variance was 1 to 1.8 times too large.
-    return level if few >= FEW_DIRECTIONS else level / TYPICAL_EXCESS
+    return level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS
 
 
 def _least_column(points: Tensor) -> float:
