@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo reproduce test test-all test-paths test-gpu bench lint clean
+.PHONY: demo reproduce test test-all test-paths test-gpu bench docs lint clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,10 +40,15 @@ test-gpu:
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
+# The documentation site, every example run; open docs/_build/html/index.html
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist results docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

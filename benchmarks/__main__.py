@@ -10,7 +10,7 @@ import sys
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 #: in the order in which they run
 NAMES = (
-    *("imports", "one_layer", "kernels", "solvers", "best_energy", "algorithm_1", "warmup"),
+    *("imports", "one_layer", "kernels", "solvers", "best_energy", "algorithm_1", "warmup", "coarse_to_fine"),
     *("several_starts", "refit", "stability", "preimage", "denoising_floor", "shrinkage_floor", "metrics", "datasets"),
     *("runner", "approximation", "tiled", "encoding", "scaling", "sharded", "sharded_model"),
 )

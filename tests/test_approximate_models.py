@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,9 @@ from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load
 from drkm.files import container
 from drkm.gram import Dense, Fourier, Nystroem, Workload
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
+from drkm.persistence.model_file import VERSION
 from drkm.training.checkpoint.fingerprint import fingerprint
 
 DATA = structured(150).numpy()
@@ -74,8 +77,8 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
     model = ConstrDRKM(SIZES, gram=gram, center=center, encoder=encoder, axes="varimax", tol=1e-2).fit(X)
     for path in (tmp_path / "first", tmp_path / "second"):
         model.save(path)
-        tensors, header = container.read(path, "model", 2)
-        assert header["version"] == 2
+        tensors, header = container.read(path, "model", VERSION)
+        assert header["version"] == VERSION
         shapes = [tuple(tensor.shape) for tensor in tensors.values()]
         assert X.shape not in shapes
         assert (len(X), 40) not in shapes
@@ -97,15 +100,59 @@ def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     monkeypatch.setattr("drkm.training.run.without_samples", lambda fitted, first: (fitted, first))
     model = ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-3).fit(X)
     model.save(tmp_path / "old")
-    tensors, header = container.read(tmp_path / "old", "model", 1)
-    assert header["version"] == 1
+    tensors, _ = container.read(tmp_path / "old", "model", VERSION)
     np.testing.assert_array_equal(tensors["X"], X)
     np.testing.assert_array_equal(load(tmp_path / "old").transform(NEW), model.transform(NEW))
 
 
+@pytest.mark.parametrize("gram", [Fourier(100), Nystroem(40, deep=Fourier(100))], ids=lambda gram: gram.name)
+@pytest.mark.parametrize("kernel", ["rbf", Matern(1.5, 4.0)], ids=str)
+def test_frequencies_are_drawn_again_and_read_from_files_that_hold_them(gram, kernel, tmp_path):
+    model = ConstrDRKM(SIZES, kernel=kernel, gram=gram, eta=1.0, tol=1e-2, dtype="float32").fit(X)
+    model.save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
+    assert not any("frequencies" in name for name in tensors)
+    # As earlier versions wrote it.
+    for layer, kernel in enumerate(model.kernels_):
+        if isinstance(kernel, FourierFeatures):
+            del header["kernels"][layer]["draw"], tensors[f"kernel{layer}.lengths"]
+            tensors[f"kernel{layer}.frequencies"] = kernel.frequencies
+    container.write(tmp_path / "old", tensors, {**header, "version": 1 if "X" in tensors else 2})
+    for again in (load(tmp_path / "model"), load(tmp_path / "old"), pickle.loads(pickle.dumps(model))):
+        for mine, theirs in zip(again.kernels_, model.kernels_, strict=True):
+            if isinstance(theirs, FourierFeatures):
+                assert torch.equal(mine.frequencies, theirs.frequencies)
+        np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("draw: inputs: ", lambda tensors, draw: draw.update(inputs=10**9)),
+        ("draw: random_state: ", lambda tensors, draw: draw.update(random_state=-1)),
+        ("draw: degrees: ", lambda tensors, draw: draw.update(degrees=0)),
+        ("draw: orthogonal: ", lambda tensors, draw: draw.pop("orthogonal")),
+        ("does not draw the frequencies of the fit", lambda tensors, draw: draw.update(random_state=5)),
+        ("does not draw the frequencies of the fit", lambda tensors, draw: draw.update(degrees=3.0)),
+        ("kernel0.lengths: ", lambda tensors, draw: tensors.pop("kernel0.lengths")),
+        ("kernel0.lengths: ", lambda tensors, draw: tensors.update({"kernel0.frequencies": torch.ones(64, 2)})),
+        ("kernel0.lengths: ", lambda tensors, draw: tensors.update({"kernel0.lengths": torch.ones(3, 2)})),
+    ],
+)
+def test_a_forged_draw_of_frequencies_is_refused(part, change, tmp_path):
+    ConstrDRKM(SIZES, gram=Fourier(50), tol=1e-2).fit(X).save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
+    change(tensors, header["kernels"][0]["draw"])
+    container.write(tmp_path / "model", tensors, header)
+    with pytest.raises(ValueError, match="model is damaged") as caught:
+        load(tmp_path / "model")
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_file_without_samples_and_landmarks_is_damaged(tmp_path):
     ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-2).fit(X).save(tmp_path / "model")
-    tensors, header = container.read(tmp_path / "model", "model", 2)
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
     for name in ("first.phi", "first.basis", "first.lengths", "largest", "kernel0.factor"):
         container.write(tmp_path / "bad", {key: value for key, value in tensors.items() if key != name}, header)
         with pytest.raises(ValueError, match="damaged"):
@@ -151,7 +198,7 @@ def test_the_energy_is_near_the_exact_one(kernel):
 def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center, monkeypatch):
     # Features of another bandwidth are made from the samples.
     monkeypatch.setattr("drkm.training.run.without_samples", lambda fitted, first: (fitted, first))
-    energy = problem_of(ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X).fitted_)
+    energy = energy_of(ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X).fitted_)
     H = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).standard_normal((len(X), sum(SIZES)))))[0]
     kernels, h = energy.kernels, 1e-5
     for layer, kernel in enumerate(kernels):

@@ -411,7 +411,7 @@ def test_duplicated_samples_work(n_components, center):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "polynomial", "cosine"])
-@pytest.mark.parametrize("value", [0.0, 1.0, -3.5, 7.3])
+@pytest.mark.parametrize("value", [0.0, -7.3])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("n_components", [2, (2, 1)])
 def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from drkm import ConstrDRKM
 from drkm.files.rows import Rows
 from drkm.gram import Gram, NotEnoughMemory, Tiled, TiledGram, Workload
 from drkm.gram.cost import batch_rows, preimage_bytes, start_blocks
-from drkm.kernels import RBF
+from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Polynomial
 from drkm.kernels.bandwidth import MEDIAN_ROWS, resolve_bandwidth
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers import LBFGS
@@ -90,6 +91,51 @@ def test_pre_images_beyond_the_budget_are_refused(X, monkeypatch):
     monkeypatch.setattr("drkm.gram.cost.SEARCH_NUMBERS", 1 << 27)
     with pytest.raises(NotEnoughMemory, match=r"^memory: pre-images with 120 samples of 6 features need "):
         model.denoise(X)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Laplacian(), Polynomial(2), Linear(), FeatureMap(torch.sin)], ids=repr)
+@pytest.mark.parametrize("center", [False, True])
+def test_pre_images_from_a_file_need_a_tile_of_the_samples_and_are_the_same(X, tmp_path, kernel, center, monkeypatch):
+    monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 6 * 7)
+    np.save(tmp_path / "X.npy", X)
+    path, settings = str(tmp_path / "X.npy"), {**SETTINGS, "kernel": [kernel, RBF()], "center": center}
+    ample, tight = (ConstrDRKM(gram=Tiled(memory=1e9), **settings).fit(path) for _ in range(2))
+    whole = [ample.denoise(X[:9]), ample.denoise(X[:9], method="ridge"), ample.inverse_transform(ample.codes_[:5])]
+    monkeypatch.setattr(
+        "drkm.inference.inference.preimage_bytes",
+        lambda work, method, from_file: 0 if from_file else 2 * 10**9,
+    )
+    monkeypatch.setattr("drkm.files.rows.Rows.tensor", lambda self: pytest.fail("all samples were read"))
+    found = [tight.denoise(X[:9]), tight.denoise(X[:9], method="ridge"), tight.inverse_transform(ample.codes_[:5])]
+    for one, other in zip(found, whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(X).max())
+
+
+@pytest.mark.parametrize("index", [slice(2, 9), slice(5, 5), slice(0, 11, 3), torch.tensor([7, 1, 1])], ids=str)
+def test_rows_of_hdf5_are_in_memory_once(tmp_path, index):
+    h5py = pytest.importorskip("h5py")
+    values = np.random.RandomState(0).randn(11, 20_000)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = values
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        rows = Rows(file["x"])
+        rows[:1]
+        tracemalloc.start()
+        found = rows[index]
+        # What torch allocates is not counted, an array of numpy would be.
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found.numpy(), values[index if isinstance(index, slice) else index.numpy()])
+    assert peak < 100_000
+    assert found.data_ptr() % 64 == 0
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_features_are_counted_by_their_number(X, layer):
+    kernels = [RBF(), RBF()]
+    kernels[layer] = FeatureMap(lambda x: x.repeat(1, 10_000 // x.shape[1]).sin())
+    with pytest.raises(NotEnoughMemory, match=r"^memory: tiled needs at least \d+(\.\d)? MB"):
+        ConstrDRKM(gram=Tiled(memory=8e6 if layer == 0 else 12e6), **SETTINGS, kernel=kernels).fit(X)
 
 
 def test_batches_shrink_as_samples_grow_and_take_a_few_megabytes():

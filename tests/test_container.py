@@ -57,18 +57,18 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("prefix", ["", "s", "state."])
-@pytest.mark.parametrize("length", range(0, 24))
-def test_tensors_begin_at_multiples_of_64_bytes_wherever_they_lie_in_the_file(length, prefix, tmp_path):
-    write(tmp_path / "file", TENSORS, padding="x" * length)
-    found, header = container.read(tmp_path / "file", "thing", 1, prefix=prefix)
-    assert header["padding"] == "x" * length
-    assert found.keys() == {name for name in TENSORS if name.startswith(prefix)}
-    for name, tensor in found.items():
-        assert tensor.data_ptr() % 64 == 0, name
-        assert tensor.untyped_storage().nbytes() == tensor.nbytes
-        assert tensor.is_contiguous()
-        assert torch.equal(tensor, TENSORS[name])
-        assert tensor.dtype == TENSORS[name].dtype
+def test_tensors_begin_at_multiples_of_64_bytes_wherever_they_lie_in_the_file(prefix, tmp_path):
+    for length in range(24):
+        write(tmp_path / "file", TENSORS, padding="x" * length)
+        found, header = container.read(tmp_path / "file", "thing", 1, prefix=prefix)
+        assert header["padding"] == "x" * length
+        assert found.keys() == {name for name in TENSORS if name.startswith(prefix)}
+        for name, tensor in found.items():
+            assert tensor.data_ptr() % 64 == 0, (name, length)
+            assert tensor.untyped_storage().nbytes() == tensor.nbytes
+            assert tensor.is_contiguous()
+            assert torch.equal(tensor, TENSORS[name])
+            assert tensor.dtype == TENSORS[name].dtype
 
 
 def test_a_model_survives_the_end_of_its_file(tmp_path):

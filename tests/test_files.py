@@ -21,7 +21,7 @@ from drkm.files import container
 from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
 from drkm.solvers import LBFGS, Eigensolver, TrustRegion
-from drkm.solvers.base import Dimensions
+from drkm.solvers.state import Dimensions
 from drkm.training.checkpoint import Checkpoint
 
 DIGITS = load_digits().data / 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from drkm import ConstrDRKM, datasets, gram, kernels, load, metrics, solvers
 from drkm.datasets import _dataset
 from drkm.datasets._factors import ArrayDataset
 from drkm.metrics import MetricResult, Score, _metric
-from drkm.solvers.base import point
+from drkm.training.checkpoint import Checkpoint
 
 X = np.random.RandomState(0).randn(40, 4)
 
@@ -175,26 +175,34 @@ class TestGramOperator:
         gram.register(Halves)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SteepestState(solvers.PointState):
+    """A point and the length of the next step."""
+
+    length: float
+
+
 @dataclass
-class Steepest(solvers.Solver):
+class Steepest(solvers.Solver[SteepestState]):
     """Steepest descent, with a step that grows while the energy falls and shrinks when it does not."""
 
     first: float = 1e-2
     name = "steepest"
+    state_class = SteepestState
 
     def start(self, energy, H):
-        return {**point(H, energy.evaluate(H)), "length": self.first}
+        return SteepestState.at(H, energy.evaluate(H), length=self.first)
 
     def step(self, energy, state, tol):
         from drkm.problem import stiefel
 
-        trial = stiefel.retraction(state["H"], -state["length"] * state["R"])
+        trial = stiefel.retraction(state.H, -state.length * state.R)
         found = energy.evaluate(trial)
-        if found.value < state["objective"]:
-            return {**point(trial, found), "length": 1.5 * state["length"]}
-        if state["length"] < 1e-15:
-            return {"status": solvers.Status.DONE.value}
-        return {"length": 0.5 * state["length"]}
+        if found.value < state.objective:
+            return state.moved(trial, found, length=1.5 * state.length)
+        if state.length < 1e-15:
+            return replace(state, status=solvers.Status.DONE)
+        return replace(state, length=0.5 * state.length)
 
 
 class TestSolver:
@@ -218,6 +226,26 @@ class TestSolver:
         model = fitted(solver=Steepest(0.1), max_iter=20000, tol=1e-4)
         model.save(tmp_path / "model.safetensors")
         assert load(tmp_path / "model.safetensors").solver == Steepest(0.1)
+
+    def test_goes_on_from_a_checkpoint(self, tmp_path):
+        class Killed(BaseException):
+            pass
+
+        def kill(entry):
+            if entry["iteration"] == 20:
+                raise Killed
+
+        options = {"solver": "steepest", "tol": 1e-3, "checkpoint": Checkpoint(tmp_path / "checkpoint", every=0)}
+        with pytest.raises(Killed):
+            fitted(**options, callbacks=kill)
+        seen = []
+        again = fitted(**options, callbacks=seen.append)
+        assert seen[0]["iteration"] == 19
+        np.testing.assert_array_equal(again.codes_, fitted(solver="steepest", tol=1e-3).codes_)
+
+    def test_that_does_not_say_what_its_states_are_is_refused(self):
+        with pytest.raises(TypeError, match=r"state_class: Vague needs a dataclass that extends drkm\.solvers\.State"):
+            type("Vague", (solvers.Solver,), {"step": None})
 
     def test_is_known_to_the_command_line(self, tmp_path):
         np.save(tmp_path / "X.npy", X)

@@ -16,7 +16,7 @@ from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
 from drkm.solvers import Result, Status
-from drkm.solvers.base import ALIKE
+from drkm.solvers.result import ALIKE
 
 #: codes that are farther from stationary than this, relative to their size, are not settled; nobody expects them to
 #: be where the gradient is not smaller than that by this factor

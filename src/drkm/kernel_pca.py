@@ -80,7 +80,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     eigenvalues_ : array of shape (n_components,)
         Eigenvalues of the centred kernel matrix, in descending order.
     eigenvectors_ : array of shape (n_samples, n_components)
-        Its eigenvectors, of length 1; codes of the samples are eigenvectors_ · √eigenvalues_.
+        Its eigenvectors, of length 1; codes of the samples are `eigenvectors_ · √eigenvalues_`.
     dual_coef_, X_transformed_fit_ : arrays of shape (n_samples, n_features) and (n_samples, n_components)
         The regression and the codes it was learned from, where it was.
     X_fit_ : array or sparse matrix of shape (n_samples, n_features)
@@ -185,7 +185,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "inverse_transform: nothing was learned for it, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
-        return self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
+        points = self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
+        return inputs.write(torch.from_numpy(points), X) if isinstance(X, Tensor) else points
 
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` takes."""
@@ -293,12 +294,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.X_transformed_fit_ = self._training_codes()
         K = self._on_codes(self.X_transformed_fit_, self.X_transformed_fit_)
         K[np.diag_indices_from(K)] += self.alpha
-        self.dual_coef_ = solve(K, np.asarray(self.X_fit_), assume_a="pos", overwrite_a=True)
+        self.dual_coef_ = solve(K, _array(self.X_fit_), assume_a="pos", overwrite_a=True)
 
     def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
         """Return the values of the kernel on codes."""
+        Z, centres = _array(Z), _array(centres)
         if not callable(self.kernel) or isinstance(self.kernel_, ScikitKernel):
-            return self._scikit_kernel()(np.asarray(Z), np.asarray(centres))
+            return self._scikit_kernel()(Z, centres)
         return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
 
     def _preimages(self, codes: Tensor) -> Tensor:
@@ -319,6 +321,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             basis = Components(kernel, X, H, center=True)
         coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
         return preimage(basis, coordinates, method=str(self.preimage)).points
+
+
+def _array(values: Any) -> np.ndarray:
+    """Return values as an array, wherever they are."""
+    return values.numpy(force=True) if isinstance(values, Tensor) else np.asarray(values)
 
 
 def _tensor(samples: Any) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drkm.fitted import FittedModel
-from drkm.solvers.base import ALIKE
+from drkm.solvers.result import ALIKE
 from drkm.wording import counted
 
 #: a layer below another one whose effective sample size is less than this share of the samples is pointed at

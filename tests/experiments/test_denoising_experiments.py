@@ -21,7 +21,7 @@ from drkm.experiments.denoising import (
 )
 from drkm.experiments.denoising import _table1_tables as tables
 from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
-from drkm.experiments.denoising._one_draw import smaller
+from drkm.experiments.denoising._panels import smaller
 from drkm.experiments.denoising._protocol import best, candidates, reconstruct
 from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.registry import TASKS

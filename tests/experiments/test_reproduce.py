@@ -8,9 +8,13 @@ from drkm.experiments import registry
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.denoising._problems import SIZES
 from drkm.experiments.experiment import Experiment
+from drkm.experiments.report import write_report
 from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
 from drkm.experiments.section import Figure, ResultTable, Section
+from drkm.experiments.seeds import Seeds
 from drkm.runs.configuration import SCALES, Configuration
+from drkm.runs.merging import merge
+from drkm.runs.packing import pack
 from drkm.runs.store import Store
 from drkm.runs.tasks import Task, TaskTable
 from runs import probes
@@ -36,10 +40,10 @@ class _Digests(Experiment):
     def families(self):
         return frozenset(run.parameters["family"] for run in self.runs if "family" in run.parameters)
 
-    def configurations(self, scale):
+    def configurations(self, scale, seeds=None):
         return self.runs
 
-    def section(self, results, scale):
+    def section(self, results, scale, seeds=None):
         rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(self.runs)]
         tables = [ResultTable("digests", "Digests", rows), ResultTable("nothing", "No rows", [])]
         return Section(self.name, self.name, "Text.", tables, [Figure("line", "A line", _draw)])
@@ -179,3 +183,42 @@ def test_every_experiment_runs_at_quick(tmp_path):
     # Both selected models denoise in every cell but one: with 300 points the noise of the hardest is overestimated.
     for model in ("one layer, selected", "two layers, selected"):
         assert sum(float(row[model]) < float(row["noisy points"]) for row in errors) >= 11
+
+
+def test_seeds_of_a_model_that_no_experiment_has_are_refused():
+    with pytest.raises(ValueError, match="seeds: unknown model 'gan', allowed are beta-vae, drkm, paper"):
+        configurations_of(["layers"], "quick", Seeds(2, {"gan": 3}))
+
+
+def test_more_seeds_are_computed_and_shown_when_they_are_asked_for(experiments, tmp_path, monkeypatch):
+    class Seeded(_Digests):
+        def configurations(self, scale, seeds=None):
+            return self.runs[: seeds.number if seeds else 2]
+
+        def section(self, results, scale, seeds=None):
+            rows = [{"seed": row["seed"]} for row in results.rows(self.configurations(scale, seeds))]
+            return Section(self.name, self.name, "Text.", [ResultTable("digests", "Digests", rows)])
+
+    runs = [Configuration("probe", {}, seed) for seed in range(5)]
+    monkeypatch.setitem(experiments, "one", Seeded("one", runs))
+    table = tmp_path / "quick" / "one" / "digests.csv"
+    for seeds, expected in ((None, 2), (Seeds(4), 4), (None, 2)):
+        make(["one"], tmp_path, seeds=seeds)
+        assert len(table.read_text().splitlines()) == 1 + expected
+    with Store(tmp_path / "runs.sqlite", registry.TASKS, readonly=True) as opened:
+        assert len(opened.results(runs)) == 4
+
+
+def test_packed_runs_are_shown_and_not_computed_again(experiments, tmp_path, monkeypatch):
+    written = make(["one"], tmp_path / "there")
+    with Store(tmp_path / "there" / "runs.sqlite", registry.TASKS, readonly=True) as opened:
+        pack(opened.finished()[0], tmp_path / "results.xz", {})
+    with Store(tmp_path / "here" / "runs.sqlite", registry.TASKS) as opened:
+        merge(opened, tmp_path / "results.xz")
+    monkeypatch.setattr(TaskTable, "perform", None)
+    again = make(["one"], tmp_path / "here")
+    assert [path.name for path in again] == [path.name for path in written]
+    tables = [[path.read_bytes() for path in paths if path.suffix == ".csv"] for paths in (written, again)]
+    assert tables[0] == tables[1] != []
+    page = write_report(tmp_path / "results.xz", tmp_path / "page.html", names=["one"])
+    assert f"judged on {len(experiments['one'].runs)} runs" in page.read_text("utf-8")

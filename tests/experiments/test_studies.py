@@ -12,7 +12,8 @@ from drkm.experiments.disentanglement import _models as models
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
-from drkm.experiments.study.groups import Group
+from drkm.experiments.seeds import Seeds
+from drkm.experiments.study.groups import Group, kernel_pca
 from drkm.experiments.study.scales import SIZES, TWO_LAYERS
 from drkm.experiments.study.study import Study
 from drkm.runs.configuration import SCALES, Configuration, Results
@@ -84,8 +85,8 @@ def test_the_paper_scale_is_the_published_one():
     assert (sizes.points, sizes.seeds, sizes.evaluation) == ((50, 100, 200, 400, 800), 5, 4000)
     assert sizes.gammas == (0.01, 0.1, 1, 5, 25)
     assert sizes.betas == (2, 3, 4, 5, 6)
-    # 4 datasets × 5 N × 5 γ × 5 seeds × 3 architectures, and as many draws of our defaults without γ
-    assert len(runs_of("layers", "paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3
+    # 4 datasets × 5 N × 5 γ × 5 seeds × 3 architectures, as many draws of our defaults without γ, centred kernel PCA
+    assert len(runs_of("layers", "paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3 + 4 * 5 * 5
 
 
 def test_experiments_share_their_runs():
@@ -104,6 +105,51 @@ def test_a_draw_that_is_the_seed_is_the_same_run():
     assert each[0] == fixed[0]
     assert each[1] != fixed[1]
     assert fixed[1].parameters == {**each[1].parameters, "draw": 0}
+
+
+def test_kernel_pca_without_centring_is_the_run_of_one_layer():
+    sizes = SIZES["quick"]
+    plain, centred = (set(group.configurations(sizes)) for group in kernel_pca())
+    assert plain == set(Group(family="drkm", stacks=((10,),)).configurations(sizes))
+    assert {run.parameters["center"] for run in centred} == {True}
+    assert {row["family"] for row in kernel_pca()[1].found(Results((run, {}, 1.0) for run in centred), sizes)} == {
+        "kpca-centred"
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in ("candidates",)])
+def test_kernel_pca_stands_beside_every_model(name):
+    shallow = [run for run in runs_of(name, "medium") if run.parameters.get("layers") == [10]]
+    assert {run.parameters.get("center", False) for run in shallow if run.parameters["family"] == "drkm"} == {
+        False,
+        True,
+    }
+
+
+def test_our_defaults_are_those_of_the_estimator():
+    deep = [run for run in runs_of("components", "quick") if run.parameters["family"] == "drkm"]
+    assert {run.parameters.get("eta") for run in deep if len(run.parameters["layers"]) > 1} == {ConstrDRKM().eta}
+    rows = models.rows_of(tasks.draw("sprites", 0, 30, 10).train)
+    assert models.default_model({"layers": [4, 2], "eta": "auto"}, rows).eta == "auto"
+    assert models.default_model({"layers": [4, 2]}, rows).eta == (1.0, 1.0)
+    # Runs that were made with the paper's weights are still asked for where a study means them.
+    assert not any("eta" in run.parameters for run in runs_of("candidates", "medium"))
+
+
+def test_seeds_are_those_that_were_asked_for():
+    seeds = Seeds.read("4,beta-vae=3, paper=2")
+    runs = [run for name in STUDIES for run in STUDIES[name].configurations("quick", seeds)]
+    for family, number in (("drkm", 4), ("beta-vae", 3), ("paper", 2)):
+        found = {run.seed for run in runs if run.parameters.get("family") == family}
+        assert found == set(range(number))
+    assert set(runs_of("layers", "quick")) <= set(STUDIES["layers"].configurations("quick", Seeds(2)))
+    assert Seeds.read(str(seeds)) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "0", "many", "3,beta-vae", "3,beta-vae=0", "-1"])
+def test_a_number_of_seeds_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match="seeds: expected a number such as 10"):
+        Seeds.read(text)
 
 
 def test_groups_of_one_model_share_their_runs():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind, ttest_rel
 
 from drkm.experiments.disentanglement import sample_efficiency
 from drkm.experiments.registry import EXPERIMENTS
@@ -18,7 +18,9 @@ from drkm.experiments.study.verdicts import (
     majority,
     most,
     not_most,
+    to_halve,
     together,
+    welch,
 )
 from drkm.runs.configuration import Results
 
@@ -49,7 +51,7 @@ def rows_of(name, score, scale="medium"):
 
 def claims_of(name, rows, scale="medium"):
     """The claims of a study about these rows."""
-    return [claim for judge in EXPERIMENTS[name].claims for claim in judge(rows, SIZES[scale])]
+    return [judge(rows, SIZES[scale]) for judge in EXPERIMENTS[name].claims]
 
 
 def verdict(claims, *words):
@@ -62,14 +64,64 @@ def test_the_interval_is_that_of_welch():
     rng = np.random.default_rng(0)
     first, second = rng.normal(1, 1, 5), rng.normal(0, 3, 9)
     interval = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    found = difference(first, second)
+    found = welch(first, second)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
 
 
+def _row(seed, irs, **more):
+    return {"dataset": "cars3d", "seed": seed, "irs": irs, **more}
+
+
+def test_runs_of_one_draw_are_compared_in_pairs():
+    rng = np.random.default_rng(0)
+    level = 10 * rng.standard_normal(6)
+    first, second = level + 1 + 0.1 * rng.standard_normal(6), level + 0.1 * rng.standard_normal(6)
+    interval = ttest_rel(first, second).confidence_interval(0.95)
+    rows = [[_row(k, value) for k, value in enumerate(values)] for values in (first, second)]
+    found = difference(*rows, "irs")
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.draws == 6
+    # Draws that vary more than what is compared hide it where pairs are not seen.
+    assert greater(found) is HELD
+    assert greater(welch(first, second)) is UNDECIDED
+
+
+def test_runs_that_share_a_draw_count_once():
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((2, 4))
+    few = [[_row(k, value) for k, value in enumerate(values)] for values in draws]
+    many = [[{**row, "gamma": gamma, "n": n} for gamma in (1, 5) for n in (50, 100) for row in rows] for rows in few]
+    assert difference(*many, "irs") == difference(*few, "irs")
+    fixed = [[_row(seed, value, draw=0) for seed, value in enumerate(values)] for values in draws]
+    assert difference(*fixed, "irs") is None
+
+
+def test_groups_without_common_draws_are_compared_by_welch():
+    first, second = [_row(k, 1 + k % 2) for k in range(4)], [_row(10 + k, k % 3) for k in range(5)]
+    assert difference(first, second, "irs") == welch([1, 2, 1, 2], [0, 1, 2, 0, 1])
+
+
+@pytest.mark.parametrize(("draws", "more"), [(2, 1), (3, 2), (5, 8), (10, 23)])
+def test_how_many_more_draws_halve_an_interval(draws, more):
+    def width(n):
+        return t.ppf(0.975, n - 1) / n**0.5
+
+    assert to_halve(draws) == more
+    assert width(draws + more) <= width(draws) / 2 < width(draws + more - 1)
+
+
+def test_a_verdict_says_how_many_draws_it_is_based_on():
+    claims = claims_of("training_points", rows_of("training_points", lambda p: 0.5))
+    ahead = next(claim for claim in claims if "ahead of the β-VAE in IRS" in claim.text)
+    assert ahead.why.endswith("Based on 3 training draws; 2 more would halve the interval.")
+    wide = next(claim for claim in claims if "varies widely" in claim.text)
+    assert wide.why.endswith("Based on 3 seeds.")
+
+
 def test_one_value_has_no_interval_and_equal_values_a_point():
-    assert difference([1.0], [0.0, 0.1]) is None
+    assert welch([1.0], [0.0, 0.1]) is None
     assert greater(None) is UNDECIDED
-    assert greater(difference([1.0, 1.0], [0.5, 0.5])) is HELD
+    assert greater(welch([1.0, 1.0], [0.5, 0.5])) is HELD
 
 
 @pytest.mark.parametrize(
@@ -77,13 +129,13 @@ def test_one_value_has_no_interval_and_equal_values_a_point():
     [((1.0, 1.1, 0.9), HELD, FAILED), ((-1.0, -1.1, -0.9), FAILED, FAILED), ((0.0, 0.9, -0.9), UNDECIDED, UNDECIDED)],
 )
 def test_a_verdict_needs_the_whole_interval_on_one_side(first, expected, similar):
-    found = difference(first, (0.0, 0.1, -0.1))
+    found = welch(first, (0.0, 0.1, -0.1))
     assert greater(found) is expected
     assert alike(found, 0.2) is similar
 
 
 def test_similar_means_within_the_margin():
-    assert alike(difference([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
+    assert alike(welch([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
 
 
 def test_claims_about_all_fail_with_one_and_hold_with_all():
@@ -187,7 +239,7 @@ def test_table_2_is_judged_against_the_published_numbers_at_their_size_only():
 
 def test_where_the_beta_vae_catches_up():
     def table(rows):
-        return sample_efficiency.catching_up(rows, SIZES["medium"]).rows
+        return sample_efficiency.CATCHING_UP(rows, SIZES["medium"]).rows
 
     rows = rows_of("sample_efficiency", lambda p: 0.5 if p["family"] == "drkm" else 0.34 + p["n"] / 1000)
     assert {line["IRS above chance"] for line in table(rows)} == {"N = 200"}

@@ -40,6 +40,15 @@ def forgeries(tensors: dict[str, Tensor], header: dict[str, Any], count: int, se
         yield made
 
 
+def forged_objects(header: dict[str, Any], count: int, seed: int = 0) -> Iterator[Forgery]:
+    """Return objects of JSON in each of which one part is forged."""
+    source = random.Random(seed)
+    for _ in range(count):
+        made = Forgery({}, copy.deepcopy(header))
+        _forge_header(made, source)
+        yield made
+
+
 def _forge_header(made: Forgery, source: random.Random) -> None:
     """Walk down to a part, and replace, remove, rename or repeat it."""
     place, name = made.header, "header"

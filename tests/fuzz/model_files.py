@@ -1,6 +1,6 @@
 """Reads many damaged and forged models or checkpoints, within limits of time and memory, and prints what came of them.
 
-python tests/fuzz/model_files.py model|checkpoint COUNT
+python tests/fuzz/model_files.py model|checkpoint COUNT SEED
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def outcome(case: Case, whole: Any, plausible: bool) -> str:
     return "another result of a part of its kind"
 
 
-def main(kind: str, count: int) -> None:
+def main(kind: str, count: int, seed: int) -> None:
     """Print how often each outcome was."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -156,10 +156,10 @@ def main(kind: str, count: int) -> None:
         assert len(cases) == len({"model": MODELS, "checkpoint": FITS}[kind]), "a fit ended before it was killed"
         wholes = [case.use() for case in cases]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for seed, (case, content, whole) in enumerate(zip(cases, contents, wholes, strict=True)):
+        for number, (case, content, whole) in enumerate(zip(cases, contents, wholes, strict=True)):
             case.path.write_bytes(content)
-            share = count // len(cases) + (seed < count % len(cases))
-            for way, what, plausible in changed(case, share, seed):
+            share = count // len(cases) + (number < count % len(cases))
+            for way, what, plausible in changed(case, share, seed * len(cases) + number):
                 try:
                     outcomes[f"{way}, {outcome(case, whole, plausible)}"] += 1
                 except (Exception, Stop) as error:
@@ -172,4 +172,4 @@ def main(kind: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 #: numbers that readers trip over: signs, overflows, sizes of many gigabytes
 ODD_NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
+#: ten thousand copies in parts, each a test of its own, so that processes can share them; a part is a seed
+COPIES_IN_PART, PARTS = 1000, range(1, 11)
+
 
 def damaged_copies(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
     """Return copies of the data, each damaged in one way or a few, all of them other than the data."""

@@ -11,7 +11,7 @@ from drkm.runs.attempt import Attempt, as_json
 from drkm.runs.configuration import Configuration
 from drkm.runs.merging import merge
 from drkm.runs.store import Store
-from fuzz.mutations import damaged_copies
+from fuzz.mutations import COPIES_IN_PART, PARTS, damaged_copies
 from runs.probes import TASKS
 
 resource = pytest.importorskip("resource")
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(not MEMORY_IN_USE.exists(), reason="limits memor
 
 RUNS = [Configuration("probe", {"name": "µ" * (seed % 3), "rounds": seed}, seed) for seed in range(24)]
 MORE = TASKS.identify(Configuration("probe", {"rounds": 7}, 99))
-#: seconds and bytes that one store may take
-LONGEST, MEMORY = 5.0, 256 << 20
+#: seconds of computing, seconds in all and bytes that one store may take; a busy machine lengthens the second alone
+LONGEST, LONGEST_WAIT, MEMORY = 5.0, 60.0, 256 << 20
 #: the log of SQLite, and the index of the log
 BESIDE = ("-wal", "-shm")
 
@@ -75,7 +75,7 @@ def contents(store):
 
 def outcome(path, action):
     """Return what an action returns, or the one sentence that refuses the store."""
-    clock = time.perf_counter()
+    clock, computing = time.perf_counter(), time.process_time()
     try:
         found = action()
     except (ValueError, OSError) as error:
@@ -84,7 +84,8 @@ def outcome(path, action):
         assert path.name in said, said
         assert "\n" not in said, said
         found = None
-    assert time.perf_counter() - clock < LONGEST
+    assert time.process_time() - computing < LONGEST
+    assert time.perf_counter() - clock < LONGEST_WAIT
     return found
 
 
@@ -160,6 +161,7 @@ def test_damaged_stores_are_refused_or_read_as_they_were_written(stores, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_ten_thousand_damaged_stores_are_refused_or_read_as_they_were_written(stores, tmp_path):
-    assert 0 < fuzz(stores, tmp_path, 10_000, seed=1) < 10_000
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("part", PARTS)
+def test_ten_thousand_damaged_stores_are_refused_or_read_as_they_were_written(stores, tmp_path, part):
+    assert 0 < fuzz(stores, tmp_path, COPIES_IN_PART, seed=part) < COPIES_IN_PART

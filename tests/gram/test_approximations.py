@@ -17,7 +17,6 @@ from drkm.gram import features as features_module
 from drkm.gram.landmarks import choose_landmarks, pivots
 from drkm.inference.encoder.coupling import ExplicitCoupling, FourierCoupling
 from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial, Precomputed
-from drkm.kernels.fourier import draw_frequencies
 from drkm.problem.energy import Energy
 
 STATIONARY = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0)]
@@ -26,7 +25,8 @@ PAIRWISE = [*STATIONARY, Polynomial(3, 0.3, 0.7)]
 
 def frequencies(kernel, inputs=S, count=50, orthogonal=True, seed=0):
     like = torch.zeros(0, dtype=torch.float64)
-    return draw_frequencies(kernel, inputs, count, orthogonal=orthogonal, random_state=seed, like=like)
+    options = {"orthogonal": orthogonal, "random_state": seed, "like": like}
+    return FourierFeatures.drawn(kernel, inputs, count, **options).frequencies
 
 
 def mean_of_cosines(kernel, omega, x, y, log_scale=0.0):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 
+import interpreter
 import numpy as np
 import pytest
 import torch
@@ -181,12 +180,7 @@ class TestFusedFit:
 
 @pytest.mark.parametrize("chosen", ["RBF", pytest.param("not RBF", marks=pytest.mark.slow)])
 def test_the_gpu_tests_pass_in_the_interpreter(chosen):
-    # Older interpreters do not take numpy 2.4.
-    pytest.importorskip("triton", minversion="3.7")
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-k", chosen, "-p", "no:cacheprovider", __file__]
-    # The variable must be set before Triton is imported, hence another process.
-    run = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+    interpreter.passes(__file__, chosen)
 
 
 @pytest.mark.skipif(INTERPRETED or torch.cuda.is_available(), reason="there is a device")

@@ -30,19 +30,17 @@ BUDGETS = {"all kept": 1e9, "some kept": 10 * 10 * 8 * 4, "none kept": 0}
 
 
 class Tiles(GramSuite):
+    """With one budget: `test_what_is_kept_changes_no_bit_…` compares it with the others."""
+
     @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
     def choose(self, request):
         self.chosen = request.param
-
-    @pytest.fixture(autouse=True, params=BUDGETS, ids=lambda name: name)
-    def budget(self, request):
-        self.keep = BUDGETS[request.param]
 
     def kernel(self):
         return self.chosen
 
     def bare(self, points):
-        return TiledGram(self.chosen, points, self.keep, rows=10)
+        return TiledGram(self.chosen, points, BUDGETS["some kept"], rows=10)
 
     def test_second_product_equals_the_first(self):
         A, gram = draw(N, 2, seed=2), self.make()
@@ -55,16 +53,6 @@ class TestTiles(Tiles):
 
 class TestCenteredTiles(Tiles):
     centered = True
-
-
-class TestTilesOfAFile(Tiles):
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path):
-        self.path = tmp_path / "points.npy"
-
-    def bare(self, points):
-        np.save(self.path, points.numpy())
-        return super().bare(Rows(np.load(self.path, mmap_mode="r"), points.dtype))
 
 
 class TestStreamedFeatures(GramSuite):
@@ -86,10 +74,34 @@ class TestStreamedFeatures(GramSuite):
         torch.testing.assert_close(self.make().matmul(A), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_kept_changes_no_bit_of_the_product():
-    U, A = draw(N, 3), draw(N, 2, seed=1)
-    products = [TiledGram(RBF(2.0), U, keep, rows=10).matmul(A) for keep in BUDGETS.values()]
-    assert all(torch.equal(product, products[0]) for product in products)
+@pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_what_is_kept_changes_no_bit_and_points_in_a_file_are_as_good_as_others(kernel, dtype, tmp_path):
+    U, A = draw(N, 3).to(dtype), draw(N, 2, seed=1).to(dtype)
+    np.save(tmp_path / "points.npy", U.numpy())
+    in_file = Rows(np.load(tmp_path / "points.npy", mmap_mode="r"), dtype)
+
+    def everything(points, keep):
+        gram = TiledGram(kernel, points, keep, rows=10)
+        centred, index = Centered(gram), torch.tensor([5, 0, 36, 5])
+        # Twice: the second product reads what the first one has kept.
+        products = [gram.matmul(A), gram.matmul(A), gram.matmul(draw(N, 6, seed=2).to(dtype)[:, 1:5])]
+        return [
+            *products,
+            centred.matmul(A),
+            gram.diagonal(),
+            centred.diagonal(),
+            gram.rows(index),
+            centred.rows(index),
+        ]
+
+    known = everything(U, BUDGETS["some kept"])
+    for points in (U, in_file):
+        first, *others = (everything(points, keep) for keep in BUDGETS.values())
+        assert all(torch.equal(*pair) for other in others for pair in zip(first, other, strict=True))
+        # Points in a file are centred by a sum over tiles.
+        tol = 1e3 * torch.finfo(dtype).eps
+        torch.testing.assert_close(first, known, rtol=tol, atol=tol)
 
 
 @pytest.mark.parametrize("keep", BUDGETS.values(), ids=BUDGETS)

@@ -10,7 +10,6 @@ from drkm.distributed import collectives
 from drkm.gram import Centered, FeatureGram, FourierGram
 from drkm.gram.landmarks import choose_landmarks
 from drkm.kernels import RBF, FourierFeatures, Linear, NystroemFeatures, Polynomial
-from drkm.kernels.fourier import draw_frequencies
 from drkm.problem import axes, stiefel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers.lbfgs import two_loop, with_pair
@@ -158,8 +157,8 @@ class TestGramMatrices:
 
     def kernels(self) -> list:
         rbf = RBF(2.0)
-        waves = draw_frequencies(rbf, 3, 20, orthogonal=True, random_state=0, like=self.U)
-        return [Linear(), NystroemFeatures(rbf, randn(8, 3, seed=7)), FourierFeatures(rbf, waves)]
+        fourier = FourierFeatures.drawn(rbf, 3, 20, orthogonal=True, random_state=0, like=self.U)
+        return [Linear(), NystroemFeatures(rbf, randn(8, 3, seed=7)), fourier]
 
     @pytest.mark.parametrize("centered", [False, True])
     @pytest.mark.parametrize("number", [0, 1, 2])

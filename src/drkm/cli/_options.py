@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from drkm.cli._outcome import say
 from drkm.files.json_values import plain
+
+if TYPE_CHECKING:
+    from drkm.experiments.seeds import Seeds
 
 Number = TypeVar("Number", int, float)
 
@@ -41,6 +44,15 @@ Header = Annotated[
     bool | None,
     _of_reading(
         "--header/--no-header", help="Whether a csv file begins with names; by default seen from its first lines."
+    ),
+]
+SeedsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        metavar="N[,MODEL=N]",
+        help="Seeds of the disentanglement experiments, other numbers for some models: 10,beta-vae=5.",
+        show_default="those of the scale",
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")]
@@ -155,6 +167,13 @@ def columns_of(text: str | None) -> list[str]:
 def words_of(text: str | None) -> list[str]:
     """Return the parts of a list with commas."""
     return [word.strip() for word in text.split(",")] if text else []
+
+
+def seeds_of(text: str | None) -> Seeds | None:
+    """Return the seeds that an option asks for, if it does."""
+    from drkm.experiments.seeds import Seeds
+
+    return None if text is None else Seeds.read(text)
 
 
 def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from drkm.cli._help import SectionedCommand, examples
-from drkm.cli._options import words_of
+from drkm.cli._options import SeedsOption, seeds_of, words_of
 from drkm.cli._outcome import Interrupted, say, warn
 
 EXAMPLES = examples(
     "drkm reproduce table1 --scale quick",
     "drkm reproduce all --scale medium --skip beta-vae     # here",
     "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
+    "drkm reproduce all --scale medium --seeds 10,paper=5,beta-vae=5",
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )
 #: data of the demo → the module that runs it
@@ -85,6 +86,7 @@ def reproduce(
         str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
     ] = None,
     skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
+    seeds: SeedsOption = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
 ) -> None:
     """Make tables and figures of the paper, and a page of what held.
@@ -94,10 +96,11 @@ def reproduce(
     the runs can be made in parts and on several machines, and put together with drkm merge.
     """
     from drkm.experiments.report import write_report
+    from drkm.experiments.reproduce import configurations_of, store_path
     from drkm.experiments.reproduce import reproduce as make
-    from drkm.experiments.reproduce import store_path
     from drkm.files import called
 
+    asked = seeds_of(seeds)
     runs, written = store_path(out, store), out / scale
     try:
         with called("out"), called("out" if store is None else "store", "store"):
@@ -111,27 +114,27 @@ def reproduce(
                 retry_failed=retry_failed,
                 only=words_of(only),
                 skip=words_of(skip),
+                seeds=asked,
             )
             if not no_report:
-                paths.append(write_report(runs, written / "report.html", scale=scale))
+                paths.append(write_report(runs, written / "report.html", scale=scale, seeds=asked))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
     for path in paths:
         say(path)
-    _tell_rest(names, scale, written, runs, paths)
+    _tell_rest(configurations_of(names, scale, asked), written, runs, paths)
 
 
-def _tell_rest(names: list[str], scale: str, written: Path, runs: Path, paths: list[Path]) -> None:
+def _tell_rest(asked: dict[str, Any], written: Path, runs: Path, paths: list[Path]) -> None:
     """Say which experiments wait for runs, and how many runs failed, which is a failure of the command."""
     from drkm.experiments import registry
-    from drkm.experiments.reproduce import configurations_of, expand
     from drkm.runs.store import Store
 
-    waiting = [name for name in expand(names) if not any(path.is_relative_to(written / name) for path in paths)]
+    waiting = [name for name in asked if not any(path.is_relative_to(written / name) for path in paths)]
     if waiting:
         warn(f"not written yet, because runs that were left out are missing: {', '.join(waiting)}")
     with Store(runs, registry.TASKS, readonly=True) as opened:
-        failed = len(opened.failures(run for group in configurations_of(names, scale).values() for run in group))
+        failed = len(opened.failures(run for group in asked.values() for run in group))
     if failed:
         warn(f"{failed} runs failed: 'drkm status --store {runs}' says why, --retry-failed computes them again")
         raise typer.Exit(1)

@@ -8,25 +8,42 @@ from typing import Annotated
 import typer
 
 from drkm.cli._help import examples
-from drkm.cli._outcome import say
+from drkm.cli._options import Force, SeedsOption, seeds_of
+from drkm.cli._outcome import say, warn
+from drkm.wording import counted
 
 EXAMPLES = examples(
     "drkm report",
     "drkm report --scale medium -o medium.html",
-    "drkm report --scale medium -o claims.md     # the claims alone",
+    "drkm report --scale medium -o claims.md     # the summary and the claims",
+    "drkm report --store docs/results.xz -o results.html",
+)
+PACK_EXAMPLES = examples(
+    "drkm pack --scale medium -o results.xz",
 )
 
 
 def report(
-    store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
-    scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick, medium or paper.")] = "quick",
+    store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs, or one that drkm pack wrote.")] = Path(
+        "results/runs.sqlite"
+    ),
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            metavar="SCALE",
+            help="quick, medium or paper.",
+            show_default="that of a packed file, else quick",
+        ),
+    ] = None,
+    seeds: SeedsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="The page to write, or a .md file for the claims alone.",
+            help="The page to write, or a .md file for the summary and the claims.",
             show_default="SCALE/report.html beside the runs",
         ),
     ] = None,
@@ -38,6 +55,40 @@ def report(
     """
     from drkm.experiments.report import write_report
     from drkm.files import called
+    from drkm.runs.packing import about, is_packed
 
+    known = about(store) if is_packed(store) else {}
+    scale, asked = scale or known.get("scale", "quick"), seeds_of(seeds or known.get("seeds"))
     with called("out"):
-        say(write_report(store, out or store.parent / scale / "report.html", scale=scale))
+        say(write_report(store, out or store.parent / scale / "report.html", scale=scale, seeds=asked))
+
+
+def pack(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")],
+    store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
+    scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick, medium or paper.")] = "quick",
+    seeds: SeedsOption = None,
+    force: Force = False,
+) -> None:
+    """Put finished runs into one small file.
+
+    It has those of all experiments at one scale, is only read, and can stand for a store in 'drkm report --store' and
+    'drkm merge'.
+    """
+    from drkm import files
+    from drkm.experiments import registry
+    from drkm.experiments.reproduce import configurations_of
+    from drkm.runs.packing import pack as write
+    from drkm.runs.store import Store
+
+    files.check_target(out, force=force, suffixes=(".xz",))
+    asked = seeds_of(seeds)
+    runs = {run for group in configurations_of(["all"], scale, asked).values() for run in group}
+    with files.called("out"), Store(store, registry.TASKS, readonly=True) as opened:
+        keys = opened.keys(runs)
+        rows = [row for row in opened.finished()[0] if row["key"] in keys and row["status"] == "done"]
+        write(rows, out, {"scale": scale, "seeds": str(asked) if asked else None})
+    missing = len(runs) - len(rows)
+    say(f"{counted(len(rows), 'run')} in {out}, {out.stat().st_size / 1e6:.2f} MB")
+    if missing:
+        warn(f"{counted(missing, 'run')} of scale {scale} are not finished")

@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.experiments.seeds import Seeds
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 Row = dict[str, Any]
+
+#: parts of results: numbers so large or so small are none that was measured, and overflow in quotients and squares
+MEASURED, MEASURED_ERROR = parts.number(-1e30, 1e30), parts.number(1e-30, 1e30)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +37,20 @@ class Experiment(ABC):
         return frozenset()
 
     @abstractmethod
-    def configurations(self, scale: str) -> list[Configuration]:
-        """Return its runs, each once."""
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
+        """Return its runs, each once; with seeds, as many of them instead of those of the scale."""
 
     @abstractmethod
-    def section(self, results: Results, scale: str) -> Section:
+    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleExperiment(Experiment):
-    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each."""
+    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each.
+
+    Its runs name their seeds, which are the same at any number of them.
+    """
 
     #: what is asked and how it is measured
     text: str
@@ -58,11 +66,11 @@ class SimpleExperiment(Experiment):
     #: (rows, sizes) → what is shown as settings
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
-    def configurations(self, scale: str) -> list[Configuration]:
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
         return self.runs(self.sizes[check_scale(scale)])
 
-    def section(self, results: Results, scale: str) -> Section:
+    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
         sizes = self.sizes[check_scale(scale)]
         rows = list(results.rows(self.runs(sizes)))

@@ -44,7 +44,11 @@ def check_name(name: str) -> None:
         raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(EXPERIMENTS)} and all")
 
 
+def families() -> list[str]:
+    """Return the families of models that the experiments compare."""
+    return sorted({family for found in EXPERIMENTS.values() for family in found.families})
+
+
 def choices() -> list[str]:
     """Return the names by which runs can be chosen: tasks, and families of models."""
-    families = {family for found in EXPERIMENTS.values() for family in found.families}
-    return [*TASKS.tasks, *sorted(families)]
+    return [*TASKS.tasks, *families()]

@@ -10,6 +10,7 @@ from drkm.datasets import DatasetError
 from drkm.experiments import registry
 from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
+from drkm.experiments.seeds import Seeds
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
@@ -27,6 +28,7 @@ def reproduce(
     retry_failed: bool = False,
     only: Collection[str] = (),
     skip: Collection[str] = (),
+    seeds: Seeds | None = None,
     progress: bool = True,
     lease_seconds: float = LEASE_SECONDS,
 ) -> list[Path]:
@@ -49,6 +51,8 @@ def reproduce(
     only, skip : collection of str
         Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
         are computed, or are not computed.
+    seeds : Seeds, optional
+        How many seeds the runs of the disentanglement experiments have; by default those of the scale.
 
     Returns
     -------
@@ -57,7 +61,7 @@ def reproduce(
     """
     jobs = check_jobs(jobs)
     check_choice(only=only, skip=skip)
-    runs = configurations_of(names, scale)
+    runs = configurations_of(names, scale, seeds)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
     chosen = computable(chosen, path)
@@ -79,7 +83,7 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                shown = registry.experiment(name).section(opened.results(group), scale)
+                shown = registry.experiment(name).section(opened.results(group), scale, seeds)
                 paths += write_section(shown, Path(out) / scale / name)
     return paths
 
@@ -96,10 +100,13 @@ def expand(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def configurations_of(names: Iterable[str], scale: str) -> dict[str, list[Configuration]]:
+def configurations_of(names: Iterable[str], scale: str, seeds: Seeds | None = None) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
     check_scale(scale)
-    return {name: registry.experiment(name).configurations(scale) for name in expand(names)}
+    for name in seeds.of if seeds else ():
+        if name not in registry.families():
+            raise ValueError(f"seeds: unknown model {name!r}, allowed are {', '.join(registry.families())}")
+    return {name: registry.experiment(name).configurations(scale, seeds) for name in expand(names)}
 
 
 def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:

@@ -98,17 +98,18 @@ class Rows:
         return tiles(self)
 
     def _read(self, index: Any) -> Tensor:
-        with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
-            rows = self.array[index]
-        found = self._tensor(rows)
-        del rows
-        self._release()
-        return found
-
-    def _tensor(self, rows: Any) -> Tensor:
-        # Memory of its own, also where the file has the right precision: it may be open for reading only.
         kind = np.float32 if self.dtype == torch.float32 else np.float64
-        return copied(np.asarray(rows), kind).to(self.device)
+        count = len(range(len(self))[index]) if isinstance(index, slice) else len(index)
+        with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
+            if hasattr(self.array, "read_direct") and self.array.dtype == kind and count:
+                # HDF5 would make an array first, and there would be everything twice.
+                found = torch.empty(count, self.shape[1], dtype=self.dtype)
+                self.array.read_direct(found.numpy(), source_sel=index)
+            else:
+                # Memory of its own, also where the file has the right precision: it may be open for reading only.
+                found = copied(np.asarray(self.array[index]), kind)
+        self._release()
+        return found.to(self.device)
 
     def _release(self) -> None:
         """Let go of the pages of a mapped file that were read, or the process would come to hold all of it."""
@@ -158,6 +159,14 @@ def largest_values(points: Tensor | Rows) -> Tensor:
 def mean_row(points: Tensor | Rows) -> Tensor:
     """Return the mean of samples that are in memory or in a file."""
     return points.mean() if isinstance(points, Rows) else points.mean(dim=0)
+
+
+def spread(points: Tensor | Rows) -> float:
+    """Return the root of the sum of the variances of all columns."""
+    if isinstance(points, Tensor):
+        return points.var(dim=0, correction=0).sum().sqrt().item()
+    squares = [(points[rows] - points.mean()).double().square().sum() for rows in points.tiles()]
+    return math.sqrt(float(sum(squares)) / len(points))
 
 
 def is_on_disk(X: Any) -> bool:

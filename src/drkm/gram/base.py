@@ -20,8 +20,9 @@ from drkm.validation.registry import Registry
 if TYPE_CHECKING:
     from drkm.gram.features import CodedFeatures
 
-#: a mean may be wrong by this many rounding errors
-ROUNDING = 16
+#: torch adds n numbers up in four levels of at least 16 and some n^¼ terms each. Rounding errors of random sign in a
+#: chain of c additions stay below 4√c·eps/2 of the sizes that are added, but once in 3,000 sums (Higham and Mary, 2019)
+LEVELS, LEAST_LEVEL, LIKELY = 4, 16, 4
 #: rows looked at together for what is left of them: memory does not notice so many
 SPREAD_ROWS = 1 << 14
 
@@ -37,6 +38,17 @@ class Sums(NamedTuple):
     product: Tensor
     pull: Tensor
     curvature: Tensor | None
+
+
+class Subset(NamedTuple):
+    """Some of the points of a Gram matrix.
+
+    gram : the operator of these
+    extend : the map A ↦ k(all points, these) A
+    """
+
+    gram: Gram
+    extend: Callable[[Tensor], Tensor]
 
 
 class Gram(ABC):
@@ -68,6 +80,15 @@ class Gram(ABC):
 
     def with_kernel(self, kernel: Kernel) -> Gram | None:
         """Return the operator of another kernel at the same points, in the memory of this one, if there is one."""
+        return None
+
+    @property
+    def rough(self) -> Gram:
+        """The operator with cheaper products, of some three digits; itself where there is none."""
+        return self
+
+    def subset(self, index: Tensor) -> Subset | None:
+        """Return the operator of some of the points, where it costs no more than its share."""
         return None
 
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
@@ -221,21 +242,34 @@ class Centered(MovingGram):
         """Return the derivative with respect to log σ²."""
         return self.gram.parameter_sum(center(A))
 
+    @property
+    def rough(self) -> Gram:
+        """The centred operator with cheaper products."""
+        return self if self.gram.rough is self.gram else Centered(self.gram.rough)
+
+    def subset(self, index: Tensor) -> Subset | None:
+        """Return the operator of some points, centred among themselves."""
+        part = self.gram.subset(index)
+        return None if part is None else Subset(Centered(part.gram), lambda A: remove_mean_(part.extend(A)))
+
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
         """Make columns of CKCA zero that are nothing but rounding, in place.
 
         Of samples that are alike to the kernel nothing else is left, and a fit would go after it. With k the mean of
-        the diagonal, each kernel value is wrong by some eps·k, a matrix of such errors has a norm of some 2√n·eps·k;
-        features φ are wrong by some eps·‖φ‖, and CΦΦᵀCa where they differ by that has the length n·eps²·k‖a‖.
+        the diagonal and r the rounding of a mean, each centred value is wrong by r·k at most, and a symmetric matrix
+        of such errors has a norm of 2√n·r·k (Wigner). The n terms of an entry of CKCa have partial sums of at most
+        k‖a‖: their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖.
+        Features φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
         """
-        n, unit = collectives.samples(self.n), ROUNDING * torch.finfo(A.dtype).eps
-        worth = unit * unit * n if self.gram.of_features else 4 * self._entries_worth(A.dtype)
+        n, r = collectives.samples(self.n), rounding_of_mean(self.n, A.dtype)
+        entries = 2 * self._entries_worth(A.dtype) + n * torch.finfo(A.dtype).eps / 2
+        worth = n * r * r if self.gram.of_features else entries
         size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
 
     def _entries_worth(self, dtype: torch.dtype) -> float:
         """Return the length of a row of rounding errors of kernel values, relative to these."""
-        return ROUNDING * torch.finfo(dtype).eps * collectives.samples(self.n) ** 0.5
+        return rounding_of_mean(self.n, dtype) * collectives.samples(self.n) ** 0.5
 
     @property
     def _scale(self) -> Tensor:
@@ -255,6 +289,12 @@ class Centered(MovingGram):
         return self.gram.matmul(ones[:, None])[:, 0]
 
 
+def rounding_of_mean(rows: int, dtype: torch.dtype) -> float:
+    """Return how far the mean of all samples, of which so many are at hand, may be off, relative to their size."""
+    chain = LEVELS * max(LEAST_LEVEL, collectives.samples(rows) ** (1 / LEVELS))
+    return LIKELY * chain**0.5 * torch.finfo(dtype).eps / 2
+
+
 def center(A: Tensor) -> Tensor:
     """Return CA, the block with the mean of every column removed."""
     return remove_mean_(A.clone())
@@ -267,7 +307,7 @@ def remove_mean_(A: Tensor) -> Tensor:
     fit goes after.
     """
     mean = collectives.mean(A)
-    within = ROUNDING * torch.finfo(A.dtype).eps * mean.abs()
+    within = rounding_of_mean(len(A), A.dtype) * mean.abs()
     for part in A.sub_(mean).split(SPREAD_ROWS):
         part.masked_fill_(part.abs() <= within, 0.0)
     return A

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from drkm.files.rows import PASS_BYTES
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
+from drkm.kernels.base import FEATURE_ENTRIES
 from drkm.wording import in_bytes, scaled
 
 #: operations that one kernel value counts for: its exponent is clamped and exponentiated
@@ -24,6 +26,13 @@ BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
 #: numbers that a search for pre-images takes; samples that a learned map is fitted to
 SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
+#: copies of a tile of samples that are alive while its tables are made
+TILE_TABLES = 7
+
+#: tables of the features of a deep layer that are alive at once: those of the codes before a step and after it
+FEATURE_TABLES = 2
+#: blocks of features alive while some are formed or differentiated
+FORMING = 8
 
 CPU = torch.device("cpu")
 
@@ -121,7 +130,9 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
         if kernel.is_pairwise:
             cost = cost.plus(flops=swept_pairs(below, own) * work.n**2)
         else:
-            cost = cost.plus(flops=8.0 * work.n * below * own, bytes=work.n * below * work.item)
+            width = kernel.width(below)
+            held = work.n * (below + FEATURE_TABLES * width) * work.item + feature_blocks(work, kernel, below)
+            cost = cost.plus(flops=8.0 * work.n * width * own, bytes=held)
     return cost
 
 
@@ -142,14 +153,15 @@ def encoder_bytes(work: Workload) -> int:
     return _model_bytes(work) + work.item * batch_numbers(work.n, work.components)
 
 
-def preimage_bytes(work: Workload, method: str) -> int:
+def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> int:
     """Return what pre-images take after training: what a model holds, tables of the samples, and the search.
 
-    Samples of a file are read into memory for it.
+    The tables are those of all samples, or of a tile of them where they are read from a file for every sweep.
     """
     rows = min(work.n, RIDGE_ROWS)
     search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * SEARCH_NUMBERS
-    return _model_bytes(work) + 5 * work.sample_bytes + search
+    tables = min(work.sample_bytes, PASS_BYTES) * TILE_TABLES if from_file else 5 * work.sample_bytes
+    return _model_bytes(work) + tables + search
 
 
 def _model_bytes(work: Workload) -> int:
@@ -182,12 +194,22 @@ def pair_flops(d: int) -> float:
     return 2 * (d + 2) + VALUE_FLOPS
 
 
+def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
+    """Return the bytes in which features are formed, a few points at a time."""
+    if not kernel.is_explicit:
+        return 0
+    entries = FEATURE_ENTRIES["cuda" if work.device.type == "cuda" else "cpu"]
+    return FORMING * work.item * min(entries, work.n * kernel.widest(inputs))
+
+
 def first_of_features(work: Workload) -> Cost:
-    """Return what ΦΦᵀ adds as the first layer, with as many features as inputs; a feature map may have more."""
-    features = 0 if work.kernels[0].is_given else work.n * work.d * work.item
-    width = work.n if work.kernels[0].is_given else 2 * work.d
+    """Return what ΦΦᵀ adds as the first layer."""
+    kernel = work.kernels[0]
+    features = kernel.width(work.d)
+    held = 0 if kernel.is_given else work.n * features * work.item
+    width = work.n if kernel.is_given else 2 * features
     product = 2.0 * work.n * width * work.sizes[0]
-    return Cost(bytes=features, flops=product, traffic=float(work.n * width * work.item))
+    return Cost(bytes=held, flops=product, traffic=float(work.n * width * work.item))
 
 
 def features_cost(work: Workload, width: int) -> Cost:

@@ -43,9 +43,11 @@ class FeatureGram(MovingGram):
 
     def sums(self, A: Tensor) -> Sums:
         """Return KA and the pull, the pullback of A(AᵀΦ)."""
-        AtPhi = inner(A, self.phi)
+        AtPhi, U = inner(A, self.phi), in_memory(self.points)
+        pull = torch.empty_like(U)
         with torch.no_grad():
-            pull = self.kernel.pullback(in_memory(self.points))(A @ AtPhi)
+            for rows in self.kernel.blocks(U):
+                pull[rows] = self.kernel.pullback(U[rows])(A[rows] @ AtPhi)
         return Sums(self.phi @ AtPhi.T, pull, None)
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,16 +55,21 @@ class FeatureGram(MovingGram):
 
         Forward derivatives are taken as reverse over reverse, which every differentiable map supports.
         """
-        phi, U = self.phi, in_memory(self.points)
+        phi, U, kernel = self.phi, in_memory(self.points), self.kernel
+        AtPhi, own = collectives.total(A.T @ phi), dA.T @ phi
+        d_product, d_pull = torch.empty_like(dA), torch.empty_like(U)
         with torch.no_grad():
-            d_phi = torch.func.vjp(self.kernel.pullback(U), phi)[1](dU)[0]
-            AtPhi = collectives.total(A.T @ phi)
-            d_AtPhi = collectives.total(dA.T @ phi + A.T @ d_phi)
-            weights = A @ AtPhi
-            # ⟨φ(u), weights⟩ has a symmetric Hessian.
-            d_pull = torch.func.vjp(lambda u: self.kernel.pullback(u)(weights), U)[1](dU)[0]
-            d_pull = d_pull + self.kernel.pullback(U)(dA @ AtPhi + A @ d_AtPhi)
-        return d_phi @ AtPhi.T + phi @ d_AtPhi.T, d_pull
+            for rows in kernel.blocks(U):
+                d_phi = torch.func.vjp(kernel.pullback(U[rows]), phi[rows])[1](dU[rows])[0]
+                own += A[rows].T @ d_phi
+                d_product[rows] = d_phi @ AtPhi.T
+            d_AtPhi = collectives.total(own)
+            for rows in kernel.blocks(U):
+                weights = A[rows] @ AtPhi
+                # ⟨φ(u), weights⟩ has a symmetric Hessian.
+                bent = torch.func.vjp(lambda u, v=weights: kernel.pullback(u)(v), U[rows])[1](dU[rows])[0]
+                d_pull[rows] = bent + kernel.pullback(U[rows])(dA[rows] @ AtPhi + A[rows] @ d_AtPhi)
+        return d_product.addmm_(phi, d_AtPhi.T), d_pull
 
     def feature_sums(self, A: Tensor) -> Tensor:
         """Return ΦᵀA over all samples."""

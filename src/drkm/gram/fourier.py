@@ -13,7 +13,6 @@ from drkm.gram.cost import VALUE_FLOPS, Cost, Workload, features_cost
 from drkm.gram.dense import Dense
 from drkm.kernels import FourierFeatures, Isotropic, Kernel
 from drkm.kernels.approximation import TABLE_ROWS
-from drkm.kernels.fourier import draw_frequencies
 from drkm.validation import checks
 
 
@@ -51,7 +50,7 @@ class Fourier(Strategy):
         return all(kernel.is_isotropic or kernel.is_explicit for kernel in work.kernels)
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: n×D features of the first layer, and two sweeps a gradient in the others."""
+        """Return what a fit needs: n×D features of the first layer, and two sweeps per gradient in the others."""
         width = work.kernels[0].count or self.features
         rows = min(work.n, TABLE_ROWS)
         # While features are formed: copies of a block of rows, and the frequencies, which are drawn in float64.
@@ -82,7 +81,7 @@ class Fourier(Strategy):
                 "gram: Fourier features need a kernel of distances (RBF, Laplacian, Matern), "
                 f"got {type(kernel).__name__} in layer {layer}"
             )
-        frequencies = draw_frequencies(
+        return FourierFeatures.drawn(
             kernel,
             points.shape[1],
             (self.features + 1) // 2,
@@ -90,7 +89,6 @@ class Fourier(Strategy):
             random_state=self.random_state + layer,
             like=torch.empty(0, dtype=points.dtype, device=points.device),
         )
-        return FourierFeatures(kernel, frequencies)
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer, its features stored."""

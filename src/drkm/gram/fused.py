@@ -1,4 +1,5 @@
-"""The strategy for NVIDIA GPUs: K_1 stored once, everything of the deep layers in one pass of a Triton kernel.
+"""The strategy for NVIDIA GPUs: K_1 stored once or recomputed on tensor cores (`drkm.gram.split`), everything of the
+deep layers in one pass of a Triton kernel.
 
 Kernel values, KA, the row sums of W = f'(e) ∘ AAᵀ and its product with the points come from one sweep over all pairs,
 of which nothing is stored (`drkm.gram._triton` has the kernels). Kernels that are not isotropic, and layers with more
@@ -11,14 +12,17 @@ import importlib.util
 import logging
 import math
 import os
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, in_memory
-from drkm.gram.base import Gram, MovingGram, Strategy, Sums, register
+from drkm.gram import split
+from drkm.gram.base import Gram, MovingGram, Strategy, Subset, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
+from drkm.gram.split import SplitGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel, Pairwise
@@ -95,6 +99,21 @@ class FusedGram(MovingGram):
         found = self._sweep("sweep_tangent", rows, t, s + t, A, dU * self._scale, dA, EXPONENT=exponent)
         return found[:t].T.contiguous(), self._unscaled(found[t:])
 
+    @property
+    def rough(self) -> Gram:
+        """The operator on tensor cores, whose products are right to 1e-3."""
+        halves = self._halves
+        return self if halves is None else halves.rough
+
+    def subset(self, index: Tensor) -> Subset | None:
+        """Return the operator of some of the points, on tensor cores."""
+        halves = self._halves
+        return None if halves is None else halves.subset(index)
+
+    @cached_property
+    def _halves(self) -> SplitGram | None:
+        return split.split_gram(self.kernel, self.points)
+
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ².
 
@@ -160,7 +179,7 @@ class FusedStoredGram(StoredPairs):
 
 @register
 class Fused(Dense):
-    """Store K_1 where it fits, else tile it; sweep the deep layers in Triton.
+    """Recompute K_1 on tensor cores or store it, whichever is faster, or tile it; sweep the deep layers in Triton.
 
     Without a GPU or without Triton it is `Tiled`, with one line in the log.
 
@@ -185,14 +204,21 @@ class Fused(Dense):
         return not why_not(work.device)
 
     def settle(self, work: Workload) -> Strategy:
-        """Return itself if K_1 fits into memory, else with a tiled first layer; without a GPU or Triton `Tiled`."""
+        """Return itself if K_1 is worth storing and fits, else with another first layer; without Triton `Tiled`."""
         reason = why_not(work.device)
         if reason:
             log.warning("gram: fused %s, tiled is used instead", reason)
             return Tiled().settle(work)
-        if self.first is None and self.cost(work).bytes - work.resident > SHARE * memory.available(work.device):
-            return Fused(Tiled().settle(work))
-        return self
+        if self.first is not None:
+            return self
+        stored, recomputed = self, Fused(split.Split())
+        candidates = [stored]
+        if split.serves(work.kernels[0], work.dtype):
+            candidates = [recomputed, stored] if _recomputes(work) else [stored, recomputed]
+        for candidate in candidates:
+            if candidate.cost(work).bytes - work.resident <= SHARE * memory.available(work.device):
+                return candidate
+        return Fused(Tiled().settle(work))
 
     def cost(self, work: Workload) -> Cost:
         """Return what a fit needs: that of its first layer, and the sums of every chunk of a sweep."""
@@ -220,6 +246,15 @@ class Fused(Dense):
         if kernel.profile is None or why_not(points.device):
             return super().moving_pairs(kernel, points)
         return FusedGram(kernel, points)
+
+
+def _recomputes(work: Workload) -> bool:
+    """Whether K_1 is to be recomputed even if it could be stored.
+
+    A pass over few features takes the time of reading K_1, and forming that takes the time of more products than an
+    eigensolver needs.
+    """
+    return work.d <= split.PART or len(work.sizes) == 1
 
 
 def why_not(device: torch.device) -> str:

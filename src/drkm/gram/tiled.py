@@ -17,7 +17,16 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, mean_row
 from drkm.gram.base import Gram, register
-from drkm.gram.cost import Cost, Workload, common, encoder_bytes, first_of_features, pair_flops, rule_bytes
+from drkm.gram.cost import (
+    Cost,
+    Workload,
+    common,
+    encoder_bytes,
+    feature_blocks,
+    first_of_features,
+    pair_flops,
+    rule_bytes,
+)
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import parameter_sum
 from drkm.kernels import Explicit, Kernel, Pairwise
@@ -212,7 +221,7 @@ class StreamedFeatures(Gram):
         return torch.cat([chosen @ phi.T for _, phi in self._tiles()], dim=1)
 
     def _tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        for rows in self.points.tiles():
+        for rows in self.kernel.blocks(self.points):
             yield rows, self._features(self.points[rows])
 
     def _features(self, points: Tensor) -> Tensor:
@@ -313,7 +322,8 @@ class Tiled(Dense):
         base = common(work, samples=not work.on_disk)
         if not work.first_is_pairwise:
             first = first_of_features(work)
-            return base.plus(flops=first.flops, traffic=first.traffic, bytes=0 if work.on_disk else first.bytes)
+            held = feature_blocks(work, work.kernels[0], work.d) + (0 if work.on_disk else first.bytes)
+            return base.plus(flops=first.flops, traffic=first.traffic, bytes=held)
         training = base.bytes + self._tile_bytes(work)
         # One after the other: the rule of a bandwidth, training, encoding.
         samples = 0 if work.on_disk else work.sample_bytes

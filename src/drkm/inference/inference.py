@@ -21,6 +21,7 @@ from drkm.inference.first_gram import FirstGram
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.preimage import PreImage, preimage
 from drkm.inference.subspace import Components, component_sums, components_of
+from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
 from drkm.problem.shrinkage import Shrinkage
@@ -140,8 +141,7 @@ class Inference:
             raise ValueError("shrink: the projection of the paper, normalized=False, is not shrunk, got both")
         method = self._method if method is None else method
         with self._threads(len(points)):
-            self._make_room(method)
-            basis = self._components(columns, normalized, shrink)
+            basis = self._components(columns, self._make_room(method), normalized, shrink)
             coordinates = self.codes.new_empty(len(points), basis.c)
             strange = torch.empty(len(points), dtype=torch.bool, device=coordinates.device)
             for rows in self.batches(len(points)):
@@ -155,9 +155,9 @@ class Inference:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         first = self.fitted.slices[0]
         with self._threads(len(codes)):
-            self._make_room(self._method)
+            samples = self._make_room(self._method)
             scores = self.encoder.scores_of(codes @ self.rotation.T)
-            basis = self._components(range(first.stop), shrink=shrink)
+            basis = self._components(range(first.stop), samples, shrink=shrink)
             # Scores in the solver's basis become scores on the reported axes.
             coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
             return preimage(basis, coordinates, method=self._method)
@@ -181,13 +181,27 @@ class Inference:
         """Return what keeps work on some rows at once to one thread if it is little."""
         return one_thread(rows * self.fitted.n < SMALL_BATCH)
 
-    def _make_room(self, method: str) -> None:
-        """Make sure that pre-images stay within the budget of the fit."""
+    def _make_room(self, method: str) -> Tensor | Rows:
+        """Make sure that pre-images stay within the budget of the fit; return the samples, in memory if they may be."""
         fitted = self.fitted
         work = workload(fitted.X, fitted.kernels, fitted.sizes)
-        left = fitted.strategy.left(work, preimage_bytes(work, method), "pre-images")
+
+        def room(from_file: bool) -> float | None:
+            return fitted.strategy.left(work, preimage_bytes(work, method, from_file=from_file), "pre-images")
+
+        try:
+            left, samples = room(False), self._samples_in_memory()
+        except NotEnoughMemory:
+            if not isinstance(fitted.X, Rows):
+                raise
+            left, samples = room(True), fitted.X
         if left is not None:
             self._gram.uncentered.keep_at_most(left)
+        return samples
+
+    def _samples_in_memory(self) -> Tensor | Rows:
+        """Return the samples as pre-images want them: kernels with explicit features need a few of them alone."""
+        return self.fitted.X if self.fitted.kernels[0].is_explicit else in_memory(self.fitted.X)
 
     def _seen(self, points: Tensor) -> Tensor:
         """Return points as the first layer sees them."""
@@ -198,12 +212,16 @@ class Inference:
         return k
 
     def _components(
-        self, columns: Sequence[int], normalized: bool = True, shrink: Shrinkage | None = None
+        self,
+        columns: Sequence[int],
+        samples: Tensor | Rows,
+        normalized: bool = True,
+        shrink: Shrinkage | None = None,
     ) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
         H = self.codes[:, columns]
-        return components_of(self.fitted, self._gram, H, sums, normalized=normalized, shrink=shrink)
+        return components_of(self.fitted, self._gram, H, sums, samples, normalized=normalized, shrink=shrink)
 
     @property
     def _method(self) -> str:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import in_memory
+from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
-from drkm.gram import Dense, Gram
+from drkm.gram import Cross, Dense, Gram
 from drkm.gram.base import center as centered
 from drkm.gram.features import feature_sums
 from drkm.gram.sweep import blocks
@@ -29,8 +29,9 @@ class Components:
     ----------
     kernel : Kernel
         Kernel of the first layer, with numbers for parameters.
-    X : Tensor of shape (n, d)
-        Training points (the Gram matrix itself for a precomputed kernel).
+    X : Tensor or Rows, of shape (n, d)
+        Training points (the Gram matrix itself for a precomputed kernel). Those in a file, with `gram` given, are read
+        a few at a time.
     H : Tensor of shape (n, c)
         One component per column; their order and linear dependence do not matter to the projection.
     center : bool
@@ -63,7 +64,7 @@ class Components:
     def __init__(
         self,
         kernel: Kernel,
-        X: Tensor,
+        X: Tensor | Rows,
         H: Tensor,
         *,
         center: bool = False,
@@ -86,7 +87,7 @@ class Components:
         self.H = H - H.mean(dim=0) if center and mean_weights is None else H
         self.mean_weights = H.new_full((self.n,), 1.0 / self.n) if mean_weights is None else mean_weights
         self._reader = self.H if reader is None else reader
-        operator = self._operator = _operator(kernel, X) if gram is None else gram
+        operator = self._operator = _operator(kernel, in_memory(X)) if gram is None else gram
         self._features: Tensor | None = None
         self.diagonal = operator.diagonal()
         self.mean_row: Tensor | None = None
@@ -121,6 +122,11 @@ class Components:
             raise ValueError(f"shrink: nothing is left, {largest}, got {shrink.threshold:.3g}")
         ritz = basis @ vectors
         return ((ritz * (weights / torch.where(values > 0, values, 1.0))) @ ritz.T).to(self.H)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the training points are in memory, and not in a file."""
+        return isinstance(self.X, Tensor)
 
     def scores(self, k_rows: Tensor) -> Tensor:
         """Return t = H_Cᵀ k_1(X, x), equation (27) of the paper, as rows (m×c).
@@ -176,8 +182,9 @@ class Components:
             with torch.no_grad():
                 return (self.kernel.features(points) - self.projected_features(coordinates)).square().sum(dim=1)
         cross = points.new_empty(len(points))
-        for rows in blocks(len(points), self.n, self.X):
-            k = self.kernel(points[rows], self.X)
+        values = Cross(self.kernel, self.X)
+        for rows in blocks(len(points), self.n, points):
+            k = self.kernel(points[rows], self.X) if isinstance(self.X, Tensor) else values(points[rows])
             cross[rows] = (k * self.weights(coordinates[rows])).sum(dim=1)
         return (self.kernel.diagonal(points) - 2 * cross + self.norm2(coordinates)).clamp(min=0)
 
@@ -197,7 +204,7 @@ class Components:
         # The constants ride along as one more column: adding a broadcast vector costs more than the product.
         table = torch.cat([-2 * self.KH.T, base[None]])
         augmented = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
-        for rows in blocks(len(coordinates), self.n, self.X):
+        for rows in blocks(len(coordinates), self.n, coordinates):
             best[rows], index[rows] = (augmented[rows] @ table).min(dim=1)
         return index, (best + self.norm2(coordinates)).clamp(min=0)
 
@@ -224,19 +231,19 @@ def components_of(
     gram: FirstGram,
     H: Tensor,
     sums: Tensor | None,
+    X: Tensor | Rows,
     *,
     normalized: bool = True,
     shrink: Shrinkage | None = None,
 ) -> Components:
     """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
 
-    `sums` are the columns of `component_sums` that belong to H. The feature space of a Nyström approximation is spanned
-    by the landmarks in that of the kernel itself: components become coefficients over these, and pre-images are found
-    with the kernel itself, without the samples.
+    `sums` are the columns of `component_sums` that belong to H, and X the training points. The feature space of a
+    Nyström approximation is spanned by the landmarks in that of the kernel itself: components become coefficients over
+    these, and pre-images are found with the kernel itself, without the samples.
     """
     kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
-        X = in_memory(fitted.X)
         return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered, shrink=shrink)
     if isinstance(kernel, NystroemFeatures):
         coefficients = _centered(fitted, H)
@@ -249,7 +256,7 @@ def components_of(
         )
     return Components(
         kernel,
-        in_memory(fitted.X),
+        X,
         _centered(fitted, H),
         center=center,
         normalized=normalized,

@@ -7,7 +7,7 @@ pre-images need no more than its features, and sums over samples are done once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -65,6 +65,11 @@ class Approximation(Explicit):
     def entry(self) -> dict[str, Any]:
         """What the header of a file says of it: the kernel that is approximated."""
         return {"type": type(self).__name__, "kernel": self.kernel.entry}
+
+    @classmethod
+    def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
+        """Return the approximation of a kernel that a file holds, by its entry in the header and its arrays."""
+        return cls(kernel, **arrays)  # type: ignore[call-arg]
 
     def check(self) -> None:
         """Raise one sentence if the arrays, as read from a file, cannot be those of the kernel."""

@@ -31,6 +31,8 @@ Room = Sequence[Tensor] | None
 
 #: entries of one block of kernel values; a few such blocks of float64 fit into a common second-level cache
 BLOCK_ENTRIES = {"cpu": 1 << 16, "cuda": 1 << 26}
+#: numbers of features that are formed at once: of many points, what a map needs in between would take most memory
+FEATURE_ENTRIES = {"cpu": 1 << 17, "cuda": 1 << 26}
 
 
 class Profile(NamedTuple):
@@ -170,6 +172,14 @@ class Kernel(ABC):
     def module_parameters(self) -> list[torch.nn.Parameter]:
         """Return what training changes in a kernel that is trainable."""
         return []
+
+    def width(self, inputs: int) -> int:
+        """Return the number of features of a point with so many inputs."""
+        return inputs if self.count is None else self.count
+
+    def widest(self, inputs: int) -> int:
+        """Return the most numbers that a point becomes on the way to its features."""
+        return max(inputs, self.width(inputs))
 
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row, of a kernel that has explicit features."""
@@ -347,12 +357,21 @@ class Explicit(Kernel):
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row."""
 
+    def blocks(self, points: Tensor | Rows) -> list[slice]:
+        """Return slices of points whose features memory does not notice."""
+        entries = FEATURE_ENTRIES["cuda" if points.device.type == "cuda" else "cpu"]
+        step = max(1, entries // max(1, self.widest(points.shape[1])))
+        return [slice(begin, min(begin + step, len(points))) for begin in range(0, len(points), step)]
+
     def table(self, points: Tensor | Rows) -> Tensor:
-        """Return φ of many points, to keep; without gradients. A file is read in tiles."""
+        """Return φ of many points, to keep; without gradients, and a few points at a time."""
+        out: Tensor | None = None
         with torch.no_grad():
-            if isinstance(points, Rows):
-                return torch.cat([self.features(points[rows]) for rows in points.tiles()])
-            return self.features(points)
+            for rows in self.blocks(points):
+                phi = self.features(points[rows])
+                out = phi.new_empty(len(points), phi.shape[1]) if out is None else out
+                out[rows] = phi
+        return self.features(points[:0]) if out is None else out
 
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the map V ↦ ∂⟨φ(x), V⟩/∂x."""

@@ -73,7 +73,7 @@ def trained_kernel(
     inner = trained_kernel(entry["kernel"], layer, tensors, feature_maps, like)
     if not isinstance(inner, kind.serves):
         raise ValueError(f"kernels: {type(inner).__name__} has no {kind.__name__}")
-    approximation = kind(inner, **arrays)
+    approximation = kind.read(inner, entry, arrays)
     approximation.check()
     return approximation
 

@@ -10,11 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.files.rows import tiles
 from drkm.kernels.base import Explicit, register
 from drkm.validation import checks
 
 #: rows that are looked at alone, and the difference to what they get with others that is more than rounding
 FEW, DEPENDENT = 2, 1e-3
+#: rows that are looked at together
+LOOK_ROWS = 512
 
 
 @register
@@ -38,6 +41,8 @@ class FeatureMap(Explicit):
     trainable: bool = False
     rotation_invariant = False
     prefix = "map"
+    #: number of features, once the map has been looked at
+    _width = None
 
     def __post_init__(self) -> None:
         if not callable(self.map):
@@ -69,6 +74,14 @@ class FeatureMap(Explicit):
         """The numbers of the module, if it is one; no file holds its code."""
         return dict(self.map.state_dict()) if isinstance(self.map, torch.nn.Module) else {}
 
+    def width(self, inputs: int) -> int:
+        """Return the number of features; before the map has been looked at, that of inputs."""
+        return inputs if self._width is None else self._width
+
+    def widest(self, inputs: int) -> int:
+        """Return the most numbers that a point becomes on the way, as far as the parameters of a module tell it."""
+        return max([super().widest(inputs), *(len(one) for one in self.module_parameters() if one.ndim)])
+
     def features(self, x: Tensor) -> Tensor:
         """Return φ of every row, normalised if asked."""
         phi = self.map(x)
@@ -76,28 +89,37 @@ class FeatureMap(Explicit):
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
         """Return the kernel with a copy of its module beside the data, after a look at its values."""
-        kernel = self
-        if isinstance(self.map, torch.nn.Module):
+        phi = self.map
+        if isinstance(phi, torch.nn.Module):
             # A copy, because fitting must leave the caller's parameters as they are.
-            module = copy.deepcopy(self.map).to(device=points.device, dtype=points.dtype).eval()
-            kernel = replace(self, map=module)
-        _look(kernel.map, points, layer)
+            phi = copy.deepcopy(phi).to(device=points.device, dtype=points.dtype).eval()
+        kernel = replace(self, map=phi)
+        object.__setattr__(kernel, "_width", _look(phi, points, layer))
         return kernel
 
 
-def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> None:
-    """Raise one sentence unless the map can serve in this layer: training differentiates those of deep ones."""
+def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
+    """Return the number of features, or raise one sentence unless the map can serve in this layer.
+
+    Training differentiates the maps of deep layers.
+    """
     name = f"kernel: the feature map of layer {layer}"
     few, total = points[:FEW].clone(), points.sum()
-    features = _features(phi, points, name)
+    widths, largest = set(), []
+    begun: list[Tensor] = []
+    for rows in tiles(points, LOOK_ROWS):
+        features = _features(phi, points[rows], name)
+        if not torch.isfinite(features).all():
+            raise ValueError(f"{name} returns NaN or inf")
+        begun = begun or [features[:FEW].clone()]
+        widths.add(features.shape[1])
+        largest.append(features.abs().max())
     if points.sum() != total:
         raise ValueError(f"{name} must not change the values it is given, got others after a call")
-    if not torch.isfinite(features).all():
-        raise ValueError(f"{name} returns NaN or inf")
     deep = layer > 1
     alone = _features(phi, few.requires_grad_(deep), name, traced=deep)
-    allowed = DEPENDENT * features.abs().max()
-    if alone.shape[1] != features.shape[1] or not (alone - features[:FEW]).abs().max() <= allowed:
+    allowed = DEPENDENT * torch.stack(largest).max()
+    if widths != {alone.shape[1]} or not (alone - begun[0]).abs().max() <= allowed:
         raise ValueError(
             f"{name} must give a row the same features whatever other rows it is given with, and every time, "
             f"got other ones for the first {FEW} alone"
@@ -105,6 +127,7 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> None:
     slope = torch.autograd.grad(alone.sum(), few, allow_unused=True)[0] if alone.requires_grad else None
     if deep and slope is None:
         raise ValueError(f"{name} must be differentiable by torch, got features without gradients")
+    return alone.shape[1]
 
 
 def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, traced: bool = False) -> Tensor:

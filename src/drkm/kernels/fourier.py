@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,11 +14,54 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
-from drkm.kernels.base import Isotropic, register
+from drkm.kernels.base import Isotropic, Kernel, register
+from drkm.machine import memory
 from drkm.machine.layout import copied
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
+#: bytes that drawing takes for each number, and by how much lengths of frequencies that are the same may differ
+DRAWING, SAME_LENGTH = 40, 1e-4
+
+
+@dataclass(frozen=True)
+class Draw:
+    """From what frequencies can be drawn again, so that no file needs to hold them.
+
+    Parameters
+    ----------
+    inputs, count : int
+        Their shape.
+    orthogonal : bool
+        Whether directions are orthonormal in blocks of `inputs`.
+    random_state : int
+        The seed.
+    degrees : float, optional
+        Degrees of freedom of the t distribution that is the spectral density; None is the Gaussian.
+    """
+
+    inputs: int
+    count: int
+    orthogonal: bool
+    random_state: int
+    degrees: float | None
+
+    def frequencies(self, like: Tensor) -> Tensor:
+        """Return Ω (inputs×count), in the precision and on the device of `like`.
+
+        Orthogonal frequencies (Yu et al.) have the same distribution one by one, and lower the variance of the kernel
+        values.
+        """
+        rng = np.random.default_rng(self.random_state)
+        normal = rng.standard_normal((self.count, self.inputs))
+        if self.orthogonal:
+            length = np.linalg.norm(normal, axis=1)
+            begins = range(0, self.count, self.inputs)
+            directions = [_haar(self.inputs, min(self.inputs, self.count - begin), rng) for begin in begins]
+            normal = np.concatenate(directions) * length[:, None]
+        if self.degrees is not None:
+            normal *= np.sqrt(self.degrees / rng.chisquare(self.degrees, self.count))[:, None]
+        return copied(normal.T).to(like)
 
 
 @register
@@ -35,11 +78,48 @@ class FourierFeatures(Approximation):
         The kernel that is approximated, with a number for its width.
     frequencies : Tensor of shape (d, F)
         Ω, for σ = 1.
+    draw : Draw, optional
+        What they were drawn from: files and pickles hold that in their place.
     """
 
     serves = Isotropic
     kernel: Isotropic
     frequencies: Tensor = field(repr=False)
+    draw: Draw | None = None
+
+    @classmethod
+    def drawn(
+        cls, kernel: Isotropic, inputs: int, count: int, *, orthogonal: bool, random_state: int, like: Tensor
+    ) -> Self:
+        """Return features with frequencies from the spectral density of a kernel with σ = 1.
+
+        The density is a multivariate t distribution: Gaussian for the RBF, Cauchy for the Laplacian, 2ν degrees of
+        freedom for Matérn kernels.
+        """
+        degrees = kernel.spectral_degrees
+        draw = Draw(inputs, count, orthogonal, random_state, degrees if math.isfinite(degrees) else None)
+        return cls(kernel, draw.frequencies(like), draw)
+
+    @classmethod
+    def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
+        """Return the features of a file, with frequencies drawn again where it does not hold them."""
+        if "draw" not in entry:
+            return super().read(kernel, entry, arrays)
+        lengths = arrays["lengths"]
+        draw = Draw(**entry["draw"], count=len(lengths))
+        memory.require(DRAWING * draw.inputs * draw.count, lengths.device, "path: drawing frequencies again")
+        made = cls(kernel, draw.frequencies(lengths), draw)  # type: ignore[arg-type]
+        if not torch.allclose(made.frequencies.norm(dim=0), lengths, rtol=SAME_LENGTH):
+            raise ValueError(f"kernels: numpy {np.__version__} does not draw the frequencies of the fit again")
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = self.frequencies if self.draw is None else self.frequencies.new_empty(0)
+        return {**vars(self), "frequencies": kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        draw, kept = state["draw"], state["frequencies"]
+        vars(self).update({**state, "frequencies": kept if draw is None else draw.frequencies(kept)})
 
     @property
     def count(self) -> int:
@@ -48,8 +128,16 @@ class FourierFeatures(Approximation):
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """The frequencies."""
-        return {"frequencies": self.frequencies}
+        """The frequencies; only their lengths, by which a draw is recognised, where they can be drawn again."""
+        return {"frequencies": self.frequencies} if self.draw is None else {"lengths": self.frequencies.norm(dim=0)}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the header of a file says of it: also what the frequencies were drawn from."""
+        if self.draw is None:
+            return super().entry
+        # Their number is that of the lengths.
+        return {**super().entry, "draw": {name: value for name, value in vars(self.draw).items() if name != "count"}}
 
     @property
     def scaled(self) -> Tensor:
@@ -104,27 +192,6 @@ class FourierFeatures(Approximation):
     def describe_error(self, error: float) -> str:
         """Say what the error is relative to."""
         return f"Fourier features, kernel values off by {error:.2%} (root mean square)"
-
-
-def draw_frequencies(
-    kernel: Isotropic, inputs: int, count: int, *, orthogonal: bool, random_state: int, like: Tensor
-) -> Tensor:
-    """Return frequencies (inputs×count) drawn from the spectral density of a kernel with σ = 1.
-
-    The density is a multivariate t distribution: Gaussian for the RBF, Cauchy for the Laplacian, 2ν degrees of freedom
-    for Matérn kernels. Orthogonal frequencies (Yu et al.) have the same distribution one by one, and directions that
-    are orthonormal in blocks of `inputs`, which lowers the variance of the kernel values.
-    """
-    rng = np.random.default_rng(random_state)
-    normal = rng.standard_normal((count, inputs))
-    if orthogonal:
-        length = np.linalg.norm(normal, axis=1)
-        directions = [_haar(inputs, min(inputs, count - begin), rng) for begin in range(0, count, inputs)]
-        normal = np.concatenate(directions) * length[:, None]
-    degrees = kernel.spectral_degrees
-    if math.isfinite(degrees):
-        normal *= np.sqrt(degrees / rng.chisquare(degrees, count))[:, None]
-    return copied(normal.T).to(like)
 
 
 def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -49,7 +49,7 @@ def beta_vae(
     """BetaVAE score: can a linear classifier tell which factor two batches share?
 
     A sample fixes one factor and draws `batch` pairs of rows that share its value; the features are the
-    mean |z - z'| of each code. The score is the accuracy of logistic regression (C = 1) that names the
+    mean `|z - z'|` of each code. The score is the accuracy of logistic regression (C = 1) that names the
     factor.
 
     Parameters

@@ -65,7 +65,7 @@ def dci(
 ) -> DCI:
     """Disentanglement, completeness and informativeness, from the importances of boosted trees.
 
-    R_lj is the importance of code l in a boosted classifier of factor j (columns sum to 1). Then
+    R_lj is the importance of code l in a boosted classifier of factor j (columns sum to 1). Then::
 
         disentanglement = Σ_l ρ_l (1 - H_k(R_l·)),   ρ_l = Σ_j R_lj / Σ R,
         completeness    = Σ_j w_j (1 - H_m(R_·j)),   w_j = Σ_l R_lj / Σ R,

@@ -59,8 +59,8 @@ def irs(
 ) -> IRS:
     """Interventional robustness: how little a code moves while one factor is held fixed.
 
-    With M_l the largest |z_l - mean z_l|, and D_li the mean over the values of factor i of the
-    `quantile` of |z_l - group mean| inside the group,
+    With M_l the largest `|z_l - mean z_l|`, and D_li the mean over the values of factor i of the
+    `quantile` of `|z_l - group mean|` inside the group,
 
         IRS_li = 1 - D_li / M_l,    IRS = Σ_l M_l max_i IRS_li / Σ_l M_l.
 

@@ -11,7 +11,8 @@ Tensors, for n samples of d features and S components in all layers:
     row_means               means of the rows of K_1, n, where it is centred
     multipliers             Λ, S×S
     rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
-    kernel{l}.*, map{l}.*   landmarks and factor or frequencies of an approximation, numbers of a feature map's module
+    kernel{l}.*, map{l}.*   landmarks and factor of an approximation, or lengths of its frequencies, which are drawn
+                            again from the seed in the header; numbers of a feature map's module
     preparation.*           what was done to the data before the model saw them
 
 The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
@@ -47,8 +48,8 @@ from drkm.solvers import Result
 from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
 
-#: version 2 has models without their samples; all others are written as version 1
-KIND, VERSION = "model", 2
+#: version 2 has models without their samples, version 3 frequencies that are drawn again; all others are version 1
+KIND, VERSION = "model", 3
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -122,7 +123,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     tensors |= entries.arrays_of(fitted.kernels)
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": 1 if "X" in tensors else 2,
+        "version": 3 if any("draw" in entry for entry in layers) else 1 if "X" in tensors else 2,
         "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
         "kernels": layers,
         "asked": asked,
@@ -207,6 +208,11 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     )
     chosen["kernel"] = entries.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
+    for kernel, error in zip(layers, header.get("errors", []), strict=False):
+        if (error is None) != (kernel.count is None):
+            raise ValueError(
+                f"errors: expected one for each kernel that is approximate, got {error} for {kernel.describe()}"
+            )
     return SavedModel(
         _fitted(tensors, header, layers, chosen),
         chosen,
@@ -221,7 +227,7 @@ def _fitted(
 ) -> FittedModel:
     """Return the record of the fit. Files of the first versions leave to be computed what later ones hold."""
     X: Tensor | Rows
-    if header["version"] == 1:
+    if "X" in tensors:
         X, features = tensors["X"], None
     else:
         X = AbsentRows((len(tensors["H"]), header["n_features"]), tensors["largest"])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from drkm.inputs.preparation import Preparation
 from drkm.problem import axes, stiefel
-from drkm.solvers.base import FACTS
+from drkm.solvers.result import FACTS
 from drkm.training import parameters
 from drkm.validation import parts
 from drkm.validation.parts import Part
@@ -65,7 +65,7 @@ def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     off = [stiefel.feasibility(tensors["H"]) - header["result"]["feasibility"], *map(stiefel.feasibility, rotations)]
     if not max(map(abs, off)) <= DEFECT * (1 + header["result"]["feasibility"]):
         raise ValueError("H: the codes or their axes are not as orthonormal as the file says")
-    if header["version"] > 1:
+    if "X" not in tensors:
         _check_projection(tensors["first.phi"], tensors["first.basis"], tensors["first.lengths"])
 
 
@@ -89,9 +89,8 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
             count, width = _rows(tensors, f"kernel{layer}.landmarks"), _columns(tensors, f"kernel{layer}.factor")
             shapes |= {f"kernel{layer}.landmarks": (count, inputs), f"kernel{layer}.factor": (count, width)}
         if kernel["type"] == "FourierFeatures":
-            name = f"kernel{layer}.frequencies"
-            shapes[name] = (inputs, _columns(tensors, name))
-    if header["version"] == 1:
+            shapes |= _frequencies(tensors, kernel, layer, inputs)
+    if "X" in tensors:
         shapes["X"] = (n, features)
     else:
         width = _columns(tensors, "first.basis")
@@ -107,6 +106,26 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "code_error" in header:
         own["residual"] = parts.tensor(n, total, dtype=torch.float32)
     return own | {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in exact.items()}
+
+
+def _frequencies(
+    tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of the frequencies of a layer, or of what stands for them where they are drawn again."""
+    name = f"kernel{layer}.frequencies"
+    if "draw" not in kernel:
+        return {name: (inputs, _columns(tensors, name))}
+    draw = {
+        "inputs": parts.count(inputs, inputs),
+        "orthogonal": parts.truth,
+        "random_state": parts.count(most=2**128),
+        "degrees": parts.nullable(parts.positive),
+    }
+    parts.check(kernel, {"draw": parts.group(draw)}, others=True)
+    lengths = tensors.get(f"kernel{layer}.lengths", torch.empty(0))
+    if name in tensors or len(lengths) == 0:
+        raise ValueError(f"kernel{layer}.lengths: expected the lengths of the frequencies, in their place")
+    return {f"kernel{layer}.lengths": (len(lengths),)}
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:

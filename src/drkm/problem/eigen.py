@@ -15,6 +15,10 @@ from drkm.problem import stiefel
 DENSE_BELOW = 200
 #: blocks of the Krylov basis before it is restarted
 MAX_BLOCKS = 8
+#: from so many samples on the iteration begins with eigenvectors of a part of them: one in SHARE, at least so many
+COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
+#: residual of these: they are no nearer than that to the eigenvectors of all samples
+COARSE_TOL = 1e-2
 
 
 class Eigenpairs(NamedTuple):
@@ -31,6 +35,7 @@ def leading_eigenpairs(
     *,
     like: Tensor,
     outside: Tensor | None = None,
+    start: Tensor | None = None,
     tol: float = 1e-10,
     max_passes: int = 60,
 ) -> Eigenpairs:
@@ -46,6 +51,8 @@ def leading_eigenpairs(
         Any tensor with the dtype and device of the result.
     outside : Tensor of shape (n, q), optional
         Orthonormal columns to which the eigenvectors must be orthogonal.
+    start : Tensor of shape (n, k), optional
+        Vectors to begin with, at least as many as are wanted; by default those of some samples, or random ones.
     tol : float
         Largest residual relative to the first eigenvalue.
     max_passes : int
@@ -55,7 +62,9 @@ def leading_eigenpairs(
     free = n - (0 if outside is None else outside.shape[1])
     if n <= DENSE_BELOW or 10 * count >= free:
         return _dense(gram, count, like, outside)
-    return _block_krylov(gram, count, like, outside, tol, max_passes)
+    if start is None:
+        start = _start(gram, count + max(5, count // 2), like)
+    return _block_krylov(gram, count, start, outside, tol, max_passes)
 
 
 def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:
@@ -79,36 +88,53 @@ def _whole(gram: Gram, like: Tensor) -> Tensor:
     return collectives.gather(gram.matmul(collectives.eye(gram.n, collectives.samples(gram.n), like=like)))
 
 
-def _block_krylov(
-    gram: Gram, count: int, like: Tensor, outside: Tensor | None, tol: float, max_passes: int
-) -> Eigenpairs:
-    width = count + max(5, count // 2)
+def _start(gram: Gram, width: int, like: Tensor) -> Tensor:
+    """Return vectors to begin with: eigenvectors of some samples extended to all of them, or random ones."""
     # A fixed generator: the answer must not depend on who else draws random numbers.
     generator = torch.Generator().manual_seed(0)
-    start = collectives.normal(gram.n, width, generator).to(like)
+    if gram.n >= COARSE_ABOVE and collectives.current() is None:
+        some = torch.randperm(gram.n, generator=generator)[: max(COARSE_LEAST, gram.n // COARSE_SHARE)]
+        part = gram.subset(some.to(like.device))
+        if part is not None:
+            return part.extend(leading_eigenpairs(part.gram, width, like=like, tol=COARSE_TOL).vectors)
+    return collectives.normal(gram.n, width, generator).to(like)
+
+
+def _block_krylov(
+    gram: Gram, count: int, start: Tensor, outside: Tensor | None, tol: float, max_passes: int
+) -> Eigenpairs:
+    """Return eigenpairs by Rayleigh-Ritz steps in a basis that grows by the defects of its Ritz vectors.
+
+    Where the operator has rough products, these serve the defects: a Ritz vector has little of them, so that little
+    is lost. The residual that ends the iteration is that of exact products.
+    """
+    width, rough, dtype = start.shape[1], gram.rough, start.dtype
     n = collectives.samples(gram.n)
-    floor = 50 * torch.finfo(like.dtype).eps
+    tol = max(tol, 50 * torch.finfo(dtype).eps)
     block = _orthonormal(start, outside)
     passes = 0
     while True:
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            values, rotation = torch.linalg.eigh(stiefel.symmetric(stiefel.gram(basis, image)))
-            values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(like.dtype)
+            # The upper triangle alone: of two blocks it has the product with the older one, which may be the exact one.
+            values, rotation = torch.linalg.eigh(stiefel.gram(image, basis), UPLO="U")
+            values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
-            defect = image @ rotation - vectors * values.to(like.dtype)
+            defect = image @ rotation - vectors * values.to(dtype)
             residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), 1e-300)
-            if residual <= max(tol, floor) or passes >= max_passes or basis.shape[1] + width > n:
-                return Eigenpairs(values[:count].to(like.dtype), vectors[:, :count].contiguous(), residual)
-            if basis.shape[1] >= MAX_BLOCKS * width:
+            done = residual <= tol or passes >= max_passes or basis.shape[1] + width > n
+            is_exact = rough is gram or basis.shape[1] == width
+            if done and is_exact:
+                return Eigenpairs(values[:count].to(dtype), vectors[:, :count].contiguous(), residual)
+            if done or basis.shape[1] >= MAX_BLOCKS * width:
                 break
             # The defect of the Ritz vectors spans what the next Krylov block would add.
             fresh = _orthonormal(defect, outside, basis)
             # What is not needed any more goes: here is where a fit takes the most memory besides its samples.
             del vectors, defect
             basis = torch.cat([basis, fresh], dim=1)
-            image = torch.cat([image, _apply(gram, fresh, outside)], dim=1)
+            image = torch.cat([image, _apply(rough, fresh, outside)], dim=1)
             passes += 1
         block = _orthonormal(vectors, outside)
 

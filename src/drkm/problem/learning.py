@@ -85,9 +85,11 @@ def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
 
         def closure(kernel=kernel, U=U, A=A, eta=eta, optimiser=optimiser) -> Tensor:
             optimiser.zero_grad()
-            loss = -0.5 / eta * (kernel.features(U).T @ A).square().sum()
-            loss.backward()
-            return loss
+            sums = kernel.table(U).T @ A
+            # A few samples at a time: what gradients need of all of them would take most memory.
+            for rows in kernel.blocks(U):
+                (-1 / eta * ((kernel.features(U[rows]).T @ A[rows]) * sums).sum()).backward()
+            return -0.5 / eta * sums.square().sum()
 
         optimiser.step(closure)
     if 0 in trainable_layers(energy):

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from drkm.runs._rows import SEAL, checksum
+from drkm.runs.packing import is_packed, unpack_into
 
 #: "drkm" as the number that SQLite keeps in the header of a file for programs to know their own
 APPLICATION = int.from_bytes(b"drkm", "big")
@@ -61,6 +62,10 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             raise OSError(f"store: {path} is a folder, a store is a file")
         if not write and not path.is_file():
             raise FileNotFoundError(f"store: there is no file {path}; 'drkm reproduce' makes one")
+        if is_packed(path):
+            if write:
+                raise ValueError(f"store: {path} is packed and only read; 'drkm merge NEW {path}' makes a store of it")
+            return _open_packed(path)
         # SQLite would take what is left of a file for a new one.
         if path.is_file() and 0 < path.stat().st_size < _LEAST_BYTES:
             raise ValueError(f"store: {path} is not a drkm store")
@@ -77,6 +82,20 @@ def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connectio
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     try:
         _prepare(connection, path, write=write)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_packed(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.create_function("checksum", -1, checksum, deterministic=True)
+    try:
+        _upgrade(connection)
+        with transaction(connection):
+            unpack_into(connection, path)
+        connection.execute("PRAGMA query_only = TRUE")
     except BaseException:
         connection.close()
         raise

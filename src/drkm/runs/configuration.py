@@ -149,5 +149,5 @@ class Results:
         for configuration in configurations:
             if configuration in self._found:
                 result, seconds = self._found[configuration]
-                row = {**configuration.parameters, "seed": configuration.seed, **result, "seconds": seconds}
+                row = {**configuration.parameters, **result, "seed": configuration.seed, "seconds": seconds}
                 yield Fields(row, f"the result of {configuration.canonical()}")

@@ -189,13 +189,14 @@ class Store:
         store may have come from the machine that has them.
         """
         self.check()
-        wanted: dict[str, Configuration] = {}
-        for configuration in configurations:
-            key = self._known_key(configuration)
-            if key is not None:
-                wanted[key] = configuration
+        wanted = self.keys(configurations)
         rows = self._whole_rows(self._select(self._columns, wanted, "AND status = 'done'"))
         return Results((wanted[row["key"]], self.result(row), row["seconds"]) for row in rows)
+
+    def keys(self, configurations: Iterable[Configuration]) -> dict[str, Configuration]:
+        """Return runs by the keys that their results have here, or would have."""
+        found = {self._known_key(configuration): configuration for configuration in configurations}
+        return {key: configuration for key, configuration in found.items() if key is not None}
 
     def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """Return those of the runs that are neither done nor failed."""
@@ -281,8 +282,16 @@ class Store:
         return Configuration.from_json(row["configuration"], f"store: {self.path}: the configuration of a run")
 
     def result(self, row: Row) -> Fields:
-        """Return the result of a run that is done."""
-        return Fields.from_json(row["result"], f"store: {self.path}: the result of {row['configuration']}")
+        """Return the result of a run that is done, which is what its task says of it."""
+        about = f"store: {self.path}: the result of {row['configuration']}"
+        found = Fields.from_json(row["result"], about)
+        task = self.tasks.tasks.get(row["task"])
+        if task is not None:
+            try:
+                task.check(found, self.configuration(row).parameters)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{about}: {error}") from error
+        return found
 
     @property
     def _columns(self) -> str:

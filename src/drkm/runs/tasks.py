@@ -9,8 +9,12 @@ from typing import Any
 
 from drkm._version import __version__
 from drkm.runs.configuration import Configuration, key_of
+from drkm.validation import parts
+from drkm.validation.parts import Part
 
 Parameters = Mapping[str, Any]
+#: what results are of which a task says nothing
+ANYTHING = parts.group({}, others=True)
 
 
 def generated(parameters: Parameters) -> str:
@@ -32,16 +36,27 @@ class Task:
         Returns the checksum of the data of a run from its parameters.
     absent : type of exception, or a tuple of them
         What `data` raises where the data are not on this machine.
+    result : Part
+        What results must be: one that is not is refused when it is read.
     """
 
     function: str
     revision: int = 1
     data: Callable[[Parameters], str] = generated
     absent: type[Exception] | tuple[type[Exception], ...] = ()
+    result: Part = ANYTHING
 
     def resolve(self) -> Callable[[Parameters, int], dict[str, Any]]:
         """Return the function."""
         return imported(self.function)
+
+    def check(self, result: Mapping[str, Any], parameters: Parameters) -> None:
+        """Raise an error unless a result is one of a run with these parameters."""
+        self.result("result", result)
+        # In rows it would stand in place of what the run was asked for; a flag asks for the part of its name.
+        for name in sorted(set(result) & set(parameters)):
+            if parameters[name] is not True:
+                raise ValueError(f"result: {name}: expected no such part, because it is a parameter of the run")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Solvers: one file an algorithm, one `Result`."""
+"""Solvers: one file per algorithm, one `Result`."""
 
 # The order of these lines is the order of lists, and all that makes a solver of the library known.
 # isort: off
@@ -10,9 +10,13 @@ from drkm.solvers.augmented_lagrangian import AugmentedLagrangian as AugmentedLa
 from drkm.solvers.eigensolver import Eigensolver as Eigensolver
 
 # isort: on
-from drkm.solvers.base import NAMES, Result, Solver, State, Status, register, solve
+from drkm.solvers.base import NAMES, Solver, register
+from drkm.solvers.loop import solve
+from drkm.solvers.result import Result, Status
+from drkm.solvers.state import PointState, State
 
 __all__ = [
+    "PointState",
     "Result",
     "Solver",
     "State",

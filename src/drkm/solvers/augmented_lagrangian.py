@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, register
-from drkm.solvers.lbfgs import two_loop, with_pair
+from drkm.solvers.base import Solver, register
+from drkm.solvers.lbfgs import are_pairs, two_loop, with_pair
 from drkm.solvers.line_search import rounding
-from drkm.validation import checks, parts
-from drkm.validation.parts import Part
+from drkm.solvers.result import Status
+from drkm.solvers.state import Block, Codes, Count, NotNegative, Square, State
+from drkm.validation import checks
 
 SUFFICIENT, MIN_LENGTH = 1e-4, 1e-14
 MAX_PENALTY = 100.0
 MAX_ROUNDS = 200
-NO_PAIRS: State = {"pairs_s": [], "pairs_y": []}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedLagrangianState(State):
+    """A point off the manifold with the gradients of J and of the Lagrangian, pairs, multipliers, and its round."""
+
+    G: Codes
+    L: Codes
+    Y: Square
+    pairs_s: list[Block] = field(default_factory=list)
+    pairs_y: list[Block] = field(default_factory=list)
+    lagrangian: float
+    mu: NotNegative
+    #: ‖HᵀH - I‖_F at the end of the round before
+    last: NotNegative = 1.0
+    inner_steps: Count = 0
+    rounds: Count = 0
 
 
 @register
 @dataclass
-class AugmentedLagrangian(Solver):
+class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
     """Minimise J + ½⟨Y, HᵀH - I⟩ + μ/4 ‖HᵀH - I‖² over H, updating the multipliers Y in between.
 
     The constraint is met in the limit and not on the way: on this problem it is slower than the Riemannian solvers
@@ -37,7 +55,7 @@ class AugmentedLagrangian(Solver):
     memory : int
         Pairs kept by the inner BFGS.
     inner : int
-        Largest number of steps a round.
+        Largest number of steps per round.
     """
 
     mu: float | None = None
@@ -45,6 +63,7 @@ class AugmentedLagrangian(Solver):
     memory: int = 30
     inner: int = 50
     name = "augmented-lagrangian"
+    state_class = AugmentedLagrangianState
     on_manifold = False
 
     def __post_init__(self) -> None:
@@ -56,65 +75,64 @@ class AugmentedLagrangian(Solver):
 
     @property
     def blocks(self) -> int:
-        """Two a pair, and what a step makes of them."""
+        """Two per pair, and what a step makes of them."""
         return 2 * self.memory + 25
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> AugmentedLagrangianState:
         """Begin with the multipliers that stationarity would have at the start."""
         H = stiefel.polar(H)
         G = energy.evaluate(H).gradient
         Y = -stiefel.multipliers(H, G)
         mu = self.mu if self.mu is not None else stiefel.norm(G)
-        state = self._evaluate(energy, H, Y, mu)
-        return {**state, **NO_PAIRS, "Y": Y, "mu": mu, "last": 1.0, "inner_steps": 0, "rounds": 0}
+        return AugmentedLagrangianState(**self._evaluate(energy, H, Y, mu))
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: AugmentedLagrangianState, tol: float) -> AugmentedLagrangianState:
         """Take one BFGS step, or update the multipliers when the round is solved well enough."""
-        target = max(0.1 * min(state["last"], 1.0), 0.1 * tol) * stiefel.norm(state["G"])
-        if stiefel.norm(state["L"]) <= target or state["inner_steps"] >= self.inner:
+        target = max(0.1 * min(state.last, 1.0), 0.1 * tol) * stiefel.norm(state.G)
+        if stiefel.norm(state.L) <= target or state.inner_steps >= self.inner:
             return self._next_round(energy, state)
-        H, L = state["H"], state["L"]
-        S, D = state["pairs_s"], state["pairs_y"]
+        H, L, S, D = state.H, state.L, state.pairs_s, state.pairs_y
         direction = -two_loop(L, S, D, lambda Z: Z if S else Z / stiefel.norm(L))
         slope = stiefel.inner(direction, L)
         if slope >= 0:
-            return {**NO_PAIRS, "inner_steps": state["inner_steps"] + 1}
-        length, slack = 1.0, rounding(state["lagrangian"], H.dtype)
+            return replace(state, pairs_s=[], pairs_y=[], inner_steps=state.inner_steps + 1)
+        length, slack = 1.0, rounding(state.lagrangian, H.dtype)
         while length > MIN_LENGTH:
-            trial = self._evaluate(energy, H + length * direction, state["Y"], state["mu"])
-            if trial["lagrangian"] <= state["lagrangian"] + SUFFICIENT * length * slope + slack:
+            trial = self._evaluate(energy, H + length * direction, state.Y, state.mu)
+            if trial["lagrangian"] <= state.lagrangian + SUFFICIENT * length * slope + slack:
                 break
             length *= 0.5
         else:
             return self._next_round(energy, state)
         S, D = with_pair(S, D, trial["H"] - H, trial["L"] - L, 1e-12, self.memory)
-        return {**trial, "pairs_s": S, "pairs_y": D, "inner_steps": state["inner_steps"] + 1}
+        return replace(state, **trial, pairs_s=S, pairs_y=D, inner_steps=state.inner_steps + 1)
 
-    def _next_round(self, energy: Energy, state: State) -> State:
-        if state["rounds"] >= MAX_ROUNDS:
-            return {"status": Status.STALLED.value}
-        H, feasibility = state["H"], state["feasibility"]
-        Y = state["Y"] + state["mu"] * stiefel.defect(H)
+    def _next_round(self, energy: Energy, state: AugmentedLagrangianState) -> AugmentedLagrangianState:
+        if state.rounds >= MAX_ROUNDS:
+            return replace(state, status=Status.STALLED)
+        Y = state.Y + state.mu * stiefel.defect(state.H)
         # Beyond this a larger penalty only worsens the conditioning: the multipliers must do the rest.
-        limit = MAX_PENALTY * stiefel.norm(state["G"])
-        grow = feasibility > 0.25 * state["last"] and state["mu"] < limit
-        mu = state["mu"] * (self.growth if grow else 1.0)
-        new = self._evaluate(energy, H, Y, mu)
-        return {
-            **new,
-            **NO_PAIRS,
-            "Y": Y,
-            "mu": mu,
-            "last": feasibility,
-            "inner_steps": 0,
-            "rounds": state["rounds"] + 1,
-        }
+        limit = MAX_PENALTY * stiefel.norm(state.G)
+        grow = state.feasibility > 0.25 * state.last and state.mu < limit
+        mu = state.mu * (self.growth if grow else 1.0)
+        return replace(
+            state,
+            **self._evaluate(energy, state.H, Y, mu),
+            pairs_s=[],
+            pairs_y=[],
+            last=state.feasibility,
+            inner_steps=0,
+            rounds=state.rounds + 1,
+        )
 
-    def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> State:
+    def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> dict[str, Any]:
+        """Return what a state knows of a point under these multipliers and this penalty."""
         value, G, _ = energy.evaluate(H)
         defect = stiefel.defect(H)
         return {
             "H": H,
+            "Y": Y,
+            "mu": mu,
             "G": G,
             "L": G + H @ (Y + mu * defect).to(H.dtype),
             "lagrangian": value + 0.5 * float((Y * defect).sum()) + 0.25 * mu * float(defect.square().sum()),
@@ -123,22 +141,6 @@ class AugmentedLagrangian(Solver):
             "stationarity": stiefel.stationarity(H, G),
         }
 
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point off the manifold with its gradients, pairs, multipliers, and where it is in which round."""
-        return {
-            "G": dimensions.codes,
-            "L": dimensions.codes,
-            "Y": dimensions.square,
-            "pairs_s": dimensions.pairs(self.memory),
-            "pairs_y": dimensions.pairs(self.memory),
-            "lagrangian": parts.number(),
-            "feasibility": parts.number(0),
-            "mu": parts.number(0),
-            "last": parts.number(0),
-            "inner_steps": parts.count(),
-            "rounds": parts.count(),
-        }
-
-    def belong_together(self, state: State) -> bool:
+    def belong_together(self, state: AugmentedLagrangianState) -> bool:
         """Whether pairs are pairs."""
-        return len(state["pairs_s"]) == len(state["pairs_y"])
+        return are_pairs(state.pairs_s, state.pairs_y, self.memory)

@@ -9,8 +9,9 @@ from torch import Tensor
 from drkm.problem import stiefel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import LEADING_TOL, Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
-from drkm.validation.parts import Part
+from drkm.solvers.base import Solver, register
+from drkm.solvers.result import Status
+from drkm.solvers.state import PointState
 
 #: a start as stationary as this may be one of eigenvectors, but not the leading ones
 SETTLED = 0.1
@@ -18,33 +19,32 @@ SETTLED = 0.1
 
 @register
 @dataclass
-class Eigensolver(Solver):
+class Eigensolver(Solver[PointState]):
     """The leading eigenvectors of K_1, to the tolerance of the fit; they do not depend on the start."""
 
     name = "eigensolver"
+    state_class = PointState
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> PointState:
         """Evaluate the energy at the start, or at kernel PCA where that is another set of eigenvectors."""
         if len(energy.sizes) > 1:
             raise ValueError(f"solver: Eigensolver is for one layer, got {len(energy.sizes)} layers")
-        state = point(H, energy.evaluate(H))
-        if state["stationarity"] > SETTLED:
+        state = PointState.at(H, energy.evaluate(H))
+        if state.stationarity > SETTLED:
             return state
         values, vectors, _ = energy.leading_of_first()
         lowest = -0.5 / energy.eta[0] * values[: H.shape[1]].sum().item()
-        if state["objective"] <= (1 - LEADING_TOL) * lowest:
+        if state.objective <= (1 - LEADING_TOL) * lowest:
             return state
         H = stiefel.polar(vectors[:, : H.shape[1]])
-        return point(H, energy.evaluate(H))
+        return PointState.at(H, energy.evaluate(H))
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: PointState, tol: float) -> PointState:
         """Solve the eigenproblem."""
-        H = state["H"]
+        H = state.H
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
-        vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, tol=0.1 * tol / H.shape[1] ** 0.5).vectors
+        tol = 0.1 * tol / H.shape[1] ** 0.5
+        start = energy.leading_of_first().vectors
+        vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, start=start, tol=tol).vectors
         H = stiefel.polar(vectors)
-        return {**point(H, energy.evaluate(H)), "status": Status.DONE.value}
-
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point."""
-        return point_parts(dimensions)
+        return state.moved(H, energy.evaluate(H), status=Status.DONE)

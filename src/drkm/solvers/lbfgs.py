@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -11,12 +11,13 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
+from drkm.solvers.base import Solver, register
 from drkm.solvers.line_search import backtrack
 from drkm.solvers.preconditioner import RowPreconditioner, row_preconditioner
+from drkm.solvers.result import Status
+from drkm.solvers.state import Block, Count, PointState
 from drkm.solvers.warmup import warm_up
-from drkm.validation import checks, parts
-from drkm.validation.parts import Part
+from drkm.validation import checks
 
 #: No single step moves the codes farther than this, √S being the norm of H.
 MAX_STEP = 3.0
@@ -24,9 +25,19 @@ MAX_STEP = 3.0
 REFRESH = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class LBFGSState(PointState):
+    """A point, the pairs of the last steps and changes of the gradient, and the preconditioner with its age."""
+
+    S: list[Block] = field(default_factory=list)
+    Y: list[Block] = field(default_factory=list)
+    age: Count = 0
+    preconditioner: RowPreconditioner | None = None
+
+
 @register
 @dataclass
-class LBFGS(Solver):
+class LBFGS(Solver[LBFGSState]):
     """Limited-memory BFGS on the Stiefel manifold.
 
     The inverse Hessian of the two-loop recursion starts from the row preconditioner. Stored pairs are differences in
@@ -45,6 +56,7 @@ class LBFGS(Solver):
     memory: int = 10
     warmup: bool = True
     name = "lbfgs"
+    state_class = LBFGSState
 
     def __post_init__(self) -> None:
         checks.integer("memory", self.memory, 1)
@@ -52,7 +64,7 @@ class LBFGS(Solver):
 
     @property
     def blocks(self) -> int:
-        """Two a pair, and what a step makes of them."""
+        """Two per pair, and what a step makes of them."""
         return 2 * self.memory + 40
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
@@ -63,28 +75,26 @@ class LBFGS(Solver):
         def minimise(energy: Energy, H: Tensor, tol: float, max_iter: int) -> Tensor:
             state = self.start(energy, H)
             for _ in range(max_iter):
-                if state["stationarity"] <= tol or state.get("status") or is_late():
+                if state.stationarity <= tol or state.status or is_late():
                     break
-                state = {**state, **self.step(energy, state, tol)}
-            return state["H"]
+                state = self.step(energy, state, tol)
+            return state.H
 
         return warm_up(energy, H, minimise)
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> LBFGSState:
         """Evaluate the energy at the start."""
-        return {**point(H, energy.evaluate(H)), "S": [], "Y": [], "age": 0}
+        return LBFGSState.at(H, energy.evaluate(H))
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: LBFGSState, tol: float) -> LBFGSState:
         """Take one quasi-Newton step."""
-        H, R = state["H"], state["R"]
-        refreshed = {} if state["age"] % REFRESH else fresh_preconditioner(energy, state)
-        # Checkpoints of earlier versions have no more than the rows.
-        preconditioner = RowPreconditioner(**refreshed or {name: state.get(name) for name in RowPreconditioner._fields})
+        H, R, S, Y = state.H, state.R, state.S, state.Y
+        known = state.preconditioner if state.age % REFRESH else None
+        preconditioner = known or fresh_preconditioner(energy, state)
 
         def precondition(Z: Tensor) -> Tensor:
             return preconditioner.apply(Z, H)
 
-        S, Y = state["S"], state["Y"]
         direction = -stiefel.projection(H, two_loop(R, S, Y, precondition))
         slope = stiefel.inner(direction, R)
         size, size_R = stiefel.norms(direction, R)
@@ -93,37 +103,27 @@ class LBFGS(Solver):
             direction = -stiefel.projection(H, precondition(R))
             slope, size = stiefel.inner(direction, R), stiefel.norm(direction)
         length = min(1.0, MAX_STEP / max(size, 1e-300))
-        found = backtrack(energy, H, direction, state["objective"], slope, length)
+        found = backtrack(energy, H, direction, state.objective, slope, length)
         if found is None:
-            return {"S": [], "Y": [], "age": 0} if state["S"] else {"status": Status.STALLED.value}
-        new = point(*found)
-        S, Y = with_pair(S, Y, new["H"] - H, new["R"] - R, 1e-10, self.memory)
-        return {**new, **refreshed, "S": S, "Y": Y, "age": state["age"] + 1}
+            return replace(state, S=[], Y=[], age=0) if state.S else replace(state, status=Status.STALLED)
+        new = state.moved(*found, preconditioner=preconditioner, age=state.age + 1)
+        S, Y = with_pair(S, Y, new.H - H, new.R - R, 1e-10, self.memory)
+        return replace(new, S=S, Y=Y)
 
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point, pairs, and the preconditioner with its age."""
-        size = dimensions.total
-        return point_parts(dimensions) | {
-            "S": dimensions.pairs(self.memory),
-            "Y": dimensions.pairs(self.memory),
-            "age": parts.count(),
-            "basis": parts.optional(parts.tensor(size, size, dtype=dimensions.dtype)),
-            "scale": parts.optional(parts.nullable(dimensions.codes)),
-            "axes": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
-            "within": parts.optional(parts.nullable(parts.tensor(size, size, dtype=torch.float64))),
-            "curvatures": parts.optional(parts.nullable(parts.tensor(size, dtype=torch.float64))),
-        }
-
-    def belong_together(self, state: State) -> bool:
+    def belong_together(self, state: LBFGSState) -> bool:
         """Whether pairs are pairs, and the preconditioner is there if the next step does not make a new one."""
-        is_there = {"basis", "scale"} <= state.keys()
-        return len(state["S"]) == len(state["Y"]) and (is_there or state["age"] % REFRESH == 0)
+        is_there = state.preconditioner is not None or state.age % REFRESH == 0
+        return are_pairs(state.S, state.Y, self.memory) and is_there
 
 
-def fresh_preconditioner(energy: Energy, state: State) -> State:
-    """Return the parts of the row preconditioner at the present point."""
-    curvature = [state[f"curvature{layer}"] for layer in range(len(energy.sizes) - 1)]
-    return row_preconditioner(energy, state["multipliers"], curvature, state["H"].dtype)._asdict()
+def fresh_preconditioner(energy: Energy, state: PointState) -> RowPreconditioner:
+    """Return the row preconditioner at the present point."""
+    return row_preconditioner(energy, state.multipliers, state.curvature, state.H.dtype)
+
+
+def are_pairs(S: list[Tensor], Y: list[Tensor], memory: int) -> bool:
+    """Whether these can be the pairs of a solver that keeps so many."""
+    return len(S) == len(Y) <= memory
 
 
 def with_pair(
@@ -163,7 +163,7 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
 
 
 def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not two a pair."""
+    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not two per pair."""
     r, count = R.flatten(), len(S)
     products = collectives.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
     alpha = [0.0] * count

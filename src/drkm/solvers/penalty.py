@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +17,10 @@ from torch import Tensor
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.problem.learning import RANGE, learnable_layers, set_bandwidths
-from drkm.solvers.base import Dimensions, Solver, State, Status, register
-from drkm.validation import checks, parts
-from drkm.validation.parts import Part
+from drkm.solvers.base import Solver, register
+from drkm.solvers.result import Status
+from drkm.solvers.state import Codes, Count, Logs, NotNegative, Positive, State
+from drkm.validation import checks
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -26,9 +28,34 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 LOG_RANGE = math.log(RANGE)
 
 
+@dataclass(frozen=True)
+class LearnedBandwidths:
+    """log σ² of the layers that have one, where they began, and their moments in Adam."""
+
+    log_sigma2: Logs
+    start: Logs
+    m: Logs
+    v: Logs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PenaltyState(State):
+    """A point off the manifold with the gradient of Q, the moments of Adam, and where it is in which round."""
+
+    Q: Codes
+    gradient_norm: NotNegative
+    m: Codes
+    v: Codes
+    adam_steps: Count = 0
+    mu: Positive
+    tau: Positive
+    round: Count = 0
+    bandwidths: LearnedBandwidths | None = None
+
+
 @register
 @dataclass
-class Penalty(Solver):
+class Penalty(Solver[PenaltyState]):
     """Minimise J + Σ λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖² for a growing μ (Algorithm 1 of the paper).
 
     Parameters
@@ -38,7 +65,7 @@ class Penalty(Solver):
     learning_rate, mu, tau, growth : float
         Step of Adam, first penalty μ_0, first tolerance τ_0 (halved in every round) and growth p of μ.
     inner : int
-        Largest number of Adam steps a round.
+        Largest number of Adam steps per round.
     outer : int, optional
         Number of rounds; as published 2 up to n = 100, 4 up to 200 and 7 above.
     learn_bandwidth : bool, optional
@@ -55,6 +82,7 @@ class Penalty(Solver):
     outer: int | None = None
     learn_bandwidth: bool | None = None
     name = "penalty"
+    state_class = PenaltyState
     on_manifold = False
     has_schedule = True
     short_of_tolerance = Status.SCHEDULE_ENDED
@@ -91,53 +119,50 @@ class Penalty(Solver):
         """Return the number of rounds for n samples."""
         return self.outer if self.outer is not None else 2 if n <= 100 else 4 if n <= 200 else 7
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> PenaltyState:
         """Begin the first round."""
-        state = {**self._evaluate(energy, H, self.mu), "mu": self.mu, "tau": self.tau, "round": 0}
+        bandwidths, zero = None, torch.zeros_like(H)
         if self.learn_bandwidth:
             sigma2 = [energy.kernels[layer].bandwidth for layer in learnable_layers(energy)]
             logs = torch.tensor(sigma2, dtype=torch.float64).log()
-            state |= {"log_sigma2": logs, "log_sigma2_start": logs.clone()}
-        return {**state, **self._fresh_moments(state)}
+            bandwidths = LearnedBandwidths(logs, logs.clone(), torch.zeros_like(logs), torch.zeros_like(logs))
+        point = self._evaluate(energy, H, self.mu)
+        return PenaltyState(**point, m=zero, v=zero, tau=self.tau, bandwidths=bandwidths)
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: PenaltyState, tol: float) -> PenaltyState:
         """Take one step of Adam, or begin the next round with a larger penalty."""
-        if state["gradient_norm"] <= state["tau"] or state["adam_steps"] >= self.inner:
-            if state["round"] + 1 >= self.rounds(energy.n):
-                return {"status": Status.DONE.value}
-            mu = self.growth * state["mu"]
-            later = {**self._evaluate(energy, state["H"], mu), "mu": mu, "tau": state["tau"] / 2}
-            return {**later, "round": state["round"] + 1, **self._fresh_moments(state)}
-        t = state["adam_steps"] + 1
-        out: State = {"adam_steps": t}
-        H, out["m"], out["v"] = self._adam(state["H"], state["Q"], state["m"], state["v"], t)
-        if self.learn_bandwidth:
-            gradient = torch.tensor(
-                [energy.bandwidth_gradient(state["H"], layer) for layer in learnable_layers(energy)],
-                dtype=torch.float64,
-            )
-            logs, out["m_log"], out["v_log"] = self._adam(
-                state["log_sigma2"], gradient, state["m_log"], state["v_log"], t
-            )
-            begin = state["log_sigma2_start"]
-            out["log_sigma2"] = torch.minimum(torch.maximum(logs, begin - LOG_RANGE), begin + LOG_RANGE)
-            self._set_bandwidths(energy, out["log_sigma2"])
-        return {**self._evaluate(energy, H, state["mu"]), **out}
+        if state.gradient_norm <= state.tau or state.adam_steps >= self.inner:
+            return self._next_round(energy, state)
+        t = state.adam_steps + 1
+        H, m, v = self._adam(state.H, state.Q, state.m, state.v, t)
+        bandwidths = self._learned(energy, state.H, state.bandwidths, t) if state.bandwidths else None
+        return replace(state, **self._evaluate(energy, H, state.mu), m=m, v=v, adam_steps=t, bandwidths=bandwidths)
+
+    def _next_round(self, energy: Energy, state: PenaltyState) -> PenaltyState:
+        if state.round + 1 >= self.rounds(energy.n):
+            return replace(state, status=Status.DONE)
+        zero, bandwidths = torch.zeros_like(state.H), state.bandwidths
+        if bandwidths:
+            zeros = torch.zeros_like(bandwidths.log_sigma2)
+            bandwidths = replace(bandwidths, m=zeros, v=zeros)
+        point = self._evaluate(energy, state.H, self.growth * state.mu)
+        new = replace(state, **point, m=zero, v=zero, adam_steps=0, bandwidths=bandwidths)
+        return replace(new, tau=state.tau / 2, round=state.round + 1)
+
+    def _learned(self, energy: Energy, H: Tensor, known: LearnedBandwidths, t: int) -> LearnedBandwidths:
+        """Return the bandwidths after one step of Adam, and give them to the energy."""
+        gradient = [energy.bandwidth_gradient(H, layer) for layer in learnable_layers(energy)]
+        logs, m, v = self._adam(known.log_sigma2, torch.tensor(gradient, dtype=torch.float64), known.m, known.v, t)
+        logs = torch.minimum(torch.maximum(logs, known.start - LOG_RANGE), known.start + LOG_RANGE)
+        self._set_bandwidths(energy, logs)
+        return LearnedBandwidths(logs, known.start, m, v)
 
     def _adam(self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
         m, v = BETA1 * m + (1 - BETA1) * g, BETA2 * v + (1 - BETA2) * g * g
         step = self.learning_rate * (m / (1 - BETA1**t)) / ((v / (1 - BETA2**t)).sqrt() + EPSILON)
         return x - step, m, v
 
-    def _fresh_moments(self, state: State) -> State:
-        zero = torch.zeros_like(state["H"])
-        moments: State = {"m": zero, "v": zero, "adam_steps": 0}
-        if self.learn_bandwidth:
-            zeros = torch.zeros_like(state["log_sigma2"])
-            moments |= {"m_log": zeros, "v_log": zeros}
-        return moments
-
-    def _evaluate(self, energy: Energy, H: Tensor, mu: float) -> State:
+    def _evaluate(self, energy: Energy, H: Tensor, mu: float) -> dict[str, Any]:
         """Return J and the gradient of the penalised objective Q, equation (22) of the paper.
 
         Q = J + Σ_l λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖²,
@@ -150,6 +175,7 @@ class Penalty(Solver):
             Q[:, block] += weight * H[:, block]
         return {
             "H": H,
+            "mu": mu,
             "Q": Q,
             "gradient_norm": stiefel.norm(Q),
             "objective": value,
@@ -160,22 +186,11 @@ class Penalty(Solver):
     def _set_bandwidths(self, energy: Energy, log_sigma2: Tensor) -> None:
         set_bandwidths(energy, dict(zip(learnable_layers(energy), log_sigma2.exp().tolist(), strict=True)))
 
-    def resume(self, energy: Energy, state: State) -> None:
+    def resume(self, energy: Energy, state: PenaltyState) -> None:
         """Give the energy the bandwidths of a stored state."""
-        if "log_sigma2" in state:
-            self._set_bandwidths(energy, state["log_sigma2"])
+        if state.bandwidths:
+            self._set_bandwidths(energy, state.bandwidths.log_sigma2)
 
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point off the manifold with its gradient, the moments of Adam, and where it is in which round."""
-        codes, logs = dimensions.codes, parts.tensor(sum(dimensions.widths), dtype=torch.float64)
-        widths = ("log_sigma2", "log_sigma2_start", "m_log", "v_log") if self.learn_bandwidth else ()
-        return {
-            **dict.fromkeys(("Q", "m", "v"), codes),
-            **dict.fromkeys(widths, logs),
-            "gradient_norm": parts.number(0),
-            "feasibility": parts.number(0),
-            "mu": parts.positive,
-            "tau": parts.positive,
-            "round": parts.count(),
-            "adam_steps": parts.count(),
-        }
+    def belong_together(self, state: PenaltyState) -> bool:
+        """Whether there are bandwidths if this solver learns them."""
+        return (state.bandwidths is not None) == bool(self.learn_bandwidth)

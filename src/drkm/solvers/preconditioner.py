@@ -17,8 +17,9 @@ it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
+from drkm.solvers.state import Codes, Square
+from drkm.validation import parts
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
@@ -33,18 +36,23 @@ FLOOR = 0.1
 LEAST_HELD = 1e-3
 
 
-class RowPreconditioner(NamedTuple):
+Basis = Annotated[Tensor, lambda of: parts.tensor(of.total, of.total, dtype=of.dtype)]
+Curvatures = Annotated[Tensor, lambda of: parts.tensor(of.total, dtype=torch.float64)]
+
+
+@dataclass(frozen=True)
+class RowPreconditioner:
     """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights on what is orthogonal to H alone.
 
     Of the rest, HΩ, turns between layers have their entries in the basis `axes` divided by means of `curvatures`, and
     turns inside a layer are multiplied by `within`, which has zeros between layers.
     """
 
-    basis: Tensor
-    scale: Tensor | None
-    axes: Tensor | None = None
-    curvatures: Tensor | None = None
-    within: Tensor | None = None
+    basis: Basis
+    scale: Codes | None
+    axes: Square | None = None
+    curvatures: Curvatures | None = None
+    within: Square | None = None
 
     def apply(self, Z: Tensor, H: Tensor) -> Tensor:
         """Return the preconditioned block, for a tangent vector at H."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
-from drkm.validation import checks, parts
-from drkm.validation.parts import Part
+from drkm.solvers.base import Solver, register
+from drkm.solvers.result import Status
+from drkm.solvers.state import PointState, Positive
+from drkm.validation import checks
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
@@ -18,9 +19,16 @@ MIN_LENGTH = 1e-12
 LONGEST = 1e12
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProjectedGradientState(PointState):
+    """A point and the length of the last step."""
+
+    length: Positive
+
+
 @register
 @dataclass
-class ProjectedGradient(Solver):
+class ProjectedGradient(Solver[ProjectedGradientState]):
     """The method of the authors' later code, with K_1 kept and the gradient in closed form.
 
     Parameters
@@ -31,27 +39,24 @@ class ProjectedGradient(Solver):
 
     length: float = 1.0
     name = "projected-gradient"
+    state_class = ProjectedGradientState
 
     def __post_init__(self) -> None:
         checks.number("length", self.length)
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> ProjectedGradientState:
         """Evaluate the energy at the start."""
-        return {**point(H, energy.evaluate(H)), "length": self.length}
+        return ProjectedGradientState.at(H, energy.evaluate(H), length=self.length)
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: ProjectedGradientState, tol: float) -> ProjectedGradientState:
         """Shorten the step until the energy falls in proportion to the squared distance moved."""
-        H, G = state["H"], state["G"]
-        length = min(2.0 * state["length"], LONGEST / max(stiefel.norm(G), MIN_LENGTH))
+        H, G = state.H, state.G
+        length = min(2.0 * state.length, LONGEST / max(stiefel.norm(G), MIN_LENGTH))
         while length > MIN_LENGTH:
             trial = stiefel.polar(H - length * G)
             moved = trial - H
             distance2 = stiefel.inner(moved, moved)
-            if energy.value(trial) <= state["objective"] - SUFFICIENT / length * distance2:
-                return {**point(trial, energy.evaluate(trial)), "length": length}
+            if energy.value(trial) <= state.objective - SUFFICIENT / length * distance2:
+                return state.moved(trial, energy.evaluate(trial), length=length)
             length *= 0.5
-        return {"status": Status.STALLED.value}
-
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point and the last length."""
-        return {**point_parts(dimensions), "length": parts.positive}
+        return replace(state, status=Status.STALLED)

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
-from drkm.solvers.base import Dimensions, Solver, State, Status, point, point_parts, register
+from drkm.solvers.base import Solver, register
 from drkm.solvers.lbfgs import fresh_preconditioner
 from drkm.solvers.line_search import rounding
-from drkm.solvers.preconditioner import RowPreconditioner
-from drkm.validation import checks, parts
-from drkm.validation.parts import Part
+from drkm.solvers.result import Status
+from drkm.solvers.state import PointState, Positive
+from drkm.validation import checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustRegionState(PointState):
+    """A point and the radius of the region around it."""
+
+    radius: Positive
 
 
 @register
 @dataclass
-class TrustRegion(Solver):
+class TrustRegion(Solver[TrustRegionState]):
     """Newton's method on the Stiefel manifold with exact Hessian products.
 
     The model of the energy around H is minimised by conjugate gradients (Steihaug's rule: stop at the boundary or at
@@ -30,28 +37,29 @@ class TrustRegion(Solver):
     Parameters
     ----------
     max_inner : int
-        Largest number of Hessian products an iteration.
+        Largest number of Hessian products per iteration.
     """
 
     max_inner: int = 100
     name = "trust-region"
+    state_class = TrustRegionState
 
     def __post_init__(self) -> None:
         checks.integer("max_inner", self.max_inner, 1)
 
-    def start(self, energy: Energy, H: Tensor) -> State:
+    def start(self, energy: Energy, H: Tensor) -> TrustRegionState:
         """Evaluate the energy at the start."""
-        return {**point(H, energy.evaluate(H)), "radius": 0.5}
+        return TrustRegionState.at(H, energy.evaluate(H), radius=0.5)
 
-    def step(self, energy: Energy, state: State, tol: float) -> State:
+    def step(self, energy: Energy, state: TrustRegionState, tol: float) -> TrustRegionState:
         """Minimise the model inside the region, move if the energy agrees with it, and adapt the region."""
-        H, G, R, radius = state["H"], state["G"], state["R"], state["radius"]
+        H, G, R, radius = state.H, state.G, state.R, state.radius
         euclidean = energy.hessian(H)
 
         def hessian(Z: Tensor) -> Tensor:
-            return stiefel.hessian(H, state["multipliers"], Z, euclidean(Z))
+            return stiefel.hessian(H, state.multipliers, Z, euclidean(Z))
 
-        rows = RowPreconditioner(**fresh_preconditioner(energy, state))
+        rows = fresh_preconditioner(energy, state)
 
         def precondition(Z: Tensor) -> Tensor:
             return stiefel.projection(H, rows.apply(Z, H))
@@ -60,25 +68,21 @@ class TrustRegion(Solver):
         target = norm * min(0.1, math.sqrt(norm / stiefel.norm(G)))
         step, decrease, at_boundary = truncated_cg(hessian, precondition, R, radius, target, self.max_inner)
         if stiefel.norm(step) == 0:
-            return {"status": Status.STALLED.value}
+            return replace(state, status=Status.STALLED)
         trial = stiefel.retraction(H, step)
         evaluation = energy.evaluate(trial)
-        slack = rounding(state["objective"], H.dtype)
-        actual = state["objective"] - evaluation.value
+        slack = rounding(state.objective, H.dtype)
+        actual = state.objective - evaluation.value
         ratio = (actual + slack) / (decrease + slack)
         if ratio < 0.25:
             radius = 0.25 * min(radius, stiefel.norm(step))
         elif ratio > 0.75 and at_boundary:
             radius = min(2 * radius, math.sqrt(H.shape[1]))
         if ratio > 0.05 and actual >= -slack:
-            return {**point(trial, evaluation), "radius": radius}
+            return state.moved(trial, evaluation, radius=radius)
         if radius < 1e-12:
-            return {"status": Status.STALLED.value}
-        return {"radius": radius}
-
-    def parts(self, dimensions: Dimensions) -> dict[str, Part]:
-        """A point and the radius."""
-        return {**point_parts(dimensions), "radius": parts.positive}
+            return replace(state, status=Status.STALLED)
+        return replace(state, radius=radius)
 
 
 def truncated_cg(

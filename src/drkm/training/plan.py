@@ -11,7 +11,7 @@ from drkm.gram import Strategy
 from drkm.gram.cost import start_blocks
 from drkm.kernels import Kernel
 from drkm.solvers import Solver
-from drkm.solvers.base import Callback
+from drkm.solvers.loop import Callback
 
 #: n×S blocks more at the peak of a start: centred copies of what K_1 is multiplied by
 CENTRED_BLOCKS = 6

@@ -18,7 +18,7 @@ from drkm.problem import axes as axes_of
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.solvers import Result
-from drkm.solvers.base import EXACT, code_error
+from drkm.solvers.accuracy import EXACT, code_error
 from drkm.training.plan import Plan
 
 

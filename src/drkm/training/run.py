@@ -22,7 +22,8 @@ from drkm.machine.threads import one_thread
 from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
-from drkm.solvers.base import Dimensions, GiveUp
+from drkm.solvers.loop import GiveUp
+from drkm.solvers.state import Dimensions
 from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
@@ -110,9 +111,10 @@ def _threads(energy: Energy) -> AbstractContextManager[None]:
 def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     """Return the energy to minimise, with numbers where the plan has rules."""
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
-    strategy, _ = grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
+    grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     eta = plan.eta or (1.0,) * len(plan.sizes)
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, eta, strategy, plan.center, blocks=plan.blocks)
+    # How many features a map has is known now, so that what they leave of a budget is counted again.
+    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
     if plan.eta is None:
         try:
             with _threads(energy):

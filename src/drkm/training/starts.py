@@ -69,8 +69,8 @@ def _descended(energy: Energy, H: Tensor) -> Tensor:
     solver = ProjectedGradient()
     state = solver.start(energy, H)
     for _ in range(DESCENT):
-        state = {**state, **solver.step(energy, state, tol=0.0)}
-    return state["H"]
+        state = solver.step(energy, state, tol=0.0)
+    return state.H
 
 
 def perturbed(H: Tensor, generator: torch.Generator, size: float) -> Tensor:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
 
 Part = Callable[[str, Any], None]
 #: stands for a value that is not there
@@ -33,8 +33,11 @@ def tensor(*shape: int, dtype: torch.dtype) -> Part:
     """Return the part of finite numbers in this shape and precision."""
 
     def part(name: str, value: Any) -> None:
+        # Results of runs are checked without it.
+        import torch
+
         wanted = f"{str(dtype).removeprefix('torch.')} numbers of shape {shape}"
-        if not isinstance(value, Tensor):
+        if not isinstance(value, torch.Tensor):
             raise TypeError(f"{name}: expected {wanted}, got {_short(value)}")
         if tuple(value.shape) != shape or value.dtype != dtype:
             kind = str(value.dtype).removeprefix("torch.")
@@ -45,7 +48,7 @@ def tensor(*shape: int, dtype: torch.dtype) -> Part:
     return part
 
 
-def number(least: float = -math.inf) -> Part:
+def number(least: float = -math.inf, most: float = math.inf) -> Part:
     """Return the part of one finite number."""
 
     def part(name: str, value: Any) -> None:
@@ -54,6 +57,8 @@ def number(least: float = -math.inf) -> Part:
             raise TypeError(f"{name}: expected a finite number, got {_short(value)}")
         if value < least:
             raise ValueError(f"{name}: expected a number of at least {least:g}, got {_short(value)}")
+        if value > most:
+            raise ValueError(f"{name}: expected a number of at most {most:g}, got {_short(value)}")
 
     return part
 
@@ -71,6 +76,12 @@ def count(least: int = 0, most: int = 2**53) -> Part:
             raise ValueError(f"{name}: expected an integer from {least} to {most}, got {_short(value)}")
 
     return part
+
+
+def present(name: str, value: Any) -> None:
+    """Raise an error unless there is a value, whatever it is."""
+    if value is MISSING:
+        raise TypeError(f"{name}: expected a value, got nothing")
 
 
 def text(name: str, value: Any) -> None:
@@ -158,6 +169,30 @@ def group(parts: Mapping[str, Part], *, others: bool = False) -> Part:
     return part
 
 
+def entries(key: str, names: Sequence[str], parts: Mapping[str, Part]) -> Part:
+    """Return the part of a list with one entry for each of the names, which stand in the part `key` of the entries."""
+    inner = several(group({key: text, **parts}, others=True))
+
+    def part(name: str, value: Any) -> None:
+        inner(name, value)
+        if sorted(entry[key] for entry in value) != sorted(names):
+            raise ValueError(f"{name}: expected one entry for each {key} of {', '.join(names)}")
+
+    return part
+
+
+def columns(names: Sequence[str], inner: Part) -> Part:
+    """Return the part that has lists of one length under these names."""
+    every = group(dict.fromkeys(names, several(inner, least=1)), others=True)
+
+    def part(name: str, value: Any) -> None:
+        every(name, value)
+        if len({len(value[column]) for column in names}) > 1:
+            raise ValueError(f"{name}: expected lists of one length as {', '.join(names)}")
+
+    return part
+
+
 def named(inner: Part) -> Part:
     """Return the part that has such parts, whatever their names."""
 
@@ -187,7 +222,7 @@ def _short(value: Any) -> str:
     """Return a value as it can stand in a sentence."""
     if value is MISSING:
         return "nothing"
-    if isinstance(value, Tensor):
+    if hasattr(value, "shape"):
         return f"numbers of shape {tuple(value.shape)}"
     if isinstance(value, int) and abs(value) > 10**20:
         return "a huge integer"

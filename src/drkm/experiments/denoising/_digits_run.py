@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import KernelPCA
 
-from drkm.experiments.denoising._methods import Grid, base_model, choice, deep_fits, one_layer_grid
+from drkm.experiments.denoising._methods import (
+    Denoiser,
+    Grid,
+    base_model,
+    choice,
+    deep_fits,
+    least_risk,
+    one_layer_grid,
+    rival,
+    rival_choice,
+    rival_settings,
+)
 from drkm.experiments.denoising._problems import mean_squared_error
 from drkm.experiments.denoising._table1_cell import rounded
 from drkm.experiments.denoising.digits import CLEAN, NOISY, ONE, RIVAL, TWO, DigitSizes
 from drkm.machine.threads import one_thread
-from drkm.selection import denoising_losses, perturbations, select
+from drkm.selection import select
 from drkm.selection.noise import estimate_noise
 
 Array = np.ndarray
@@ -77,16 +87,16 @@ def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
     return np.where(hit, (rng.random(images.shape) < 0.5).astype(float), images)
 
 
-def choose(
-    method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes
-) -> tuple[Callable[[Array], Array], str]:
+def choose(method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes) -> tuple[Denoiser, str]:
     """Return the denoiser of a method with the settings of least estimated risk, and these settings."""
     from scipy.spatial.distance import pdist
 
     half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
     widths = [f * half_median for f in sizes.widths]
     if method == RIVAL:
-        return _choose_rival(train, validation, noise, widths, sizes)
+        denoisers = {entry: rival(entry, train) for entry in rival_settings(widths, sizes.components)}
+        best, chosen = least_risk(validation, noise, denoisers, draws=1)
+        return best, rival_choice(chosen)
     if method == ONE:
         grid, base = one_layer_grid(widths, sizes.components), base_model(1)
     else:
@@ -101,24 +111,3 @@ def _deep_grid(widths: list[float], sizes: DigitSizes, n: int) -> Grid:
         {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
         for s in sizes.layers
     ]
-
-
-def _choose_rival(
-    train: Array, validation: Array, noise: float, widths: list[float], sizes: DigitSizes
-) -> tuple[Callable[[Array], Array], str]:
-    omega = perturbations(validation.shape, noise, 1, np.random.default_rng(0))
-    best: tuple[float, Callable[[Array], Array], str] | None = None
-    for width in widths:
-        for count in sizes.components:
-            for alpha in (0.01, 1.0):
-                model = KernelPCA(count, kernel="rbf", gamma=0.5 / width, fit_inverse_transform=True, alpha=alpha)
-                model.fit(train)
-
-                def denoise(images: Array, model: KernelPCA = model) -> Array:
-                    return model.inverse_transform(model.transform(images))
-
-                risk = float(denoising_losses(denoise, validation, omega)[0].mean())
-                if best is None or risk < best[0]:
-                    best = (risk, denoise, f"σ²={width:.3g}, {count} components, α={alpha:g}")
-    assert best is not None
-    return best[1:]

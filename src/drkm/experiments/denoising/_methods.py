@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class Outcome:
 
 
 Method = Callable[[NoisyCurve, CurveSizes, float], Outcome]
+Denoiser = Callable[[Array], Array]
+RivalSettings = tuple[float, int, float]
 
 
 def noisy_points(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
@@ -56,7 +59,7 @@ def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     X = torch.from_numpy(problem.train)
     ones = torch.full((len(X), 1), len(X) ** -0.5, dtype=X.dtype)
 
-    def shift(sigma2: float, steps: int | None) -> Callable[[Array], Array]:
+    def shift(sigma2: float, steps: int | None) -> Denoiser:
         kernel = RBF(sigma2)
         options: dict[str, Any] = {"tol": 1e-4} if steps is None else {"max_iter": steps, "memory": 0}
         components = Components(kernel, X, ones)
@@ -77,34 +80,39 @@ def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
 
 def rival_kernel_pca(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return scikit-learn's KernelPCA with its inverse transform; its settings have the least estimated risk."""
+    some, options = problem.train[: sizes.rival_points], {"eigen_solver": "randomized", "random_state": 0}
+    settings = rival_settings([f * noise**2 for f in sizes.rival_widths], sizes.rival_components)
+    _, chosen = _least_risk(problem, noise, {entry: rival(entry, some, **options) for entry in settings})
+    return Outcome(rival(chosen, problem.train, **options)(problem.train), rival_choice(chosen))
+
+
+def rival_settings(widths: Sequence[float], components: Sequence[int]) -> list[RivalSettings]:
+    """Return σ², number of components and α among which scikit-learn's KernelPCA is selected."""
+    return list(product(widths, components, (0.01, 1.0)))
+
+
+def rival(settings: RivalSettings, X: Array, **options: Any) -> Denoiser:
+    """Return scikit-learn's KernelPCA of these points as a denoiser."""
     from sklearn.decomposition import KernelPCA
 
-    def fitted(settings: tuple[float, int, float], X: Array) -> Callable[[Array], Array]:
-        sigma2, components, alpha = settings
-        model = KernelPCA(
-            components,
-            kernel="rbf",
-            gamma=0.5 / sigma2,
-            fit_inverse_transform=True,
-            alpha=alpha,
-            eigen_solver="randomized",
-            random_state=0,
-        ).fit(X)
-        return lambda points: model.inverse_transform(model.transform(points))
-
-    some = problem.train[: sizes.rival_points]
-    settings = [
-        (f * noise**2, c, alpha) for f in sizes.rival_widths for c in sizes.rival_components for alpha in (0.01, 1.0)
-    ]
-    _, chosen = _least_risk(problem, noise, {entry: fitted(entry, some) for entry in settings})
-    points = fitted(chosen, problem.train)(problem.train)
-    text = f"σ²={chosen[0]:.3g}, {chosen[1]} components, α={chosen[2]:g}"
-    return Outcome(points, text)
+    sigma2, components, alpha = settings
+    shared = {"kernel": "rbf", "gamma": 0.5 / sigma2, "fit_inverse_transform": True, "alpha": alpha}
+    model = KernelPCA(components, **shared, **options).fit(X)
+    return lambda points: model.inverse_transform(model.transform(points))
 
 
-def _least_risk(problem: NoisyCurve, noise: float, denoisers: dict[Any, Callable[[Array], Array]]) -> tuple[Any, Any]:
-    held = problem.validation
-    omega = perturbations(held.shape, noise, DRAWS, np.random.default_rng(0))
+def rival_choice(settings: RivalSettings) -> str:
+    """Return the settings of scikit-learn's KernelPCA in words."""
+    return f"σ²={settings[0]:.3g}, {settings[1]} components, α={settings[2]:g}"
+
+
+def _least_risk(problem: NoisyCurve, noise: float, denoisers: dict[Any, Denoiser]) -> tuple[Denoiser, Any]:
+    return least_risk(problem.validation, noise, denoisers, DRAWS)
+
+
+def least_risk(held: Array, noise: float, denoisers: dict[Any, Denoiser], draws: int) -> tuple[Denoiser, Any]:
+    """Return the denoiser of least estimated risk on held-out noisy points, and its key."""
+    omega = perturbations(held.shape, noise, draws, np.random.default_rng(0))
     risks = {key: denoising_losses(f, held, omega)[0].mean() for key, f in denoisers.items()}
     best = min(risks, key=lambda key: risks[key])
     return denoisers[best], best

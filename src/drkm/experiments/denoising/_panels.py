@@ -1,22 +1,23 @@
-"""What Figures 1 to 3 show of their runs: one curve each, denoised by the paper's model and others."""
+"""Figures 1 to 3 as data: curves denoised by the paper's model and others, panel by panel, judged on one draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from drkm.datasets.toy2d import CURVES
-from drkm.experiments.denoising._names import NOISY
-from drkm.experiments.denoising._problems import DATASETS, SEED, CurveSizes
-from drkm.experiments.experiment import Row
+from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
+from drkm.experiments.denoising._problems import DATASETS, SEED, SIZES, CurveSizes
+from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
+from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 NOISE = 0.1
-TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4)}
 ALL = "all three components"
 COMPONENTS = {
     "layer 1, component 1": [(1, 0)],
@@ -24,15 +25,115 @@ COMPONENTS = {
     "layer 2, component 1": [(2, 0)],
     ALL: None,
 }
+#: what the run of a curve holds
+RESULT = parts.group(
+    {
+        "σ²": MEASURED_ERROR,
+        "steps": parts.nullable(parts.count()),
+        "selected": parts.several(parts.count()),
+        "panels": parts.entries(
+            "name",
+            (NOISY, *COMPONENTS, TWO_LAYERS, BOUND),
+            {
+                **dict.fromkeys(("mse", "distance", "gap"), MEASURED_ERROR),
+                "points": parts.several(parts.each([MEASURED, MEASURED]), least=1),
+            },
+        ),
+    },
+    others=True,
+)
+TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revision=4, result=RESULT)}
+#: width over height of a panel
+SHAPES = {"square": 0.95, "half_circle": 1.43, "square_spiral": 1.7, "squares_spiral_ring": 0.94}
+WIDE = 3
+#: two errors closer than this, relative to the larger, are not told apart: another draw moves them as much
+MARGIN = 0.05
+RULE = f"One draw; differences below {MARGIN:.0%} are not told apart.".replace("%", " %")
+
+Panels = Mapping[str, Row]
 
 
-def configuration(curve: str, sizes: CurveSizes) -> Configuration:
-    """Return the run of one curve."""
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A claim that one error of one draw is smaller than another."""
+
+    text: str
+    why: str
+    #: results → the two errors, and what is said of them
+    errors: Callable[[Any], tuple[float, float, str]]
+    published: str = ""
+
+    def __call__(self, found: Any) -> Claim:
+        """Return the claim with its verdict; nothing stands for runs that are missing."""
+        if not found:
+            return missing(self.text, self.published)
+        first, second, measured = self.errors(found)
+        return Claim(self.text, self.published, measured, smaller(first, second), f"{self.why} {RULE}")
+
+
+def smaller(error: float, than: float) -> Verdict:
+    """Judge "this error is smaller than that one"."""
+    if abs(error - than) < MARGIN * max(error, than):
+        return Verdict.UNDECIDED
+    return Verdict.HELD if error < than else Verdict.FAILED
+
+
+def missing(text: str, published: str = "") -> Claim:
+    """Return a claim whose runs are not there."""
+    return Claim(text, published, "not run", Verdict.UNDECIDED, "Runs are missing.")
+
+
+def panel_figure(
+    name: str,
+    title: str,
+    place: int,
+    text: str,
+    caption: str,
+    panels: Mapping[str, str],
+    claims: Mapping[str, Sequence[Compared]],
+) -> SimpleExperiment:
+    """Return the experiment of a figure.
+
+    Parameters
+    ----------
+    name, title, place, text, caption
+        Of the experiment and its figure.
+    panels : mapping
+        Which points are shown, and what stands above them: may hold {name}, {selected}, and {mse}, {distance} and
+        {gap}, the errors.
+    claims : mapping
+        Curve → claims about the panels of its run.
+    """
+    shown = {NOISY, *panels, BOUND}
+    return SimpleExperiment(
+        name=name,
+        title=title,
+        place=place,
+        tasks=TASKS,
+        text=text,
+        sizes=SIZES,
+        runs=lambda sizes: [_run(curve, sizes) for curve in claims],
+        tables=lambda found: [ResultTable("errors", "Errors of the training points.", _errors(found, shown))],
+        figures=lambda found: [Figure(name, caption, lambda: draw(found, panels))],
+        claims=lambda found, sizes: [claim(_of(curve, found)) for curve, some in claims.items() for claim in some],
+        settings=_settings,
+    )
+
+
+def _run(curve: str, sizes: CurveSizes) -> Configuration:
     return Configuration("denoise-panels", {"curve": curve, "noise": NOISE, "sizes": asdict(sizes)}, SEED)
 
 
-def table(results: Iterable[Row]) -> list[Row]:
-    """Return the errors of the panels, one row each."""
+def _of(curve: str, found: list[Row]) -> Panels:
+    return next((by_name(result) for result in found if result["curve"] == curve), {})
+
+
+def by_name(result: Row) -> dict[str, Row]:
+    """Return the panels of a run by their name."""
+    return {panel["name"]: panel for panel in result["panels"]}
+
+
+def _errors(results: list[Row], shown: set[str]) -> list[Row]:
     return [
         {
             "curve": DATASETS[result["curve"]],
@@ -43,24 +144,35 @@ def table(results: Iterable[Row]) -> list[Row]:
         }
         for result in results
         for panel in result["panels"]
+        if panel["name"] in shown
     ]
 
 
-def by_name(result: Row) -> dict[str, Row]:
-    """Return the panels of a run by their name."""
-    return {panel["name"]: panel for panel in result["panels"]}
+def _settings(found: list[Row], sizes: CurveSizes) -> Row:
+    how = {
+        f"paper's model, {DATASETS[result['curve']]}": f"σ_1² = {result['σ²']:g}, "
+        f"steps: {result['steps'] or 'to convergence'}"
+        for result in found
+    }
+    return {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED, **how}
 
 
-def how(result: Row) -> str:
-    """Return how the paper's model was run."""
-    return f"σ_1² = {result['σ²']:g}, steps: {result['steps'] or 'to convergence'}"
+def draw(results: list[Row], panels: Mapping[str, str]) -> Any:
+    """Return the panels of each curve, three beside each other, with a legend below."""
+    from drkm.plotting import scatter_before_after, style
 
-
-def draw_panel(axes: Any, result: Row, name: str, title: str) -> None:
-    """Draw one panel: noisy points grey, denoised blue, the true curve as a thin line."""
-    from drkm.plotting import scatter_before_after
-
-    panels = by_name(result)
-    noisy, points = (np.array(panels[key]["points"]) for key in (NOISY, name))
-    curve = CURVES[result["curve"]]().quadrature(1500)[0]
-    scatter_before_after(axes, noisy, points, title, curve)
+    lines = [(result, list(panels)[k : k + WIDE]) for result in results for k in range(0, len(panels), WIDE)]
+    heights = [WIDE / SHAPES[result["curve"]] for result, _ in lines]
+    with style() as plt:
+        size, shape = (9, sum(heights) + 0.3), {"height_ratios": heights, "squeeze": False}
+        figure, axes = plt.subplots(len(lines), WIDE, figsize=size, layout="constrained", **shape)
+        for place in axes.flat:
+            place.set_axis_off()
+        for line, (result, names) in zip(axes, lines, strict=True):
+            found, curve = by_name(result), CURVES[result["curve"]]().quadrature(1500)[0]
+            for place, name in zip(line, names, strict=False):
+                noisy, points = (np.array(found[key]["points"]) for key in (NOISY, name))
+                title = panels[name].format(selected=tuple(result["selected"]), **found[name])
+                scatter_before_after(place, noisy, points, title, curve)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, markerscale=3)
+    return figure

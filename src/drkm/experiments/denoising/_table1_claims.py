@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from drkm.experiments.denoising._names import BOUND, NOISY, ONE_LAYER, PAPER_DEEP, TWO_LAYERS
-from drkm.experiments.denoising._one_draw import missing
+from drkm.experiments.denoising._panels import missing
 from drkm.experiments.denoising._problems import DATASETS, NOISES, PUBLISHED, SIZES
 from drkm.experiments.denoising._table1_tables import as_published, mse_of
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
 
 Cell = tuple[str, float]
+Errors = Mapping[Cell, Mapping[str, float]]
 #: how far above the error of the Bayes posterior mean a denoiser may be, and in how many cells two layers must not be
 #: above one
 TOLERATED = 1.15
@@ -43,11 +45,8 @@ def judge(cells: Iterable[Row], ratios: Iterable[Row], *, points: int) -> list[C
     mse = {(cell["curve"], cell["noise"]): mse_of(cell) for cell in cells}
     return [
         *(_published_ratio(cell, ratio.get(cell), every[cell], points) for cell in CELLS),
-        _complicated_curves_gain_more(ratio),
-        _gain_shrinks_with_noise(ratio),
-        _denoises_at_all(mse),
-        _near_the_bound(mse),
-        _depth_helps(mse),
+        *(claim(ratio) for claim in OF_RATIOS),
+        *(claim(mse) for claim in OF_ERRORS),
     ]
 
 
@@ -69,101 +68,99 @@ def _published_ratio(cell: Cell, ratio: float | None, every: list[float], points
     return Claim(text, f"{published}", f"{ratio:.3g}", verdict, f"{why}; {among}; {points} points, one draw.")
 
 
-def _complicated_curves_gain_more(ratio: dict[Cell, float]) -> Claim:
-    text = "The curves of Figures 2 and 3 gain more from depth than the square and the half circle"
-
-    def holds(noise: float) -> bool:
-        return min(ratio[d, noise] for d in COMPLICATED) > max(ratio[d, noise] for d in SIMPLE)
-
-    return _counted(
-        text,
-        "at every noise level",
-        NOISES,
-        holds,
-        len(ratio) == len(CELLS),
-        "noise levels",
-        "By the ratios above: the smaller of the two complicated curves against the larger of the two simple ones.",
-    )
+def _gains_more(ratio: dict[Cell, float], noise: float) -> bool:
+    return min(ratio[d, noise] for d in COMPLICATED) > max(ratio[d, noise] for d in SIMPLE)
 
 
-def _gain_shrinks_with_noise(ratio: dict[Cell, float]) -> Claim:
-    text = "The gain is largest at the smallest noise, and falls as the noise grows"
-
-    def holds(dataset: str) -> bool:
-        gains = [ratio[dataset, noise] for noise in NOISES]
-        return gains == sorted(gains, reverse=True)
-
-    return _counted(
-        text, "on every curve", DATASETS, holds, len(ratio) == len(CELLS), "curves", "By the ratios above, on one draw."
-    )
+def _gain_falls(ratio: dict[Cell, float], dataset: str) -> bool:
+    gains = [ratio[dataset, noise] for noise in NOISES]
+    return gains == sorted(gains, reverse=True)
 
 
-def _denoises_at_all(mse: dict[Cell, dict[str, float]]) -> Claim:
-    return _counted(
-        "The paper's deep model leaves points nearer to the clean ones than the noisy points were",
-        "implied; the paper does not show the noisy points",
-        CELLS,
-        lambda cell: mse[cell][PAPER_DEEP] < mse[cell][NOISY],
-        len(mse) == len(CELLS),
-        "cells",
-        "Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising.",
-    )
+def _worst(mse: Errors) -> str:
+    relative = _relative(mse, TWO_LAYERS)
+    dataset, noise = max(relative, key=lambda cell: relative[cell])
+    return f"Worst: {relative[dataset, noise]:.3f} times ({DATASETS[dataset]}, σ_n = {noise}). "
 
 
-def _relative(mse: dict[Cell, dict[str, float]], method: str) -> dict[Cell, float]:
+def _on_average(mse: Errors) -> str:
+    one, two = (_relative(mse, method).values() for method in (ONE_LAYER, TWO_LAYERS))
+    means = f"{sum(two) / len(two):.4f} against {sum(one) / len(one):.4f}"
+    return f"On average {means} times the error of the posterior mean. "
+
+
+def _relative(mse: Errors, method: str) -> dict[Cell, float]:
     """Return the errors of a method over those of the posterior mean."""
     return {cell: errors[method] / errors[BOUND] for cell, errors in mse.items()}
 
 
-def _near_the_bound(mse: dict[Cell, dict[str, float]]) -> Claim:
-    relative = _relative(mse, TWO_LAYERS)
-    worst = max(relative, key=lambda cell: relative[cell], default=None)
-    why = "Selected without clean points; one draw."
-    if worst is not None:
-        why = f"Worst: {relative[worst]:.3f} times ({DATASETS[worst[0]]}, σ_n = {worst[1]}). {why}"
-    return _counted(
-        f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean",
-        "",
-        CELLS,
-        lambda cell: relative[cell] <= TOLERATED,
-        len(mse) == len(CELLS),
-        "cells",
-        why,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A claim that must hold for all of the cases, or for enough of them."""
+
+    text: str
+    published: str = ""
+    over: Iterable[Any]
+    unit: str = "cells"
+    #: (what all cells have, case) → whether it holds there
+    holds: Callable[[Any, Any], bool]
+    why: str
+    #: what all cells have → the beginning of the reason
+    first: Callable[[Any], str] = lambda found: ""
+    enough: int = 0
+
+    def __call__(self, found: Mapping[Cell, Any]) -> Claim:
+        """Return the claim with its verdict, which needs all cells."""
+        if len(found) < len(CELLS):
+            return missing(self.text, self.published)
+        holds = [self.holds(found, case) for case in self.over]
+        verdict = Verdict.HELD if sum(holds) >= (self.enough or len(holds)) else Verdict.FAILED
+        measured = f"{sum(holds)} of {len(holds)} {self.unit}"
+        return Claim(self.text, self.published, measured, verdict, self.first(found) + self.why)
 
 
-def _depth_helps(mse: dict[Cell, dict[str, float]]) -> Claim:
-    one, two = (_relative(mse, method) for method in (ONE_LAYER, TWO_LAYERS))
-    why = "Mean squared error to the clean point; one draw, and differences count however small."
-    if mse:
-        means = f"{sum(two.values()) / len(two):.4f} against {sum(one.values()) / len(one):.4f}"
-        why = f"On average {means} times the error of the posterior mean. {why}"
-    return _counted(
-        f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} cells",
-        "",
-        CELLS,
-        lambda cell: two[cell] <= one[cell],
-        len(mse) == len(CELLS),
+#: about the ratios of the paper's two models by cell
+OF_RATIOS = (
+    Counted(
+        text="The curves of Figures 2 and 3 gain more from depth than the square and the half circle",
+        published="at every noise level",
+        over=NOISES,
+        unit="noise levels",
+        holds=_gains_more,
+        why="By the ratios above: the smaller of the two complicated curves against the larger of the two simple ones.",
+    ),
+    Counted(
+        text="The gain is largest at the smallest noise, and falls as the noise grows",
+        published="on every curve",
+        over=DATASETS,
+        unit="curves",
+        holds=_gain_falls,
+        why="By the ratios above, on one draw.",
+    ),
+)
+#: about the errors of all methods by cell
+OF_ERRORS = (
+    Counted(
+        text="The paper's deep model leaves points nearer to the clean ones than the noisy points were",
+        published="implied; the paper does not show the noisy points",
+        over=CELLS,
+        holds=lambda mse, cell: mse[cell][PAPER_DEEP] < mse[cell][NOISY],
+        why="Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising.",
+    ),
+    Counted(
+        text=f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean",
+        over=CELLS,
+        holds=lambda mse, cell: mse[cell][TWO_LAYERS] / mse[cell][BOUND] <= TOLERATED,
+        first=_worst,
+        why="Selected without clean points; one draw.",
+    ),
+    Counted(
+        text=f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} "
         "cells",
-        why,
+        over=CELLS,
+        holds=lambda mse, cell: mse[cell][TWO_LAYERS] <= mse[cell][ONE_LAYER],
+        first=_on_average,
+        why="Mean squared error to the clean point; one draw, and differences count however small.",
         enough=WINS,
-    )
-
-
-def _counted(
-    text: str,
-    published: str,
-    over: Iterable[Any],
-    holds: Callable[[Any], bool],
-    complete: bool,
-    unit: str,
-    why: str,
-    enough: int | None = None,
-) -> Claim:
-    """Return a claim that must hold for all of the cases, or for enough of them."""
-    over = list(over)
-    if not complete:
-        return missing(text, published)
-    count = sum(map(holds, over))
-    verdict = Verdict.HELD if count >= (enough or len(over)) else Verdict.FAILED
-    return Claim(text, published, f"{count} of {len(over)} {unit}", verdict, why)
+    ),
+)

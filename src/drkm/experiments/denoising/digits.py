@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._one_draw import RULE, missing, smaller
+from drkm.experiments.denoising._panels import Compared
 from drkm.experiments.denoising._problems import SEED
-from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 TEXT = """\
 scikit-learn's handwritten digits with Gaussian noise and with salt and pepper; the paper has no such experiment.
@@ -26,6 +28,18 @@ over all test images."""
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}
 LABELS = {"gaussian": "Gaussian, σ_n = 0.3", "salt and pepper": "salt and pepper, 20 % of the pixels"}
 NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
+#: what a run holds; images of 8×8 pixels
+RESULT = parts.group(
+    {
+        "estimated noise": MEASURED_ERROR,
+        "methods": parts.entries(
+            "method",
+            (NOISY, RIVAL, ONE, TWO, CLEAN),
+            {"mse": MEASURED, "chosen": parts.text, "images": parts.several(parts.each([MEASURED] * 64), least=1)},
+        ),
+    },
+    others=True,
+)
 
 
 @dataclass(frozen=True)
@@ -83,19 +97,20 @@ def _rows(found: list[Row]) -> list[Row]:
 
 
 def _claims(kind: str, found: list[Row]) -> list[Claim]:
-    errors = next(({e["method"]: e["mse"] for e in row["methods"]} for row in found if row["noise"] == kind), None)
+    errors = next(({e["method"]: e["mse"] for e in row["methods"]} for row in found if row["noise"] == kind), {})
     return [
-        _smaller(f"{LABELS[kind]}: two layers denoise better than {rival}", errors, name)
+        Compared(
+            text=f"{LABELS[kind]}: two layers denoise better than {rival}",
+            errors=partial(_against, name),
+            why="Mean squared error per pixel of test images.",
+        )(errors)
         for rival, name in (("scikit-learn's kernel PCA", RIVAL), ("one layer", ONE))
     ]
 
 
-def _smaller(text: str, errors: dict[str, float] | None, rival: str) -> Claim:
-    if errors is None:
-        return missing(text)
+def _against(rival: str, errors: dict[str, float]) -> tuple[float, float, str]:
     measured = f"{errors[TWO]:.4f} against {errors[rival]:.4f} (noisy {errors[NOISY]:.4f})"
-    verdict = smaller(errors[TWO], errors[rival])
-    return Claim(text, "", measured, verdict, f"Mean squared error per pixel of test images. {RULE}")
+    return errors[TWO], errors[rival], measured
 
 
 def draw(found: list[Row]) -> Any:
@@ -130,7 +145,7 @@ EXPERIMENT = SimpleExperiment(
     name="digits",
     title="Digits: denoising images",
     place=5,
-    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4)},
+    tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
     runs=_runs,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from drkm.experiments.denoising._component_figure import component_figure
+from drkm.experiments.denoising._components import CAPTION, CLAIMS, PANELS
+from drkm.experiments.denoising._panels import panel_figure
 
 TEXT = """\
 The same as Figure 2 on a more complicated curve. The paper sees loops of the spiral and sides of the squares joined by
 the first component of the first layer, the inner circle of the ring lost by the second, and both reproduced by the
 component of the second layer."""
+TITLE = "Figure 3: two squares, a spiral and a ring"
 
-EXPERIMENT = component_figure(
-    "figure3", "Figure 3: two squares, a spiral and a ring", TEXT, curve="squares_spiral_ring", place=4
-)
+EXPERIMENT = panel_figure("figure3", TITLE, 4, TEXT, CAPTION, PANELS, {"squares_spiral_ring": CLAIMS})

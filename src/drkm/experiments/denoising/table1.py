@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from drkm.experiments.denoising import _table1_tables as tables
+from drkm.experiments.denoising._names import ORDER
 from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
-from drkm.experiments.experiment import Row, SimpleExperiment
+from drkm.experiments.experiment import MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Figure, ResultTable
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
+from drkm.validation import parts
 
 TEXT = """\
 Four plane curves at three noise levels. A model sees the noisy points alone and gives back a point for each of them;
@@ -36,6 +38,25 @@ by which it is off in the median cell."""
 CAPTION = """\
 Error relative to that of the Bayes posterior mean (black line), by curve and noise level. Numbers at the upper edge are
 values beyond it."""
+#: what a finished cell holds
+RESULT = parts.group(
+    {
+        "estimated noise": MEASURED_ERROR,
+        "errors": parts.entries(
+            "method", ORDER, {"chosen": parts.text, "mse": MEASURED_ERROR, "distance": MEASURED_ERROR}
+        ),
+        "protocol": parts.several(
+            parts.group(
+                {
+                    **dict.fromkeys(("β", "measure", "kernel PCA σ²", "deep σ²"), parts.text),
+                    **dict.fromkeys(("kernel PCA", "deep"), MEASURED_ERROR),
+                    "steps": lambda name, value: (parts.text if isinstance(value, str) else parts.count())(name, value),
+                }
+            )
+        ),
+    },
+    others=True,
+)
 
 
 def _cells(sizes: CurveSizes) -> list[Configuration]:
@@ -63,7 +84,7 @@ EXPERIMENT = SimpleExperiment(
     name="table1",
     title="Table 1: denoising four plane curves",
     place=1,
-    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4)},
+    tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
     runs=_cells,

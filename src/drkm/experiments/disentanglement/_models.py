@@ -66,7 +66,7 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
         `family`, one of `FAMILIES`, and what the family takes:
 
         - "drkm", our defaults: `layers`; optionally `width` (σ² of layer 1 as a multiple of the median rule),
-          `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA.
+          `eta` ("auto") or `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA.
         - "paper", as published: `layers`, `gamma`; optionally `init` ("random" or "kpca") and `learn_bandwidth`.
         - "beta-vae": `beta`; optionally `max_steps`, `max_seconds` and `device`.
         - "random": normal noise.
@@ -93,13 +93,10 @@ def quiet() -> Iterator[None]:
 
 
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:
-    """Return our unfitted model, ConstrDRKM(layers, eta=1.0) wherever the parameters ask for nothing else.
-
-    The runs that are stored under these parameters were made when the paper's weights were the default.
-    """
+    """Return our unfitted model; without `eta` in the parameters it has the paper's weights, once the default."""
     layers = parameters["layers"]
     options: dict[str, Any] = {name: parameters[name] for name in ("center", "init") if name in parameters}
-    eta = (1.0, *[parameters.get("deep_eta", 1.0)] * (len(layers) - 1))
+    eta = parameters.get("eta", (1.0, *[parameters.get("deep_eta", 1.0)] * (len(layers) - 1)))
     if "width" in parameters:
         options["kernel"] = _kernels(rows, layers, parameters["width"])
     return ConstrDRKM(tuple(layers), eta=eta, random_state=seed, device="cpu", **options)

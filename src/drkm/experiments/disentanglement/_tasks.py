@@ -116,7 +116,8 @@ def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """
     problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
     images = problem.train, problem.evaluation
-    ours = train_and_encode({"family": "drkm", "layers": parameters["layers"]}, *images, seed)
+    own = {name: parameters[name] for name in ("layers", "eta") if name in parameters}
+    ours = train_and_encode({"family": "drkm", **own}, *images, seed)
     rival = {"family": "beta-vae", "beta": parameters["beta"], "device": "cpu"}
     theirs = train_and_encode({**rival, "max_seconds": parameters["times"] * ours.seconds}, *images, seed)
     return {"drkm": _result(ours, problem), "beta-vae": _result(theirs, problem)}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.experiment import Row
+from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import ResultTable
-from drkm.experiments.study.groups import Group
-from drkm.experiments.study.rows import by_value, chosen
-from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.study.study import Study, task
+from drkm.experiments.study import Group, Study, StudySizes, task
+from drkm.experiments.study.rows import chosen, grouped
+from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS
+from drkm.validation import parts
 
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
@@ -23,32 +23,37 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
     "two layers, η₂ = 10": (TWO_LAYERS, {"deep_eta": 10.0}),
 }
+#: what a run holds for each choice of axes: scores of every draw
+SCORES = ("irs", "irs_chance", "mig", "mig_chance")
+
+
+def _of_draws(name: str, value: Any) -> None:
+    parts.columns(SCORES, parts.nullable(MEASURED))(name, value)
+    parts.group({"agreement": parts.nullable(MEASURED)}, others=True)(name, value)
 
 
 def _axes(row: Row) -> Iterator[Row]:
     """Yield one row for every choice of axes, with the scores of all draws."""
     for axes in AXES:
-        found = {name: np.array(values, dtype=float) for name, values in row[axes].items()}
+        found = {name: np.array(row[axes][name], dtype=float) for name in (*SCORES, "agreement")}
         above = found["irs"] - found["irs_chance"]
         yield {"dataset": row["dataset"], "width": row["width"], "axes": axes, **found, "irs_above": above}
 
 
 def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
     lines = []
-    for model, of_model in by_value(rows, "model").items():
-        for width, of_width in by_value(of_model, "width").items():
-            for axes, here in by_value(of_width, "axes").items():
-                line: Row = {"model": model, "σ²₁ / median": width, "axes": axes}
-                ahead = draws = 0
-                for row in here:
-                    name = DATASET_NAMES[row["dataset"]]
-                    line[f"{name} IRS above chance"] = float(np.mean(row["irs_above"]))
-                    line[f"{name} MIG"] = float(np.mean(row["mig"]))
-                    line[f"{name} agreement"] = float(row["agreement"])
-                    for rival in chosen(rows, model=KPCA, width=width, axes="ritz", dataset=row["dataset"]):
-                        better = [row[score] > rival[score] for score in ("irs_above", "mig")]
-                        ahead, draws = ahead + int(np.sum(np.all(better, axis=0))), draws + len(row["mig"])
-                lines.append({**line, "both ahead": f"{ahead} of {draws}"})
+    for (model, width, axes), here in grouped(rows, "model", "width", "axes").items():
+        line: Row = {"model": model, "σ²₁ / median": width, "axes": axes}
+        ahead = draws = 0
+        for row in here:
+            name = DATASET_NAMES[row["dataset"]]
+            line[f"{name} IRS above chance"] = float(np.mean(row["irs_above"]))
+            line[f"{name} MIG"] = float(np.mean(row["mig"]))
+            line[f"{name} agreement"] = float(row["agreement"])
+            for rival in chosen(rows, model=KPCA, width=width, axes="ritz", dataset=row["dataset"]):
+                better = [row[score] > rival[score] for score in ("irs_above", "mig")]
+                ahead, draws = ahead + int(np.sum(np.all(better, axis=0))), draws + len(row["mig"])
+        lines.append({**line, "both ahead": f"{ahead} of {draws}"})
     return ResultTable("candidates", "Means over training draws, and draws ahead of kernel PCA in both scores", lines)
 
 
@@ -56,7 +61,7 @@ EXPERIMENT = Study(
     name="candidates",
     title="The choice of bandwidths and axes",
     place=17,
-    tasks={"candidate": task("candidate")},
+    tasks={"candidate": task("candidate", parts.group(dict.fromkeys(AXES, _of_draws)))},
     text=lambda sizes: (
         f"Candidates for the rule of the study of Cars3D, on {sizes.start_points} training and {sizes.evaluation} "
         f"unseen images of {' and '.join(DATASET_NAMES[name] for name in sizes.selection_datasets)}: σ² of layer 1 as "
@@ -77,6 +82,7 @@ EXPERIMENT = Study(
             options=(options,),
             settings={"draws": "seeds"},
             task="candidate",
+            eta=None,
             tags={"model": model},
             rows=_axes,
         )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from drkm.experiments.study import charts, claims, tables
-from drkm.experiments.study.groups import Group
+from drkm.experiments.study import Group, Study, Table, charts, claims, kernel_pca
 from drkm.experiments.study.scales import SCORES, label
-from drkm.experiments.study.study import Study
 
 #: ten components in all, in one, two and three layers
 STACKS = ((10,), (5, 5), (4, 3, 3))
@@ -20,13 +18,19 @@ EXPERIMENT = Study(
         "codes scored. The comparison of the paper has 10, 15 and 10 components, of which different layers are "
         "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     ),
-    groups=[Group(family=name, stacks=STACKS, at="start_points") for name in FAMILIES],
-    tables=[tables.scores("deep-layer", "dataset", "family", "layers")],
+    groups=[
+        *(Group(family=name, stacks=STACKS, at="start_points") for name in FAMILIES),
+        *kernel_pca(at="start_points")[1:],
+    ],
+    tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
     charts=[
         charts.Boxes(
             name="deep-layer",
             caption="Scores of ten components in one, two and three layers.",
-            kinds=[charts.family(name, charts.stacks(STACKS)) for name in FAMILIES],
+            kinds=[
+                *(charts.family(name, charts.stacks(STACKS)) for name in FAMILIES),
+                charts.family("kpca-centred", charts.stacks(STACKS[:1])),
+            ],
             xlabel="components by layer",
             together=True,
         )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import charts, claims, tables, verdicts
-from drkm.experiments.study.groups import Group
-from drkm.experiments.study.rows import chosen, values_of
-from drkm.experiments.study.scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
-from drkm.experiments.study.study import Study
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
+from drkm.experiments.study.rows import chosen, grouped, values_of
+from drkm.experiments.study.scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, label
 from drkm.plotting import BLUE, GREEN, VERMILION
 
 FAMILIES = ("paper", "drkm")
@@ -32,69 +29,52 @@ def _similar_sap(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> 
     groups = _by_depth(rows)
     if not rows:
         return None
-    pairs = combinations((values_of(group, "sap") for group in groups.values()), 2)
-    verdict = verdicts.together(verdicts.alike(verdicts.difference(*pair), SIMILAR_SAP) for pair in pairs)
+    found = [verdicts.difference(*pair, "sap") for pair in combinations(groups.values(), 2)]
+    verdict = verdicts.together(verdicts.alike(one, SIMILAR_SAP) for one in found)
     why = f"All N together; holds where the 95 % intervals of all three differences are within ±{SIMILAR_SAP}."
-    return claims.Finding(claims.named_groups(groups, "sap"), verdict, why)
+    return claims.Finding(claims.named_groups(groups, "sap"), verdict, why, verdicts.fewest_draws(*found))
 
 
 def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
     groups = _by_depth(rows)
     if not all(values_of(group, said.score) for group in groups.values()):
         return None
-    ordered = sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], said.score)))
-    found = verdicts.difference(*(values_of(ordered[k][1], said.score) for k in (-1, 0)))
+    ordered = dict(sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], said.score))))
+    found = verdicts.widest(groups.values(), said.score)
     why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails nowhere: no "
     why += "difference seen is not proof of none."
-    return claims.Finding(claims.named_groups(dict(ordered), said.score), verdicts.greater(found), why)
+    measured, draws = claims.named_groups(ordered, said.score), verdicts.fewest_draws(found)
+    return claims.Finding(measured, verdicts.greater(found), why, draws)
 
 
 def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
     groups = _by_depth(chosen(rows, n=DOUBLE_N))
     if not all(groups.values()):
         return None
-    *fewer, three = (values_of(group, "mig") for group in groups.values())
+    *fewer, three = groups.values()
     # "Half as much again" as a difference: the other group is multiplied before the two are compared.
-    verdict = verdicts.together(
-        verdicts.greater(verdicts.difference(three, [DOUBLE * value for value in values])) for values in fewer
-    )
+    more = [[{**row, "mig": DOUBLE * row["mig"]} for row in group if row["mig"] is not None] for group in fewer]
+    found = [verdicts.difference(three, group, "mig") for group in more]
+    verdict = verdicts.together(map(verdicts.greater, found))
     why = f"Holds where the mean of 3 layers is above {DOUBLE} times those of 1 and of 2 layers, 95 % intervals."
-    return claims.Finding(claims.named_groups(groups, "mig"), verdict, why)
-
-
-def _combinations(rows: list[Row], metrics: tuple[str, ...]) -> Iterator[dict[int, list[float]]]:
-    """Yield the scores by number of layers for every dataset, N and metric that has all three."""
-    for dataset, n in sorted({(row["dataset"], row["n"]) for row in rows}):
-        for metric in metrics:
-            found = {d: values_of(chosen(rows, dataset=dataset, n=n, depth=d), metric) for d in ARCHITECTURES}
-            if all(len(values) > 1 for values in found.values()):
-                yield found
-
-
-def _more_layers(
-    more: int, fewer: int, metrics: tuple[str, ...] = ()
-) -> Callable[[list[Row], claims.Statement], list[claims.Case]]:
-    """Return the cases of a claim that more layers are better than fewer, in its score or in these metrics."""
-    return lambda rows, said: [
-        claims.Case(verdicts.greater(verdicts.difference(found[more], found[fewer])))
-        for found in _combinations(rows, metrics or (said.score,))
-    ]
+    return claims.Finding(claims.named_groups(groups, "mig"), verdict, why, verdicts.fewest_draws(*found))
 
 
 def _two_layers_consistent(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-    close = dict.fromkeys(ARCHITECTURES, 0)
-    cases = list(_combinations(rows, tuple(METRIC_NAMES)))
-    for case in cases:
-        best = max(case.values(), key=np.mean)
-        bound = np.mean(best) - np.std(best, ddof=1) / len(best) ** 0.5
-        for depth, values in case.items():
-            close[depth] += bool(np.mean(values) >= bound)
+    close, cases = dict.fromkeys(ARCHITECTURES, 0), 0
+    for here in grouped(rows, "dataset", "n").values():
+        for metric in METRIC_NAMES:
+            found = {depth: values_of(chosen(here, depth=depth), metric) for depth in ARCHITECTURES}
+            if all(len(values) > 1 for values in found.values()):
+                best = max(found.values(), key=np.mean)
+                bound = np.mean(best) - verdicts.spread(best) / len(best) ** 0.5
+                close = {depth: close[depth] + bool(np.mean(values) >= bound) for depth, values in found.items()}
+                cases += 1
     counts = ", ".join(f"{depth}: {count}" for depth, count in close.items())
+    holds = close[2] > cases / 2 and close[2] >= max(close.values())
     return claims.Finding(
-        f"best or close to best by number of layers: {counts}, of {len(cases)} combinations of dataset, N and metric",
-        claims.judged_or_not(
-            bool(cases) and verdicts.several(rows), close[2] > len(cases) / 2 and close[2] >= max(close.values())
-        ),
+        f"best or close to best by number of layers: {counts}, of {cases} combinations of dataset, N and metric",
+        verdicts.decided(holds, known=bool(cases) and verdicts.several(rows)),
         "Close: the mean is within one standard error of the best mean. Holds where 2 layers are so in more than "
         "half of the cases and in no fewer than 1 and 3 layers; needs more than one dataset.",
     )
@@ -104,7 +84,8 @@ TWO_BETTER = claims.Statement(
     text="2 layers are better than 1 in {metric} ({family}){added}.",
     published="a 2-layer architecture is a better choice than a single layer",
     rule=claims.Cases(
-        cases=_more_layers(2, 1),
+        judge=claims.two({"depth": 2}, {"depth": 1}),
+        by=("dataset", "n"),
         enough=verdicts.majority,
         needs=verdicts.several,
         measured="better in {yes}, worse in {no} of {total} combinations of dataset and N",
@@ -134,8 +115,9 @@ EXPERIMENT = Study(
         Group(family=name, stacks=(layers,), hyperparameter="grid")
         for name in FAMILIES
         for layers in ARCHITECTURES.values()
-    ],
-    tables=[tables.scores("layers", "dataset", "family", "layers", "n")],
+    ]
+    + kernel_pca()[1:],
+    tables=[Table(name="layers", by=("dataset", "family", "layers", "n"))],
     charts=[
         charts.Lines(
             name="layers-{dataset}",
@@ -145,6 +127,7 @@ EXPERIMENT = Study(
                     charts.Kind(NAMES[depth], COLOURS[depth], {"family": name, "depth": depth}, charts.points)
                     for depth in ARCHITECTURES
                 ]
+                + ([charts.family("kpca-centred", charts.points)] if name == "drkm" else [])
                 for name in FAMILIES
             },
             xlabel="training images N",
@@ -175,7 +158,9 @@ EXPERIMENT = Study(
             text="A third layer does not consistently raise the scores ({family}).",
             published="did not consistently increase",
             rule=claims.Cases(
-                cases=_more_layers(3, 2, tuple(METRIC_NAMES)),
+                judge=claims.two({"depth": 3}, {"depth": 2}),
+                by=("dataset", "n"),
+                scores=tuple(METRIC_NAMES),
                 enough=verdicts.not_most,
                 needs=verdicts.several,
                 measured="3 layers better than 2 in {yes}, worse in {no} of {total} combinations of dataset, N and "

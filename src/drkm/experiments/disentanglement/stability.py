@@ -7,37 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.experiment import Row
-from drkm.experiments.section import Figure, ResultTable
-from drkm.experiments.study import charts, claims, verdicts
-from drkm.experiments.study.drawing import dot_grid
-from drkm.experiments.study.groups import Group
-from drkm.experiments.study.rows import by_value, chosen
-from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS, StudySizes
-from drkm.experiments.study.study import Study, task
-from drkm.plotting import GREEN, GREY
+from drkm.experiments.experiment import MEASURED, Row
+from drkm.experiments.study import Group, Study, Table, charts, claims, tables, task
+from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
+from drkm.plotting import GREY
+from drkm.validation import parts
 
 #: unseen images on which fits are compared
 COMMON = 500
-OURS, SHALLOW, PAPER, RIVAL = "drkm defaults", "kernel PCA", "as published", "β-VAE"
-COLOURS = {
-    PAPER: charts.FAMILY_COLOURS["paper"],
-    OURS: charts.FAMILY_COLOURS["drkm"],
-    SHALLOW: GREEN,
-    RIVAL: charts.FAMILY_COLOURS["beta-vae"],
-    "chance": GREY,
-}
+PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
+COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
+#: what a run holds: lists with one entry per layer
+RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
 
 
 def _layers(row: Row) -> Iterator[Row]:
     """Yield one row for every layer of a run."""
-    columns = {"shared": "shared", "chance": "shared_chance", "angle": "angle", "agreement": "agreement"}
     for layer in range(len(row["shared"])):
-        found = {column: row[key][layer] for column, key in columns.items()}
+        found = {key: row[key][layer] for key in ("shared", "shared_chance", "angle", "agreement")}
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
 
 
-def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, *, long: bool = False) -> Group:
+def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, **more: Any) -> Group:
     return Group(
         family=family,
         stacks=(layers,),
@@ -45,46 +36,19 @@ def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, *, lon
         settings={"resamples": "resamples"},
         task="stability",
         evaluation=COMMON,
-        long=long,
         tags={"model": model},
         rows=_layers,
+        **more,
     )
 
 
-def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
-    lines = [
-        {
-            "dataset": DATASET_NAMES[dataset],
-            "model": model,
-            "layer": layer,
-            "shared variance": verdicts.mean_and_spread([row["shared"] for row in here]),
-            "chance": round(here[0]["chance"], 3),
-            "largest angle, degrees": verdicts.mean_and_spread([row["angle"] for row in here], 1),
-            "agreement of codes": verdicts.mean_and_spread([row["agreement"] for row in here]),
-        }
-        for dataset in sizes.datasets
-        for model, found in by_value(chosen(rows, dataset=dataset), "model").items()
-        for layer, here in by_value(found, "layer").items()
-    ]
-    return ResultTable("stability", "Means ± standard deviations over training draws", lines)
-
-
-def _figure(rows: list[Row], sizes: StudySizes) -> list[Figure]:
-    def mean(here: list[Row], key: str) -> dict[str, float]:
-        means = {model: float(np.mean([row[key] for row in some])) for model, some in by_value(here, "model").items()}
-        return means | ({"chance": here[0]["chance"]} if key == "shared" and here else {})
-
-    def draw() -> Any:
-        cells = {
-            (title, DATASET_NAMES[dataset]): {
-                f"layer {layer}": mean(chosen(rows, dataset=dataset, layer=layer), key) for layer in (1, 2)
-            }
-            for key, title in (("shared", "shared variance"), ("agreement", "agreement of codes"))
-            for dataset in sizes.datasets
-        }
-        return dot_grid(cells, COLOURS, "mean over draws")
-
-    return [Figure("stability", "How far fits to resamples of the same images share subspaces and codes.", draw)]
+def _cells(rows: list[Row]) -> Row:
+    return {
+        **tables.spreads(rows, {"shared variance": "shared"}),
+        "chance": round(rows[0]["shared_chance"], 3),
+        **tables.spreads(rows, {"largest angle, degrees": "angle"}, 1),
+        **tables.spreads(rows, {"agreement of codes": "agreement"}),
+    }
 
 
 FIRST = {"model": OURS, "layer": 1}
@@ -93,7 +57,7 @@ EXPERIMENT = Study(
     name="stability",
     title="Stability of components",
     place=15,
-    tasks={"stability": task("stability")},
+    tasks={"stability": task("stability", RESULT)},
     text=lambda sizes: (
         f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
         f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "
@@ -105,11 +69,30 @@ EXPERIMENT = Study(
         _group(PAPER, "paper"),
         _group(OURS, "drkm"),
         _group(SHALLOW, "drkm", TWO_LAYERS[:1]),
+        _group(CENTRED, "drkm", TWO_LAYERS[:1], options=({"center": True},)),
         # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
         _group(RIVAL, "beta-vae", long=True),
     ],
-    tables=[_table],
-    charts=[_figure],
+    tables=[
+        Table(
+            name="stability",
+            by=("dataset", "model", "layer"),
+            caption="Means ± standard deviations over training draws",
+            cells=_cells,
+        )
+    ],
+    charts=[
+        charts.Dots(
+            name="stability",
+            caption="How far fits to resamples of the same images share subspaces and codes.",
+            scores={"shared": "shared variance", "agreement": "agreement of codes"},
+            along="layer",
+            labels={1: "layer 1", 2: "layer 2"},
+            colours=COLOURS,
+            statistic=lambda values: float(np.mean(values)),
+            ylabel="mean over draws",
+        )
+    ],
     claims=[
         *(
             claims.Statement(

@@ -65,6 +65,8 @@ class Report:
         Date and time of the report.
     version : str
         Of drkm, which wrote it.
+    seeds : str
+        As `drkm reproduce --seeds` takes them, "" for those of the scale.
     """
 
     scale: str
@@ -73,6 +75,7 @@ class Report:
     environments: Sequence[Mapping[str, Any]] = field(default_factory=list)
     made: str = ""
     version: str = ""
+    seeds: str = ""
 
 
 def verdicts(chapters: Iterable[Chapter]) -> Counter[Verdict]:

@@ -1,22 +1,66 @@
-"""The claims of a report as Markdown: for a README, a wiki or an issue, where a page of HTML does not go."""
+"""The results as Markdown, for the documentation, a wiki or an issue: the summary, then claim by claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from drkm.experiments.report.blocks import SIGNS
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
+from drkm.experiments.report.provenance import SHOWN
+from drkm.experiments.report.summary import SENTENCES
 from drkm.experiments.section import Claim, Verdict
+
+COLUMNS = ("claim", "published", "ours", "verdict")
+READING = """\
+A dash instead of what was published marks a claim of our own. "As published" is the recipe of the paper, "drkm
+defaults" is `ConstrDRKM` as it is, kernel PCA is one layer of it with as many components. The rules of the verdicts
+were fixed before these results were seen ([how a verdict is reached](studies.md#how-a-verdict-is-reached)); a verdict
+says nothing beyond this scale."""
 
 
 def listing(report: Report) -> str:
-    """Return how many claims held, then a table of claims for each experiment."""
-    counts = verdicts(report.chapters)
-    summary = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict)
-    lines = [f"Scale `{report.scale}`, {report.runs} runs, drkm {report.version}. Claims: {summary}."]
+    """Return how many claims held, the summary as far as the verdicts bear it out, and all claims."""
+    lines = ["# Results: what of the paper held", "", _counts(report), READING, ""]
+    lines += [f"    {command}" for command in _commands(report)]
+    lines += ["", *_made_on(report), "", "## In short", "", *_in_short(report.chapters), "", "## Claim by claim"]
     for chapter in report.chapters:
         lines += ["", *_chapter(chapter)]
     return "\n".join(lines) + "\n"
+
+
+def _counts(report: Report) -> str:
+    every = [claim for chapter in report.chapters for claim in chapter.section.claims]
+    paper = [claim.verdict for claim in every if claim.published]
+    held, failed, unsure = (verdicts(report.chapters)[verdict] for verdict in Verdict)
+    theirs = ", ".join(str(paper.count(verdict)) for verdict in Verdict)
+    return (
+        f"Of {len(every)} claims, {held} held, {failed} did not and {unsure} cannot be told, at scale "
+        f"`{report.scale}`, by {report.runs} runs of drkm {report.version}; of the {len(paper)} that the paper makes, "
+        f"{theirs}."
+    )
+
+
+def _commands(report: Report) -> Iterator[str]:
+    options = f"--scale {report.scale}" + (f" --seeds {report.seeds}" if report.seeds else "")
+    yield f"drkm reproduce all {options}"
+    yield f"drkm report {options} -o docs/results.md      # this page; with -o results.html all figures and tables"
+
+
+def _made_on(report: Report) -> Iterator[str]:
+    if report.environments:
+        yield "Runs were made on:"
+        yield ""
+    for one in report.environments:
+        shown = ", ".join(f"{name} {one[name]}" for name in SHOWN if one.get(name) is not None)
+        yield f"- {one.get('runs')} runs: {shown}"
+
+
+def _in_short(chapters: Iterable[Chapter]) -> Iterator[str]:
+    chapters = list(chapters)
+    kept = [sentence for sentence in SENTENCES if sentence.holds(chapters)]
+    yield from (f"- {sentence.written(chapters)}" for sentence in kept)
+    if left := len(SENTENCES) - len(kept):
+        yield f"- Left out, because the verdicts at this scale do not say so: {left} of {len(SENTENCES)} sentences."
 
 
 def _chapter(chapter: Chapter) -> Iterator[str]:
@@ -25,8 +69,8 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
     yield f"`{chapter.section.name}`, {chapter.finished} of {chapter.expected} runs."
     if chapter.section.claims:
         yield ""
-        yield "| claim | published | ours | verdict |"
-        yield "|---|---|---|---|"
+        yield f"| {' | '.join(COLUMNS)} |"
+        yield "|---" * len(COLUMNS) + "|"
         yield from map(_row, chapter.section.claims)
 
 

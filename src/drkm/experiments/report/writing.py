@@ -12,6 +12,8 @@ from drkm.experiments import registry
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
+from drkm.experiments.reproduce import configurations_of
+from drkm.experiments.seeds import Seeds
 from drkm.files import write_whole
 from drkm.runs.configuration import Configuration, check_scale
 from drkm.runs.store import Store
@@ -26,18 +28,21 @@ def write_report(
     *,
     scale: str = "quick",
     names: Sequence[str] | None = None,
+    seeds: Seeds | None = None,
 ) -> Path:
-    """Write the page, or the claims alone as Markdown, whole or not at all.
+    """Write the page, or the summary and the claims as Markdown, whole or not at all.
 
     Parameters
     ----------
     store : path
         File of the runs; it is only read.
     path : path
-        The page, or a file whose name ends in .md for the claims alone.
+        The page, or a file whose name ends in .md for the summary and the claims.
     scale : {"quick", "medium", "paper"}
     names : sequence of str, optional
         Experiments to show, all by default.
+    seeds : Seeds, optional
+        Of the runs that are shown; by default those of the scale.
 
     Returns
     -------
@@ -48,36 +53,37 @@ def write_report(
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {path.name}")
-    text = write(gather(Path(store), scale, names))
+    text = write(gather(Path(store), scale, names, seeds))
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
-def gather(store: Path, scale: str, names: Sequence[str] | None = None) -> Report:
+def gather(store: Path, scale: str, names: Sequence[str] | None = None, seeds: Seeds | None = None) -> Report:
     """Return what the runs of a store at one scale show."""
     check_scale(scale)
     names = list(registry.EXPERIMENTS) if names is None else names
     with Store(store, registry.TASKS, readonly=True) as opened:
-        chapters = [_chapter(opened, name, scale) for name in names]
-        runs = len(opened.results({run for name in names for run in registry.experiment(name).configurations(scale)}))
+        chapters = [_chapter(opened, name, scale, seeds) for name in names]
+        asked = {run for runs in configurations_of(names, scale, seeds).values() for run in runs}
+        runs = len(opened.results(asked))
         environments = opened.environments()
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return Report(scale, chapters, runs, environments, made, __version__)
+    return Report(scale, chapters, runs, environments, made, __version__, str(seeds) if seeds else "")
 
 
-def _chapter(store: Store, name: str, scale: str) -> Chapter:
+def _chapter(store: Store, name: str, scale: str, seeds: Seeds | None) -> Chapter:
     experiment = registry.experiment(name)
     # Experiments may ask for the same run twice; it is one run.
-    runs = list(dict.fromkeys(experiment.configurations(scale)))
+    runs = list(dict.fromkeys(experiment.configurations(scale, seeds)))
     results = store.results(runs)
     return Chapter(
-        experiment.section(results, scale),
+        experiment.section(results, scale, seeds),
         expected=len(runs),
         finished=len(results),
         failed=[FailedRun(described(one.configuration), one.reason) for one in store.failures(runs)],
         seconds=sum(results.seconds(run) for run in runs if run in results),
         seeds=sorted({run.seed for run in runs}),
-        command=f"drkm reproduce {name} --scale {scale}",
+        command=f"drkm reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else ""),
     )
 
 

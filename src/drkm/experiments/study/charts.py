@@ -9,8 +9,8 @@ from typing import Any
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Figure
-from drkm.experiments.study.drawing import Cell, Series, box_panels, line_grid
-from drkm.experiments.study.rows import by_points, by_value, chosen
+from drkm.experiments.study.drawing import Cell, Series, box_panels, dot_grid, line_grid
+from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
 from drkm.experiments.study.scales import (
     DATASET_NAMES,
     FAMILY_NAMES,
@@ -19,10 +19,10 @@ from drkm.experiments.study.scales import (
     StudySizes,
     label,
 )
-from drkm.plotting import BLUE, ORANGE, VERMILION
+from drkm.plotting import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 #: colour of each family in every figure
-FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "beta-vae": VERMILION}
+FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "kpca": GREEN, "kpca-centred": PURPLE, "beta-vae": VERMILION}
 BOXES = "Box: quartiles, line: median, whiskers: extremes"
 
 #: rows of one kind → those at each place on the horizontal axis
@@ -135,31 +135,63 @@ class Lines:
 
     def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Figure]:
         """Return the figures."""
-        if self.kinds:
-            return [Figure(self.name, self.caption, partial(self._draw_datasets, rows, sizes))]
         found = by_value(rows, "dataset")
+        if self.kinds:
+            columns = {DATASET_NAMES[name]: (self.kinds, found.get(name, [])) for name in sizes.datasets}
+            return [Figure(self.name, self.caption, partial(self._draw, columns, sizes))]
         return [
             Figure(
                 self.name.format(dataset=dataset),
                 self.caption.format(dataset=DATASET_NAMES[dataset]),
-                partial(self._draw_one, found[dataset], sizes),
+                partial(self._draw, {name: (kinds, here) for name, kinds in self.columns.items()}, sizes),
             )
-            for dataset in sizes.datasets
-            if dataset in found
+            for dataset, here in found.items()
         ]
 
-    def _draw_one(self, rows: list[Row], sizes: StudySizes) -> Any:
+    def _draw(self, columns: Mapping[str, tuple[Sequence[Kind], list[Row]]], sizes: StudySizes) -> Any:
         cells = {
             (title, column): _cell(metric, kinds, rows, sizes)
             for metric, title in METRIC_NAMES.items()
-            for column, kinds in self.columns.items()
+            for column, (kinds, rows) in columns.items()
         }
         return line_grid(cells, self.xlabel)
 
-    def _draw_datasets(self, rows: list[Row], sizes: StudySizes) -> Any:
+
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """One number of each model: a row of panels for each score, a column for each dataset."""
+
+    name: str
+    #: may hold {start_points}
+    caption: str
+    #: score → title
+    scores: Mapping[str, str]
+    #: value of rows → label on the horizontal axis
+    along: str
+    labels: Mapping[Any, str]
+    #: model → colour; "chance" stands for the chance level of a score
+    colours: Mapping[str, str]
+    #: values of a score → the number, and what it is
+    statistic: Callable[[Sequence[float]], float]
+    ylabel: str
+
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Figure]:
+        """Return the figure, if there is anything to show."""
+        rows = chosen(rows, **{self.along: self.labels.__contains__})
+        caption = self.caption.format(start_points=sizes.start_points)
+        return [Figure(self.name, caption, partial(self._draw, rows))] if rows else []
+
+    def _draw(self, rows: list[Row]) -> Any:
         cells = {
-            (title, DATASET_NAMES[dataset]): _cell(metric, self.kinds, chosen(rows, dataset=dataset), sizes)
-            for metric, title in METRIC_NAMES.items()
-            for dataset in sizes.datasets
+            (title, DATASET_NAMES[dataset]): {
+                text: self._numbers(chosen(here, **{self.along: value}), score) for value, text in self.labels.items()
+            }
+            for score, title in self.scores.items()
+            for dataset, here in by_value(rows, "dataset").items()
         }
-        return line_grid(cells, self.xlabel)
+        return dot_grid(cells, self.colours, self.ylabel)
+
+    def _numbers(self, rows: list[Row], score: str) -> dict[str, float]:
+        found = {model: self.statistic(values_of(here, score)) for model, here in by_value(rows, "model").items()}
+        chance = values_of(rows, f"{score}_chance") if "chance" in self.colours else []
+        return found | ({"chance": chance[0]} if chance else {})

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
-from drkm.experiments.study.rows import by_value, chosen, values_of
+from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, StudySizes
-from drkm.experiments.study.verdicts import Difference, described, difference, greater, majority
+from drkm.experiments.study.verdicts import (
+    Difference,
+    decided,
+    described,
+    difference,
+    greater,
+    majority,
+    spread,
+    to_halve,
+)
+from drkm.wording import counted
 
-MEANS = "Difference of means with its 95 % interval"
-#: stands for the family of a statement where rows are chosen
-OWN = "own family"
-
-Where = Mapping[str, Any] | Callable[[Row], bool]
+MEANS = "Difference of means, draw by draw, with its 95 % interval"
+#: stand, where rows are chosen, for the family of a statement and for the smallest and largest N that was run
+OWN, FEWEST, MOST = "own family", "fewest images", "most images"
 
 
 class Finding(NamedTuple):
@@ -25,13 +34,15 @@ class Finding(NamedTuple):
     measured: str
     verdict: Verdict
     why: str
+    #: training draws behind the intervals that decided, the fewest of them; 0 where none did
+    draws: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """A sentence that rows can bear out."""
 
-    #: may hold {family}, {score}, {metric} (the score without "above chance") and {added}
+    #: may hold {family}, {score}, {metric} (the score without "above chance"), {added}, {fewest} and {most} (images)
     text: str
     #: (rows, statement, sizes) → Finding, or None where there is nothing to judge
     rule: Callable[[list[Row], Statement, StudySizes], Finding | None]
@@ -46,7 +57,7 @@ class Statement:
     #: (rows, family) → the rows that are judged
     among: Callable[[list[Row], str], list[Row]] = lambda rows, family: rows
 
-    def __call__(self, rows: list[Row], sizes: StudySizes) -> list[Claim]:
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> Claim:
         """Return the claim with its verdict."""
         rows = self.among(rows, self.family)
         if self.dataset:
@@ -55,16 +66,35 @@ class Statement:
         if found is None:
             why = f"No runs on {DATASET_NAMES[self.dataset]} at this scale."
             found = Finding("not run", Verdict.UNDECIDED, why)
-        return [Claim(self.said(self.text), self.published, *found)]
+        measured, verdict, why, draws = found
+        return Claim(self.said(self.text, rows), self.published, measured, verdict, why + _basis(rows, draws))
 
-    def said(self, text: str) -> str:
-        """Return a text about the family and the score of this statement."""
+    def said(self, text: str, rows: list[Row]) -> str:
+        """Return a text about the family, the score and the rows of this statement."""
         return text.format(
             family=FAMILY_NAMES.get(self.family, self.family),
             score=SCORE_NAMES.get(self.score, self.score),
             metric=SCORE_NAMES.get(self.score.removesuffix("_above"), self.score),
             added=self.added,
+            fewest=min((row["n"] for row in rows if "n" in row), default="few"),
+            most=max((row["n"] for row in rows if "n" in row), default="many"),
         )
+
+    def rows(self, rows: Sequence[Row], **where: Any) -> list[Row]:
+        """Return those of the rows that are meant."""
+        meant: dict[Any, Any] = {OWN: self.family}
+        if FEWEST in where.values() or MOST in where.values():
+            run = [row["n"] for row in rows]
+            meant |= {FEWEST: min(run, default=0), MOST: max(run, default=0)}
+        return chosen(rows, **{key: meant.get(value, value) for key, value in where.items()})
+
+
+def _basis(rows: Sequence[Row], draws: int) -> str:
+    """Return how many draws or seeds a verdict is based on, and how many more would halve its interval."""
+    if draws > 1:
+        return f" Based on {draws} training draws; {to_halve(draws)} more would halve the interval."
+    seeds = len({row["seed"] for row in rows if "seed" in row})
+    return f" Based on {counted(seeds, 'seed')}." if seeds else ""
 
 
 def own_rows(rows: list[Row], family: str) -> list[Row]:
@@ -88,9 +118,10 @@ def for_scores(scores: Iterable[str], *statements: Statement) -> list[Statement]
     ]
 
 
-def with_and_without_chance(said: Statement) -> list[Statement]:
-    """Return a statement about IRS, as published, and the same above chance."""
-    return [said, replace(said, score="irs_above", published="", added=", judged above chance in IRS")]
+def with_and_without_chance(*statements: Statement) -> list[Statement]:
+    """Return statements about IRS, each as published and the same above chance."""
+    above: dict[str, Any] = {"score": "irs_above", "published": "", "added": ", judged above chance in IRS"}
+    return [one for said in statements for one in (said, replace(said, **above))]
 
 
 @dataclass(frozen=True)
@@ -98,13 +129,7 @@ class Side:
     """A named group of rows that is compared with another; its name may hold {family}."""
 
     name: str
-    where: Where
-
-    def of(self, rows: Iterable[Row], said: Statement) -> list[Row]:
-        """Return its rows."""
-        if callable(self.where):
-            return list(filter(self.where, rows))
-        return chosen(rows, **{key: said.family if value == OWN else value for key, value in self.where.items()})
+    where: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +143,14 @@ class Compared:
 
     def __call__(self, rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
         """Return what the two groups show."""
-        groups = [side.of(rows, said) for side in (self.first, self.second)]
-        named = zip((self.first, self.second), groups, strict=True)
-        measured = "; ".join(f"{said.said(side.name)} {described(group, said.score)}" for side, group in named)
-        found = difference(*(values_of(group, said.score) for group in groups))
+        first, second = (said.rows(rows, **side.where) for side in (self.first, self.second))
+        named = ((self.first.name, first), (self.second.name, second))
+        measured = "; ".join(f"{said.said(name, rows)} {described(group, said.score)}" for name, group in named)
+        found = difference(first, second, said.score)
         if found is None:
             return Finding(measured, Verdict.UNDECIDED, "Fewer than two runs on one side.")
-        return Finding(measured, self.judge(found), f"{MEANS} in {SCORE_NAMES[said.score]}: {found}; {self.ends}")
+        why = f"{MEANS} in {SCORE_NAMES[said.score]}: {found}; {self.ends}"
+        return Finding(measured, self.judge(found), why, found.draws)
 
 
 class Case(NamedTuple):
@@ -132,33 +158,39 @@ class Case(NamedTuple):
 
     verdict: Verdict
     note: str = ""
+    #: behind its interval
+    draws: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cases:
     """A rule about many cases, each judged on its own, of which enough must agree."""
 
-    #: (rows, statement) → cases
-    cases: Callable[[list[Row], Statement], Iterable[Case]]
+    #: (rows of a case, score, statement) → Case, or None where it cannot be judged
+    judge: Callable[[list[Row], str, Statement], Case | None]
     #: (held, failed, all) → Verdict, see `drkm.experiments.study.verdicts`
     enough: Callable[[int, int, int], Verdict]
     why: str
+    #: what the rows of a case have in common, the scores (by default that of the statement), and which rows are judged
+    by: Sequence[str] = ("dataset",)
+    scores: Sequence[str] = ()
+    where: Mapping[str, Any] = field(default_factory=dict)
+    #: may hold {place}, {score} and {found}, the note of a case
+    note: str = "{place} {found}"
     #: may hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}
     measured: str = "{notes}"
     #: before notes, between them, and in place of them where there are none
     opening: str = ""
     separator: str = "; "
     nothing: str = "no runs"
-    #: whether a claim without any case counts as not run
-    or_none: bool = False
     #: whether the rows are enough to decide at all, and enough to hold
     needs: Callable[[list[Row]], bool] = lambda rows: True
     to_hold: Callable[[list[Row]], bool] = lambda rows: True
 
     def __call__(self, rows: list[Row], said: Statement, sizes: StudySizes) -> Finding | None:
         """Return what the cases show together."""
-        cases = list(self.cases(rows, said))
-        if self.or_none and not cases:
+        cases = self._cases(rows, said)
+        if said.dataset and not cases:
             return None
         verdicts = [case.verdict for case in cases]
         yes, no = verdicts.count(Verdict.HELD), verdicts.count(Verdict.FAILED)
@@ -168,37 +200,73 @@ class Cases:
         verdict = self.enough(yes, no, len(cases))
         if not self.needs(rows) or (verdict is Verdict.HELD and not self.to_hold(rows)):
             verdict = Verdict.UNDECIDED
-        return Finding(self.measured.format(**counts, notes=listed), verdict, self.why)
+        fewest = min((case.draws for case in cases if case.draws), default=0)
+        return Finding(self.measured.format(**counts, notes=listed), verdict, self.why, fewest)
+
+    def _cases(self, rows: list[Row], said: Statement) -> list[Case]:
+        cases = []
+        for key, here in grouped(said.rows(rows, **self.where), *self.by).items():
+            place = ", ".join(_PLACES.get(name, "{}".format)(value) for name, value in zip(self.by, key, strict=True))
+            for score in self.scores or (said.score,):
+                case = self.judge(here, score, said)
+                if case is not None:
+                    named = {"place": place, "score": SCORE_NAMES.get(score, score), "found": case.note}
+                    cases.append(case._replace(note=self.note.format(**named) if case.note else ""))
+        return cases
 
 
-def on_most_datasets(first: Where, second: Where) -> Cases:
+_PLACES: dict[str, Callable[[Any], str]] = {"dataset": DATASET_NAMES.__getitem__, "n": "N = {}".format}
+
+
+def ahead(first: Sequence[Row], second: Sequence[Row], score: str) -> Case | None:
+    """Judge whether the first runs have the greater mean."""
+    found = difference(first, second, score)
+    return None if found is None else Case(greater(found), f"{found}", found.draws)
+
+
+def steadier(
+    first: Sequence[Row], second: Sequence[Row], score: str, holds: float = 1.0, fails: float = 1.0
+) -> Case | None:
+    """Judge whether the first runs vary less: below `holds` times as much, and not from `fails` times on."""
+    own, other = (spread(values_of(group, score)) for group in (first, second))
+    if math.isnan(own + other):
+        return None
+    below = own < holds * other
+    return Case(decided(below, below or own >= fails * other), f"{own:.3f} against {other:.3f}")
+
+
+def two(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    judge: Callable[[Sequence[Row], Sequence[Row], str], Case | None] = ahead,
+) -> Callable[[list[Row], str, Statement], Case | None]:
+    """Return the judgement of cases that compares two groups of their rows."""
+    return lambda rows, score, said: judge(said.rows(rows, **first), said.rows(rows, **second), score)
+
+
+def on_most_datasets(first: Mapping[str, Any], second: Mapping[str, Any]) -> Cases:
     """Return the rule of our own questions: is the first group of runs ahead of the second on most datasets?"""
-
-    def cases(rows: list[Row], said: Statement) -> Iterable[Case]:
-        groups = [Side("", where).of(rows, said) for where in (first, second)]
-        for dataset in by_value(groups[0], "dataset"):
-            found = difference(*(values_of(chosen(group, dataset=dataset), said.score) for group in groups))
-            if found is not None:
-                yield Case(greater(found), f"{DATASET_NAMES[dataset]} {found}")
-
     why = f"{MEANS}; holds or fails by more than half of the datasets that were run."
-    return Cases(cases=cases, enough=majority, why=why)
+    return Cases(judge=two(first, second), enough=majority, why=why)
 
 
-def decided(found: bool) -> Verdict:
-    """Return the verdict on a case that is so or is not."""
-    return Verdict.HELD if found else Verdict.FAILED
+@dataclass(frozen=True, kw_only=True)
+class Unmoved:
+    """A rule about scores of deterministic fits: none of them varies over seeds."""
 
+    by: Sequence[str]
+    where: Mapping[str, Any]
+    scores: Sequence[str]
+    why: str
+    measured: str = "largest standard deviation {:.3g}"
 
-def smaller_spreads(pairs: Mapping[str, tuple[float, float]]) -> Iterator[Case]:
-    """Yield whether the first standard deviation of a named pair is the smaller one."""
-    for name, (own, other) in pairs.items():
-        yield Case(decided(own < other), f"{name}: {own:.3f} against {other:.3f}")
-
-
-def judged_or_not(known: bool, found: bool) -> Verdict:
-    """Return the verdict on what is so or is not, where it can be known."""
-    return decided(found) if known else Verdict.UNDECIDED
+    def __call__(self, rows: list[Row], said: Statement, sizes: StudySizes) -> Finding:
+        """Return the largest standard deviation of any score in any group."""
+        groups = grouped(said.rows(rows, **self.where), *self.by).values()
+        found = [spread(values_of(group, score)) for group in groups for score in self.scores]
+        known = [value for value in found if value == value]
+        measured = self.measured.format(max(known)) if known else "no runs"
+        return Finding(measured, decided(not any(known), bool(known) and known == found), self.why)
 
 
 def named_groups(groups: Mapping[str, Sequence[Row]], score: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,12 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
     lines = math.ceil(len(panels) / wide)
     with style() as plt:
         figure, axes = plt.subplots(
-            lines, wide, figsize=(4.6 * wide, 2.5 * lines + 0.6), layout="constrained", squeeze=False
+            # A single panel is as wide as two: it has many boxes.
+            lines,
+            wide,
+            figsize=(4.6 * max(2, wide), 2.5 * lines + 0.6),
+            layout="constrained",
+            squeeze=False,
         )
         for place, (title, cell) in zip(axes.flat, panels.items(), strict=False):
             _draw_boxes(place, cell.series, cell.metric)
@@ -48,7 +53,7 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
             place.set_ylabel(METRIC_NAMES[cell.metric])
             place.set_xlabel(xlabel)
             if tilt:
-                place.tick_params(axis="x", labelrotation=40)
+                plt.setp(place.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
         for place in axes.flat[len(panels) :]:
             place.set_axis_off()
         _legend_below(figure, axes.flat)
@@ -75,11 +80,7 @@ def _draw_boxes(axes: Any, series: Sequence[Series], metric: str) -> None:
     axes.plot([], [], color="black", linewidth=1.2, ls=":", label=CHANCE)
     axes.set_xticks(range(len(labels)), [str(label) for label in labels])
     axes.set_xlim(-0.6, len(labels) - 0.4)
-    _begin_at_zero(axes, metric)
-
-
-def _begin_at_zero(axes: Any, metric: str) -> None:
-    """Show MIG and SAP from 0, near which their chance level is; that of IRS is far from it."""
+    # The chance level of MIG and SAP is near 0, that of IRS far from it.
     if metric != "irs":
         axes.set_ylim(bottom=0)
 
@@ -103,33 +104,55 @@ def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour
 
 def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
     """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
+    return _grid(cells, _draw_lines, xlabel=xlabel, from_zero=lambda cell: cell.metric != "irs")
+
+
+def dot_grid(
+    cells: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], colours: Mapping[str, str], ylabel: str
+) -> Any:
+    """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
+    return _grid(cells, lambda place, labels: _draw_dots(place, labels, colours), ylabel=f"\n{ylabel}")
+
+
+def _grid(
+    cells: Mapping[tuple[str, str], Any],
+    paint: Callable[[Any, Any], None],
+    *,
+    xlabel: str = "",
+    ylabel: str = "",
+    from_zero: Callable[[Any], bool] = lambda cell: True,
+) -> Any:
+    """Return painted panels keyed by (row, column), which share their axes, with a legend below."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    size = (max(4.6, 2.8 * len(columns)), 2.1 * len(rows) + 0.7)
+    shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": "row"}
     with style() as plt:
-        figure, axes = _grid(plt, len(rows), len(columns))
+        figure, axes = plt.subplots(len(rows), len(columns), figsize=size, layout="constrained", **shared)
         for (row, column), cell in cells.items():
             place = axes[rows.index(row), columns.index(column)]
-            for k, line in enumerate(cell.series):
-                _draw_line(place, line, cell.metric, MARKERS[k % len(MARKERS)])
-            place.set_xscale("log")
-            ticks = sorted({x for line in cell.series for x in line.runs})
-            place.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-            place.minorticks_off()
+            paint(place, cell)
             if row == rows[0]:
                 place.set_title(column)
             if row == rows[-1]:
                 place.set_xlabel(xlabel)
             if column == columns[0]:
-                place.set_ylabel(row)
+                place.set_ylabel(row + ylabel)
+        # Rows share an axis, which is fitted to all panels only once all are drawn.
         for (row, _), cell in cells.items():
-            _begin_at_zero(axes[rows.index(row), 0], cell.metric)
-        axes.flat[0].plot([], [], ":", color=GREY, label=CHANCE)
+            if from_zero(cell):
+                axes[rows.index(row), 0].set_ylim(bottom=0)
         _legend_below(figure, axes.flat)
     return figure
 
 
-def _grid(plt: Any, rows: int, columns: int) -> Any:
-    size = (max(4.6, 2.8 * columns), 2.1 * rows + 0.7)
-    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col", sharey="row")
+def _draw_lines(axes: Any, cell: Cell) -> None:
+    for k, line in enumerate(cell.series):
+        _draw_line(axes, line, cell.metric, MARKERS[k % len(MARKERS)])
+    axes.set_xscale("log")
+    ticks = sorted({x for line in cell.series for x in line.runs})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.plot([], [], ":", color=GREY, label=CHANCE)
 
 
 def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
@@ -148,6 +171,17 @@ def _draw_line(axes: Any, line: Series, metric: str, marker: str) -> None:
         axes.plot(x, [np.mean(chance) for *_, chance in points], ":", color=line.colour, linewidth=1)
 
 
+def _draw_dots(axes: Any, labels: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]) -> None:
+    for k, (name, colour) in enumerate(colours.items()):
+        x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, found in enumerate(labels.values()) if name in found]
+        y = [found[name] for found in labels.values() if name in found]
+        if x:
+            axes.scatter(x, y, s=28, color=colour, marker=MARKERS[k], label=name, zorder=3, clip_on=False)
+            axes.vlines(x, 0, y, color=colour, linewidth=1)
+    axes.set_xticks(range(len(labels)), list(labels), fontsize=8)
+    axes.set_xlim(-0.6, len(labels) - 0.4)
+
+
 def _legend_below(figure: Any, axes: Any) -> None:
     found: dict[str, Any] = {}
     for place in axes:
@@ -156,41 +190,3 @@ def _legend_below(figure: Any, axes: Any) -> None:
             found.setdefault(label, handle)
     columns = len(found) if len(found) <= 5 else 4
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
-
-
-def dot_grid(
-    cells: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], colours: Mapping[str, str], ylabel: str
-) -> Any:
-    """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
-    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
-    with style() as plt:
-        figure, axes = _grid(plt, len(rows), len(columns))
-        for (row, column), labels in cells.items():
-            place = axes[rows.index(row), columns.index(column)]
-            for k, (name, colour) in enumerate(colours.items()):
-                points = [(i, found[name]) for i, found in enumerate(labels.values()) if name in found]
-                if not points:
-                    continue
-                x = [i + 0.13 * (k - (len(colours) - 1) / 2) for i, _ in points]
-                place.scatter(
-                    x,
-                    [y for _, y in points],
-                    s=28,
-                    color=colour,
-                    marker=MARKERS[k],
-                    label=name,
-                    zorder=3,
-                    clip_on=False,
-                )
-                place.vlines(x, 0, [y for _, y in points], color=colour, linewidth=1)
-            place.set_xticks(range(len(labels)), list(labels))
-            place.set_xlim(-0.6, len(labels) - 0.4)
-            if row == rows[0]:
-                place.set_title(column)
-            if column == columns[0]:
-                place.set_ylabel(f"{row}\n{ylabel}")
-        # Rows share an axis, which is fitted to all panels only once all are drawn.
-        for place in axes[:, 0]:
-            place.set_ylim(bottom=0)
-        _legend_below(figure, axes.flat)
-    return figure

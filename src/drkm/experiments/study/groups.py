@@ -9,7 +9,7 @@ from typing import Any
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.study.rows import scored
-from drkm.experiments.study.scales import BETA, GAMMA, TWO_LAYERS, Layers, StudySizes
+from drkm.experiments.study.scales import BETA, FAMILY_NAMES, GAMMA, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
 #: family of models → its hyperparameter: the name, the value where nothing is said, the values of a scale. On the
@@ -19,6 +19,8 @@ HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
     "paper": ("gamma", GAMMA, "gammas"),
     "beta-vae": ("beta", BETA, "betas"),
 }
+#: what tables and figures call kernel PCA → the options of our model that it is
+KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": True}}
 #: families of models that have no layers
 FLAT = ("beta-vae", "random")
 
@@ -42,6 +44,8 @@ class Group:
     hyperparameter: str = "one"
     #: how many, or the attribute of a scale that says it
     seeds: str | int = "seeds"
+    #: weights of the layers of our model, where it has several; None for the paper's, and where options give them
+    eta: str | None = "auto"
     #: the training draw of all seeds; by default each seed has its own
     draw: int | None = None
     #: attribute of a scale
@@ -64,9 +68,11 @@ class Group:
         """Return the runs at one scale."""
         if self.long and sizes.max_steps:
             return []
-        seeds = self.seeds if isinstance(self.seeds, int) else getattr(sizes, self.seeds)
+        seeds = self.seeds
+        if isinstance(seeds, str):
+            seeds = sizes.seeds_of.get(self.family, getattr(sizes, seeds))
         return [
-            self._run(sizes, {"dataset": dataset, "n": n, **self._model(sizes, layers, value), **options}, seed)
+            self._run(sizes, {"dataset": dataset, "n": n, **self._model(sizes, layers, value, options)}, seed)
             for dataset in sizes.every(self.datasets)
             for layers in self.stacks
             for options in self.options
@@ -88,7 +94,9 @@ class Group:
             shared["draw"] = self.draw
         return Configuration(self.task, {**parameters, **shared}, seed)
 
-    def _model(self, sizes: StudySizes, layers: Layers, value: float | None) -> dict[str, Any]:
+    def _model(
+        self, sizes: StudySizes, layers: Layers, value: float | None, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         model: dict[str, Any] = {"family": self.family} if self.family else {}
         if self.family not in FLAT:
             model["layers"] = list(layers)
@@ -96,7 +104,9 @@ class Group:
             model[HYPERPARAMETER[self.family][0]] = value
         if self.family == "beta-vae" and sizes.max_steps is not None:
             model["max_steps"] = sizes.max_steps
-        return model
+        if self.family in ("drkm", "") and len(layers) > 1 and self.eta and "deep_eta" not in options:
+            model["eta"] = self.eta
+        return {**model, **options}
 
     def _places(self, sizes: StudySizes, layers: Layers) -> list[tuple[int, float | None]]:
         """Return the (N, γ or β) that are run."""
@@ -114,3 +124,17 @@ class Group:
                 others = [value for value in every if value != usual]
                 return [*((n, usual) for n in points), *((sizes.components_points, value) for value in others)]
         return [(n, usual) for n in points]
+
+
+def kernel_pca(**common: Any) -> list[Group]:
+    """Return kernel PCA with as many components as are scored, without and with centring: one layer of our model."""
+    options = common.pop("options", ({},))
+    return [
+        Group(
+            family="drkm",
+            stacks=(TWO_LAYERS[:1],),
+            options=tuple({**more, **centred} for more in options),
+            **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
+        )
+        for name, centred in KERNEL_PCA.items()
+    ]

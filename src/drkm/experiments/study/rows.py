@@ -20,8 +20,23 @@ def scored(row: Row) -> Row:
 
 
 def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Return the rows that have these values; a row without such a key is not among them."""
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+    """Return the rows that have these values, or values of which a function is true; rows without one are left out."""
+    return [row for row in rows if all(_fits(row.get(name), value) for name, value in wanted.items())]
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    return found is not None and wanted(found) if callable(wanted) else found == wanted
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by several of their values, the first one slowest; "" stands for a value that a row does not have."""
+    rows = list(rows)
+    if not names:
+        return {(): rows}
+    groups = by_value(({names[0]: "", **row} for row in rows), names[0])
+    return {
+        (value, *key): found for value, group in groups.items() for key, found in grouped(group, *names[1:]).items()
+    }
 
 
 def by_points(rows: Iterable[Row]) -> dict[int, list[Row]]:

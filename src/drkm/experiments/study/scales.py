@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drkm.datasets import list_datasets
+from drkm.experiments.seeds import Seeds
 from drkm.runs.configuration import check_scale
 
 Layers = Sequence[int]
@@ -15,7 +16,13 @@ Layers = Sequence[int]
 ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
 TWO_LAYERS = ARCHITECTURES[2]
 #: what the figures call the families
-FAMILY_NAMES = {"paper": "as published", "drkm": "drkm defaults", "beta-vae": "β-VAE"}
+FAMILY_NAMES = {
+    "paper": "as published",
+    "drkm": "drkm defaults",
+    "kpca": "kernel PCA",
+    "kpca-centred": "kernel PCA, centred",
+    "beta-vae": "β-VAE",
+}
 DATASET_NAMES = {source.name: source.title for info in list_datasets() for source in info.sources}
 METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
 SCORE_NAMES = {
@@ -57,6 +64,8 @@ class StudySizes:
     every_gamma: bool = True
     #: most steps of a β-VAE; by default its own
     max_steps: int | None = None
+    #: family of models → its number of seeds, where it is another one
+    seeds_of: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def start_name(self) -> str:
@@ -120,9 +129,10 @@ SIZES = {
 GAMMA, BETA = 1.0, 4.0
 
 
-def sizes_of(scale: str) -> StudySizes:
-    """Return a scale by name."""
-    return SIZES[check_scale(scale)]
+def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
+    """Return a scale by name, with its own number of seeds or another."""
+    sizes = SIZES[check_scale(scale)]
+    return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
 
 
 def label(layers: Layers) -> str:

@@ -8,18 +8,31 @@ from typing import Any
 
 from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
-from drkm.experiments.experiment import Experiment, Row
+from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
+from drkm.experiments.seeds import Seeds
 from drkm.experiments.study.groups import Group
-from drkm.experiments.study.scales import StudySizes, sizes_of
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+#: what is shown of a scored model; a metric that has no value for its codes is null
+SCORED = parts.group(
+    {
+        **{f"{name}{end}": parts.nullable(MEASURED) for name in METRIC_NAMES for end in ("", "_chance")},
+        **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy", "iterations"), parts.optional(MEASURED)),
+        "train_s": MEASURED,
+    },
+    others=True,
+)
 
 
-def task(name: str) -> Task:
+def task(name: str, result: Part = SCORED) -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
     function = f"drkm.experiments.disentanglement._tasks:{name}"
-    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError)
+    return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
 
 TASKS = {"disentangle": task("disentangle")}
@@ -37,8 +50,8 @@ class Study(Experiment):
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
     #: (rows, sizes) → list of Figure
     charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
-    #: (rows, sizes) → list of Claim
-    claims: Sequence[Callable[[list[Row], StudySizes], Sequence[Claim]]] = ()
+    #: (rows, sizes) → Claim
+    claims: Sequence[Callable[[list[Row], StudySizes], Claim]] = ()
     #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -47,26 +60,26 @@ class Study(Experiment):
         """Families of models by which some of its runs can be chosen."""
         return frozenset(group.family for group in self.groups if group.family)
 
-    def configurations(self, scale: str) -> list[Configuration]:
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
-        sizes = sizes_of(scale)
+        sizes = sizes_of(scale, seeds)
         return list(dict.fromkeys(run for group in self.groups for run in group.configurations(sizes)))
 
-    def rows(self, results: Results, scale: str) -> list[Row]:
+    def rows(self, results: Results, scale: str, seeds: Seeds | None = None) -> list[Row]:
         """Return the finished runs as rows, group by group."""
-        sizes = sizes_of(scale)
+        sizes = sizes_of(scale, seeds)
         return [row for group in self.groups for row in group.found(results, sizes)]
 
-    def section(self, results: Results, scale: str) -> Section:
+    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
-        sizes, rows = sizes_of(scale), self.rows(results, scale)
+        sizes, rows = sizes_of(scale, seeds), self.rows(results, scale, seeds)
         return Section(
             self.name,
             self.title,
             self.text(sizes),
             tables=[table(rows, sizes) for table in self.tables],
             figures=[figure for chart in self.charts for figure in chart(rows, sizes)] if rows else [],
-            claims=[claim for judge in self.claims for claim in judge(rows, sizes)],
+            claims=[judge(rows, sizes) for judge in self.claims],
             settings={name: _shown(value, sizes) for name, value in self.settings.items()},
         )
 

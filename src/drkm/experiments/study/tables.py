@@ -1,40 +1,26 @@
-"""Tables of scores beside their chance levels."""
+"""Tables as data: the runs of each group, and what is said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
-from drkm.experiments.study.rows import chosen, values_of
+from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
 from drkm.experiments.study.verdicts import mean_and_spread
 
-
-def scores(
-    name: str, *by: str, caption: str = "Mean ± standard deviation", **where: Any
-) -> Callable[[list[Row], StudySizes], ResultTable]:
-    """Return a table of means and standard deviations of all scores with their chance levels, a line for each group.
-
-    Parameters
-    ----------
-    name, caption : str
-    *by : str
-        What the runs of a group have in common.
-    **where : objects
-        What all rows of the table have in common.
-    """
-
-    def table(rows: list[Row], sizes: StudySizes) -> ResultTable:
-        groups: dict[tuple[Any, ...], list[Row]] = {}
-        for row in chosen(rows, **where):
-            groups.setdefault(tuple(row.get(key, "") for key in by), []).append(row)
-        return ResultTable(name, caption, [{**_named(by, key), **summary(group)} for key, group in groups.items()])
-
-    return table
+#: what tables call the values by which runs are grouped, and how they write them
+HEADS = {"n": "N", "gamma": "γ", "beta": "β", "layers": "components", "width": "σ²₁ / median", "line": "model"}
+WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "dataset": DATASET_NAMES.__getitem__,
+    "family": lambda value: FAMILY_NAMES.get(value, value),
+    "layers": lambda value: label(value) if value else "",
+}
 
 
 def summary(rows: Sequence[Row]) -> Row:
@@ -49,11 +35,32 @@ def summary(rows: Sequence[Row]) -> Row:
     return out
 
 
-def _named(by: Sequence[str], key: Sequence[Any]) -> Row:
-    out = {}
-    for name, value in zip(by, key, strict=True):
-        if name == "layers":
-            value = label(value) if value else ""
-        names = {"dataset": DATASET_NAMES, "family": FAMILY_NAMES}.get(name, {})
-        out[{"n": "N", "gamma": "γ", "beta": "β", "layers": "components"}.get(name, name)] = names.get(value, value)
-    return out
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A line for each group of runs that have the same values of some parameters."""
+
+    name: str
+    by: Sequence[str]
+    #: may hold {dataset}, that of Table 2
+    caption: str = "Mean ± standard deviation"
+    #: rows of a group → its cells; a group without cells has no line
+    cells: Callable[[list[Row]], Row] = summary
+    #: which rows are shown
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> ResultTable:
+        """Return the table of these rows."""
+        lines = []
+        for key, group in grouped(chosen(rows, **self.where), *self.by).items():
+            named = {
+                HEADS.get(name, name): WRITTEN.get(name, lambda same: same)(value)
+                for name, value in zip(self.by, key, strict=True)
+            }
+            if cells := self.cells(group):
+                lines.append({**named, **cells})
+        return ResultTable(self.name, self.caption.format(dataset=sizes.start_name), lines)
+
+
+def spreads(rows: Sequence[Row], columns: Mapping[str, str], digits: int = 3) -> Row:
+    """Return cells with mean ± standard deviation: title → score."""
+    return {title: mean_and_spread(values_of(rows, score), digits) for title, score in columns.items()}

@@ -1,15 +1,18 @@
 """Rules by which claims are judged. They were fixed before the results at medium and paper scale were seen.
 
-Most rules are about means over runs and the 95 % interval of their difference (Welch's t), which is wide where there
-are few seeds. Runs that share a training draw count as if they were independent, so that intervals over several γ or β
-are somewhat too narrow. A claim about one dataset cannot be judged without it; a claim about all datasets can fail on
-one, and holds only where all four were run.
+Most rules are about means and the 95 % interval of their difference. Runs with the same number of a training draw share
+images, at every N (the images of a smaller N are among those of a larger one, and the unseen images are the same), so
+that each draw counts once: runs of one draw are averaged, two groups of runs are compared in pairs on the draws that
+both have, and the interval is that of Student's t over these draws. A claim about one dataset cannot be judged without
+it; a claim about all datasets can fail on one, and holds only where all four were run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import count
 
 import numpy as np
 
@@ -26,31 +29,83 @@ STEADY = 0.05
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the mean of one group of scores is above that of another, with its interval."""
+    """How far the mean of one group of scores is above that of another, with its interval and the draws it is from."""
 
     estimate: float
     low: float
     high: float
+    draws: int
 
     def __str__(self) -> str:
         return f"{self.estimate:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> Difference | None:
-    """Return mean(first) - mean(second) with its interval, or None where a group has fewer than two values."""
+def difference(first: Sequence[Row], second: Sequence[Row], score: str) -> Difference | None:
+    """Return how far the first runs are above the second: in pairs of runs of one draw, where two draws have both.
+
+    Groups without draws in common are compared by Welch's t over draws, and fewer than two draws on one side by
+    nothing.
+    """
+    ours, theirs = by_draw(first, score), by_draw(second, score)
+    shared = [draw for draw in ours if draw in theirs]
+    if len(shared) > 1:
+        return paired([ours[draw] - theirs[draw] for draw in shared])
+    return welch(list(ours.values()), list(theirs.values()))
+
+
+def by_draw(rows: Iterable[Row], score: str) -> dict[tuple[str, int], float]:
+    """Return the mean score of the runs of each training draw."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        if row.get(score) is not None:
+            draw = row["draw"] if "draw" in row else row["seed"]
+            found.setdefault((row["dataset"], draw), []).append(float(row[score]))
+    return {draw: float(np.mean(values)) for draw, values in found.items()}
+
+
+def paired(differences: Sequence[float]) -> Difference:
+    """Return the mean of differences with the interval of Student's t."""
+    error = spread(differences) / len(differences) ** 0.5
+    return _interval(float(np.mean(differences)), error, len(differences) - 1, len(differences))
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+    """Return mean(first) - mean(second) with the interval of Welch's t, or None where one has fewer than two values."""
     if len(first) < 2 or len(second) < 2:
         return None
-    estimate = float(np.mean(first) - np.mean(second))
-    squares = [float(np.var(group, ddof=1)) / len(group) for group in (first, second)]
+    squares = [spread(group) ** 2 / len(group) for group in (first, second)]
     error = sum(squares) ** 0.5
-    if error == 0:
-        return Difference(estimate, estimate, estimate)
-    freedom = error**4 / sum(s**2 / (len(group) - 1) for s, group in zip(squares, (first, second), strict=True))
+    below = sum(s**2 / (len(group) - 1) for s, group in zip(squares, (first, second), strict=True))
+    freedom = error**4 / below if below else 1.0
+    return _interval(float(np.mean(first) - np.mean(second)), error, freedom, min(len(first), len(second)))
+
+
+def _interval(estimate: float, error: float, freedom: float, draws: int) -> Difference:
+    width = _quantile(freedom) * error if error else 0.0
+    return Difference(estimate, estimate - width, estimate + width, draws)
+
+
+@cache
+def _quantile(freedom: float) -> float:
     # Here, because importing it takes longer than everything else that the list of experiments needs.
     from scipy.stats import t
 
-    width = float(t.ppf((1 + LEVEL) / 2, freedom)) * error
-    return Difference(estimate, estimate - width, estimate + width)
+    return float(t.ppf((1 + LEVEL) / 2, freedom))
+
+
+@cache
+def to_halve(draws: int) -> int:
+    """Return how many more draws would halve an interval over this many, if the scores of draws vary as they do."""
+
+    def width(n: int) -> float:
+        return _quantile(n - 1) / n**0.5
+
+    return next(more for more in count(1) if width(draws + more) <= width(draws) / 2)
+
+
+def fewest_draws(*found: Difference | None) -> int:
+    """Return the fewest draws behind any of these differences, 0 where there is none."""
+    return min((one.draws for one in found if one), default=0)
 
 
 def greater(found: Difference | None, by: float = 0.0) -> Verdict:
@@ -74,11 +129,6 @@ def majority(yes: int, no: int, of: int) -> Verdict:
     if of and yes > of / 2:
         return Verdict.HELD
     return Verdict.FAILED if of and no > of / 2 else Verdict.UNDECIDED
-
-
-def within(margin: float) -> Callable[[Difference | None], Verdict]:
-    """Return the judge of "the two are similar" with a margin."""
-    return lambda found: alike(found, margin)
 
 
 def not_most(yes: int, no: int, of: int) -> Verdict:
@@ -129,8 +179,8 @@ def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
 
 def widest(groups: Iterable[Sequence[Row]], score: str) -> Difference | None:
     """Return the difference between the groups of highest and lowest mean."""
-    values = sorted((found for group in groups if (found := values_of(group, score))), key=np.mean)
-    return difference(values[-1], values[0]) if len(values) > 1 else None
+    ordered = sorted((group for group in groups if values_of(group, score)), key=lambda g: np.mean(values_of(g, score)))
+    return difference(ordered[-1], ordered[0], score) if len(ordered) > 1 else None
 
 
 def all_four(rows: Iterable[Row]) -> bool:
@@ -150,3 +200,8 @@ def described(rows: Sequence[Row], score: str) -> str:
     if not score.endswith("_above") and values:
         text += f", chance {np.mean(values_of(rows, f'{score}_chance')):.3f}"
     return f"{text} ({len(values)} runs)"
+
+
+def decided(found: bool, known: bool = True) -> Verdict:
+    """Return the verdict on what is so or is not, where it can be known."""
+    return (Verdict.HELD if found else Verdict.FAILED) if known else Verdict.UNDECIDED

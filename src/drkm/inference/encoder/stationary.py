@@ -26,7 +26,7 @@ from drkm.inference.encoder.coupling import Coupling, couplings
 from drkm.inference.encoder.encoding import Encoding
 from drkm.inference.encoder.first_layer import first_layer, starting_points
 from drkm.inference.first_gram import FirstGram
-from drkm.solvers.base import UNDETERMINED
+from drkm.solvers.accuracy import UNDETERMINED
 
 #: relative residual at which codes count as stationary
 TOL = 1e-10

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from drkm.files.rows import tiles
+from drkm.files.rows import Rows, mean_row, tiles
 from drkm.gram.sweep import jets
 from drkm.inference.preimage.descent import Derivatives
 from drkm.inference.subspace import Components
@@ -50,14 +50,17 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
     match kernel:
         case Pairwise():
             # Only differences matter to kernels of distances.
-            origin = components.X.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(components.X[0])
-            X, basis = components.X - origin, None
+            origin = mean_row(components.X) if kernel.is_isotropic else torch.zeros_like(components.X[:1][0])
+            basis: Tensor | None = None
+            if isinstance(components.X, Rows):
+                return Target(_PairwiseTarget(components, kernel, components.X, origin, second_order), origin, basis)
+            X = components.X - origin
             if in_span:
                 basis, coordinates = torch.linalg.qr(X.T)
                 X = coordinates.T
-            return Target(_PairwiseTarget(components, kernel, X, second_order), origin, basis)
+            return Target(_PairwiseTarget(components, kernel, X, origin, second_order), origin, basis)
         case Explicit():
-            return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[0]))
+            return Target(_explicit_target(components, kernel), torch.zeros_like(components.X[:1][0]))
     raise TypeError(
         f'method: "gradient" needs a kernel that can be differentiated, got {type(kernel).__name__}; '
         'use denoise with method="ridge"'
@@ -65,58 +68,42 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
 
 
 class _PairwiseTarget:
-    """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ)."""
+    """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ).
 
-    def __init__(self, components: Components, kernel: Pairwise, X: Tensor, second_order: bool):
-        self.components, self.kernel = components, kernel
-        self.right = _right_factor(kernel, X)
-        d = X.shape[1]
-        monomials = [torch.ones_like(X[:, :1]), X]
-        if second_order:
-            first, second = torch.triu_indices(d, d, device=X.device)
-            monomials.append(X[:, first] * X[:, second])
-            #: where the product of two coordinates is among those
-            self.pair = torch.empty(d, d, dtype=torch.long, device=X.device)
-            self.pair[first, second] = self.pair[second, first] = torch.arange(len(first), device=X.device)
-        self.monomials = torch.cat(monomials, dim=1)
-        #: how many of them each derivative of f is summed with
-        self.widths = (1, 1 + d, self.monomials.shape[1])[: 3 if second_order else 2]
+    Training points in a file are read in tiles by every sweep, and there the `origin` is subtracted from them.
+    """
+
+    def __init__(self, components: Components, kernel: Pairwise, X: Tensor | Rows, origin: Tensor, second_order: bool):
+        self.components, self.kernel, self.second_order = components, kernel, second_order
+        self.origin = origin
         self.B = components.H
         if components.center:
             self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
-        self.Bt = self.B.T.contiguous()
-        # Sums with β are linear in the coordinates: with few components, sums with B_ic come cheaper than forming β
-        # for every point.
-        few = self.B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
-        self.table = (self.monomials[:, :, None] * self.B[:, None, :]).flatten(1) if few else None
+        #: the file, or what is made of the samples in memory once
+        self._source = X if isinstance(X, Rows) else [_Tables(kernel, X, self.B, second_order)]
+
+    def tables(self) -> Iterable[_Tables]:
+        """Return the tables of all training points, or yield those of a tile after the other."""
+        X = self._source
+        if not isinstance(X, Rows):
+            return X
+        return (_Tables(self.kernel, X[rows] - self.origin, self.B[rows], self.second_order) for rows in tiles(X))
 
     def __call__(self, x: Tensor, coordinates: Tensor) -> Derivatives:
         kernel = self.kernel
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]
-        sums = [x.new_empty(len(x), width) for width in self.widths]
-        for rows, jet, (weights,) in jets(kernel, left, self.right, len(sums) - 1, spare=1):
-            self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
+        sums: list[Tensor] = []
+        for tables in self.tables():
+            more = tables.sums(left, coordinates)
+            sums = [whole.add_(part) for whole, part in zip(sums, more, strict=True)] if sums else more
         if kernel.is_isotropic:
             return self._isotropic(x, sums)
         scale = kernel.pull_scale
         norm2 = (x * x).sum(dim=1, keepdim=True)
         value, slope = kernel.jet(scale * norm2 + kernel.offset, 1)  # type: ignore[attr-defined]
         return Derivatives(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
-
-    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
-        """Write Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
-        beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
-        for order, width in reversed(list(enumerate(self.widths))):
-            f = jet[order]
-            if order + 1 < len(jet) and f is jet[order + 1]:
-                out[order].copy_(out[order + 1][:, :width])
-            elif beta is not None:
-                torch.mm(f.mul_(beta), self.monomials[:, :width], out=out[order])
-            else:
-                of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
-                out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
 
     def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Derivatives:
         """Return the residual for e = -‖x-y‖²/(2σ²), its curvature c = 2/σ² Σ_i β_i f'(e_i), and its gradient.
@@ -132,13 +119,60 @@ class _PairwiseTarget:
         if len(sums) == 2:
             return Derivatives(value, gradient, curvature)
         d = x.shape[1]
-        total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, self.pair]
+        total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, _pairs(d, x.device)]
         # Σ β f'' (x_i - x)(x_i - x)ᵀ
         cross = (mean - 0.5 * total[:, None] * x)[:, :, None] * x[:, None, :]
         # The square of the scale may be no number of the precision at hand, where all else is.
         hessian = -2 * scale * (scale * (second - cross - cross.mT))
         hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
         return Derivatives(value, gradient, curvature, hessian)
+
+
+class _Tables:
+    """What sums over training points need of these: their right factors, monomials and coefficients."""
+
+    def __init__(self, kernel: Pairwise, X: Tensor, B: Tensor, second_order: bool):
+        self.kernel, d = kernel, X.shape[1]
+        self.right = _right_factor(kernel, X)
+        monomials = [torch.ones_like(X[:, :1]), X]
+        if second_order:
+            first, second = torch.triu_indices(d, d, device=X.device)
+            monomials.append(X[:, first] * X[:, second])
+        self.monomials = torch.cat(monomials, dim=1)
+        #: how many of them each derivative of f is summed with
+        self.widths = (1, 1 + d, self.monomials.shape[1])[: 3 if second_order else 2]
+        self.Bt = B.T.contiguous()
+        # Sums with β are linear in the coordinates: with few components, sums with B_ic come cheaper than forming β
+        # for every point.
+        few = B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
+        self.table = (self.monomials[:, :, None] * B[:, None, :]).flatten(1) if few else None
+
+    def sums(self, left: Tensor, coordinates: Tensor) -> list[Tensor]:
+        """Return Σ_i β_i f(e_i) m(x_i) for each derivative f and its monomials m, one row a point."""
+        sums = [left.new_empty(len(left), width) for width in self.widths]
+        for rows, jet, (weights,) in jets(self.kernel, left, self.right, len(sums) - 1, spare=1):
+            self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
+        return sums
+
+    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
+        beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
+        for order, width in reversed(list(enumerate(self.widths))):
+            f = jet[order]
+            if order + 1 < len(jet) and f is jet[order + 1]:
+                out[order].copy_(out[order + 1][:, :width])
+            elif beta is not None:
+                torch.mm(f.mul_(beta), self.monomials[:, :width], out=out[order])
+            else:
+                of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
+                out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
+
+
+def _pairs(d: int, device: torch.device) -> Tensor:
+    """Return where the product of two coordinates is among the monomials of second order."""
+    first, second = torch.triu_indices(d, d, device=device)
+    pair = torch.empty(d, d, dtype=torch.long, device=device)
+    pair[first, second] = pair[second, first] = torch.arange(len(first), device=device)
+    return pair
 
 
 def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, spread
 from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
@@ -111,7 +111,7 @@ def preimage(
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
         raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
-    most = BATCH_NUMBERS["cuda" if components.X.is_cuda else "cpu"] // shape[1]
+    most = BATCH_NUMBERS["cuda" if coordinates.is_cuda else "cpu"] // shape[1]
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
         coordinates.new_empty(shape) if out is None else out,
@@ -155,8 +155,7 @@ def _search(
         )
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
     target = residual_of(components, second_order=newton, in_span=in_span)
-    rms = components.X.var(dim=0, correction=0).sum().sqrt().item()
-    scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else rms or 1.0
+    scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else spread(components.X) or 1.0
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
@@ -195,7 +194,7 @@ def _has_cheap_hessian(components: Components) -> bool:
 def _is_wide(components: Components, m: int) -> bool:
     """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
     n, d = components.X.shape
-    return components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
+    return components.is_in_memory and components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
 
 
 def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None, search: Search) -> PreImage:

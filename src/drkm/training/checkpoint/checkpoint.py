@@ -19,14 +19,13 @@ from drkm.distributed import collectives
 from drkm.files import called
 from drkm.kernels import Kernel
 from drkm.solvers import Result, Solver, State
-from drkm.solvers.base import FACTS, Dimensions, check_state
-from drkm.training.checkpoint import slots
+from drkm.solvers.base import read_state
+from drkm.solvers.result import FACTS
+from drkm.solvers.state import Dimensions
+from drkm.training.checkpoint import packing, slots, version_2
 from drkm.training.checkpoint.slots import KIND, VERSION
 from drkm.validation import parts
 from drkm.validation.parts import Part
-
-#: more tensors than any list of a state has
-LONGEST_LIST = 100_000
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Checkpoint:
                 f"checkpoint: {self.path} belongs to a fit with other data or parameters: "
                 "remove it or choose another path"
             )
-        if header["version"] != VERSION:
+        if header["version"] < version_2.VERSION:
             raise ValueError(f"checkpoint: {self.path} is from an older drkm, remove it or choose another path")
         try:
             self._restore(tensors, header, solver, dimensions)
@@ -107,15 +106,18 @@ class Checkpoint:
     def _restore(
         self, tensors: dict[str, Tensor], header: dict[str, Any], solver: Solver, dimensions: Dimensions
     ) -> None:
+        if header["version"] == version_2.VERSION:
+            header = version_2.upgraded(header, tensors, solver.state_class, dimensions)
         parts.check(header, _parts(dimensions), others=True)
         parts.check(tensors, {f"finished{number}": dimensions.codes for number in header["finished"]}, others=True)
+        left = dict(tensors)
         for number, entry in header["finished"].items():
-            result = Result.from_facts(tensors[f"finished{number}"], entry["result"])
+            result = Result.from_facts(left.pop(f"finished{number}"), entry["result"])
             self._finished[int(number)] = FinishedStart(result, entry["sigma2"])
         for number, entry in header["runs"].items():
-            state = _unpack(tensors, f"run{number}.", entry["scalars"], entry["lists"])
-            check_state(solver, dimensions, state)
+            state = read_state(solver, dimensions, packing.unpack(entry["state"], left))
             self._runs[int(number)] = Run(entry["stage"], entry["sigma2"], state)
+        parts.check(left, {})
 
     def finished_starts(self) -> dict[int, FinishedStart]:
         """Return the starts that had ended before the interruption, by their numbers."""
@@ -130,7 +132,7 @@ class Checkpoint:
     def spent(self) -> float:
         """Return the seconds that solvers had spent before the interruption."""
         ended = [start.result.seconds for start in self._finished.values()]
-        return sum([*ended, *(run.state["seconds"] for run in self._runs.values())])
+        return sum([*ended, *(run.state.seconds for run in self._runs.values())])
 
     def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
         """Return the stage at which this start was interrupted, with the bandwidths it had then."""
@@ -162,9 +164,8 @@ class Checkpoint:
         tensors = {f"finished{number}": start.result.H for number, start in self._finished.items()}
         runs = {}
         for number, run in self._runs.items():
-            more, scalars, lists = _pack(run.state, f"run{number}.")
-            tensors |= more
-            runs[number] = {"stage": run.stage, "sigma2": run.sigma2, "scalars": scalars, "lists": lists}
+            state = packing.pack(run.state, f"run{number}", tensors)
+            runs[number] = {"stage": run.stage, "sigma2": run.sigma2, "state": state}
         header = {
             "kind": KIND,
             "version": VERSION,
@@ -198,40 +199,10 @@ def _parts(dimensions: Dimensions) -> dict[str, Part]:
     run = {
         "stage": parts.count(most=dimensions.stages),
         "sigma2": sigma2,
-        "scalars": parts.group({}, others=True),
-        "lists": parts.named(parts.count(most=LONGEST_LIST)),
+        "state": parts.group({}, others=True),
     }
     finished = {"result": parts.group(FACTS), "sigma2": sigma2}
     return {"runs": parts.numbered(parts.group(run)), "finished": parts.numbered(parts.group(finished))}
-
-
-def _pack(state: State, prefix: str) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, int]]:
-    """Return the tensors of a state by name, its plain values, and the lengths of its lists of tensors."""
-    tensors: dict[str, Tensor] = {}
-    scalars: dict[str, Any] = {}
-    lists: dict[str, int] = {}
-    for key, value in state.items():
-        if isinstance(value, Tensor):
-            tensors[f"{prefix}{key}"] = value
-        elif isinstance(value, list) and all(isinstance(entry, Tensor) for entry in value):
-            lists[key] = len(value)
-            tensors |= {f"{prefix}{key}.{number}": entry for number, entry in enumerate(value)}
-        else:
-            scalars[key] = value
-    return tensors, scalars, lists
-
-
-def _unpack(tensors: dict[str, Tensor], prefix: str, scalars: dict[str, Any], lists: dict[str, int]) -> State:
-    """Return the state that `_pack` took apart."""
-    single = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix) and name.count(".") == 1
-    }
-    several = {
-        key: [tensors.get(f"{prefix}{key}.{number}") for number in range(length)] for key, length in lists.items()
-    }
-    return {**scalars, **single, **several}
 
 
 def _sigma2_of(kernels: Sequence[Kernel]) -> list[float | None]:

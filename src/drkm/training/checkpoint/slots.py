@@ -12,7 +12,7 @@ from drkm.distributed import collectives
 from drkm.files import container
 from drkm.validation import parts
 
-KIND, VERSION = "checkpoint", 2
+KIND, VERSION = "checkpoint", 3
 
 Content = tuple[dict[str, Tensor], dict[str, Any]]
 

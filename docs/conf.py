@@ -1,0 +1,68 @@
+"""The documentation site: `make docs` builds it from these pages, the docstrings and the examples."""
+
+from __future__ import annotations
+
+import os
+
+from drkm import __version__
+
+# Examples are run one after the other, and results must not depend on how many cores there are.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+project = "drkm"
+author = "The drkm developers"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+# Code in docstrings stands in single backticks: names are linked where they are known.
+default_role = "autolink"
+
+myst_enable_extensions = ["colon_fence", "smartquotes"]
+# Anchors as code hosts make them, so that one link serves both.
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"__init__\.py",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "doc_module": ("drkm",),
+    "reference_url": {"drkm": None},
+    "backreferences_dir": "_build/backreferences",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "drkm"
+html_static_path = ["_static"]
+html_css_files = ["drkm.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+copyright = "the drkm developers, MIT licence"  # noqa: A001

@@ -1,0 +1,222 @@
+"""The first Gram matrix on the tensor cores of a GPU: recomputed at every product, in one pass that stores nothing n×n.
+
+Numbers are split into two halves of 16 bits (`drkm.gram._triton_split` says how), which keeps the digits of float32:
+products are right to 2e-6. The same pass with the first halves alone takes half the time and is right to 1e-3; a
+method that corrects itself, as eigensolvers do, can use it on the way (`Gram.rough`).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import NamedTuple, TypeGuard
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import Rows, in_memory
+from drkm.gram.base import Gram, Strategy, Subset
+from drkm.gram.cost import Cost, Workload
+from drkm.gram.dense import Dense
+from drkm.gram.sweep import SweptGram
+from drkm.gram.tiled import Tiled
+from drkm.kernels import Kernel, Pairwise, Polynomial
+
+#: kernel values are multiplied by 2^SHIFT: halves have no digits left for numbers far below 1, and no room above 65504
+SHIFT = 14
+#: coordinates of scaled points beyond this are not for halves, nor are powers above the other
+LARGEST, MOST_POWER = 2.0**13, 8
+#: columns of a block are brought to numbers of at most 2^COLUMN_SIZE; those below SMALLEST count as zero
+COLUMN_SIZE, SMALLEST = 10, 1e-30
+#: points of a tile, and columns of a block that one pass takes
+ROWS, WIDEST = 128, 32
+#: features that are multiplied at once: all of them up to the first number, else parts of the second
+WHOLE, PART = 128, 64
+#: programs that keep a GPU busy, and the fewest and the most points that one of them sums over
+PROGRAMS, CHUNK, LONGEST = 1056, 1024, 1 << 16
+#: rows of samples that are split at a time
+SPLIT_ROWS = 1 << 16
+
+
+class Halves(NamedTuple):
+    """Scaled points in two halves of 16 bits, padded with zeros to whole tiles, and their squared lengths."""
+
+    high: Tensor
+    low: Tensor
+    size: Tensor
+
+
+class SplitGram(Gram):
+    """The Gram matrix of an isotropic or polynomial kernel at the rows of `points`, in float32.
+
+    Parameters
+    ----------
+    kernel : Pairwise
+        One that `serves` takes.
+    points : Tensor of shape (n, d)
+    """
+
+    def __init__(self, kernel: Pairwise, points: Tensor):
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+        self._passes = 3
+        self._origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
+        self._own = self._halves(points)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        return self._product(self, A)
+
+    @property
+    def rough(self) -> SplitGram:
+        """The operator with products that are right to 1e-3, in half the time."""
+        other = copy.copy(self)
+        other._passes = 1
+        # That of points which have no more digits: a positive matrix, whose diagonal is right.
+        size = torch.linalg.vector_norm(self._own.high, dim=1, dtype=torch.float32).square()
+        other._own = self._own._replace(size=size)
+        return other
+
+    def subset(self, index: Tensor) -> Subset:
+        """Return the operator of some of the points."""
+        part = copy.copy(self)
+        part.points, part.n = self.points[index], len(index)
+        # The same origin, so that the points of both can be held against each other.
+        part._own = part._halves(part.points)
+        return Subset(part, lambda A: self._product(part, A))
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal."""
+        return self.kernel.diagonal(self.points)
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        return self.kernel(self.points[index], self.points)
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
+        return SweptGram(self.kernel, self.points - self._origin).parameter_sum(A)
+
+    def with_kernel(self, kernel: Kernel) -> Gram | None:
+        """Return the operator of another kernel at the same points."""
+        return split_gram(kernel, self.points)
+
+    def fits_halves(self) -> bool:
+        """Whether the scaled points are small enough for numbers of 16 bits."""
+        return bool(self._own.high.abs().max() <= LARGEST)
+
+    def _halves(self, points: Tensor) -> Halves:
+        count, width = -(-len(points) // ROWS) * ROWS, padded(points.shape[1])
+        high, low = (points.new_zeros(count, width, dtype=torch.float16) for _ in range(2))
+        size = points.new_zeros(count)
+        for begin in range(0, len(points), SPLIT_ROWS):
+            rows = slice(begin, min(begin + SPLIT_ROWS, len(points)))
+            scaled = (points[rows] - self._origin) * self._scale
+            high[rows, : points.shape[1]], low[rows, : points.shape[1]] = halves(scaled)
+            size[rows] = scaled.square().sum(dim=1)
+        return Halves(high, low, size)
+
+    @property
+    def _scale(self) -> float:
+        profile = self.kernel.profile
+        return math.sqrt(self.kernel.pull_scale) * (1.0 if profile is None else profile.stretch)
+
+    def _value_scale(self, other: Halves) -> float:
+        """Return a power of 2 that brings the largest kernel value there can be to at most 2^SHIFT."""
+        if self.kernel.is_isotropic:
+            return 2.0**SHIFT
+        degree, offset = self._power
+        largest = math.sqrt(float(self._own.size.max()) * float(other.size.max())) + offset
+        return 2.0 ** math.floor(SHIFT - degree * math.log2(max(largest, SMALLEST)))
+
+    @property
+    def _power(self) -> tuple[int, float]:
+        """p and c of a polynomial kernel; those of others are not used."""
+        return self.kernel.parameters.get("degree", 1), self.kernel.parameters.get("offset", 0.0)
+
+    def _product(self, other: SplitGram, A: Tensor) -> Tensor:
+        """Return k(points, other points) A."""
+        return torch.cat([self._pass(other._own, block) for block in A.split(WIDEST, dim=1)], dim=1)
+
+    def _pass(self, other: Halves, A: Tensor) -> Tensor:
+        """Return k(points, other points) A for at most `WIDEST` columns."""
+        columns = WIDEST if A.shape[1] > WIDEST // 2 else WIDEST // 2
+        column_scale = torch.exp2(torch.floor(COLUMN_SIZE - torch.log2(A.abs().amax(dim=0).clamp(min=SMALLEST))))
+        block = A.new_zeros(len(other.high), columns)
+        block[: len(A), : A.shape[1]] = A * column_scale
+        high, low = halves(block)
+        scale = self._value_scale(other)
+        total = A.new_zeros(len(self._own.high), columns)
+        for begin in range(0, len(block), LONGEST):
+            some = slice(begin, begin + LONGEST)
+            total += self._sums(Halves(*(part[some] for part in other)), high[some], low[some], scale).sum(dim=0)
+        return total[: self.n, : A.shape[1]] / (column_scale * scale)
+
+    def _sums(self, other: Halves, high: Tensor, low: Tensor, scale: float) -> Tensor:
+        """Return sums over all pairs with some other points, in chunks that are to be added up."""
+        from drkm.gram import _triton_split
+
+        (n, width), (m, columns) = self._own.high.shape, high.shape
+        degree, offset = self._power
+        is_whole = width <= WHOLE
+        tile = 64 if is_whole else 128
+        chunk = -(-max(CHUNK, -(-m * (n // ROWS) // PROGRAMS)) // tile) * tile
+        out = self._own.size.new_empty(-(-m // chunk), n, columns)
+        _triton_split.split_product[n // ROWS, len(out)](
+            *(*self._own, *other, high, low, out, n, m, chunk, offset, scale),
+            WIDTH=width,
+            PART=width if is_whole else PART,
+            T=columns,
+            PROFILE="power" if self.kernel.profile is None else self.kernel.profile.name,
+            POWER=degree,
+            SHIFT=float(SHIFT),
+            PASSES=self._passes,
+            ROWS=ROWS,
+            COLUMNS=tile,
+            num_warps=4 if is_whole else 8,
+            num_stages=3,
+        )
+        return out
+
+
+class Split(Dense):
+    """Recompute K_1 at every product on tensor cores; what halves cannot hold is tiled."""
+
+    def cost(self, work: Workload) -> Cost:
+        """Return what a fit needs: the samples once more, in halves."""
+        return Strategy.cost(self, work).plus(bytes=4 * work.n * padded(work.d))
+
+    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
+        """Return the operator of the samples."""
+        X = in_memory(points)
+        return split_gram(kernel, X) or Tiled().fixed_pairs(kernel, X)
+
+    def describe(self) -> str:
+        """Return how K_1 is kept: not at all."""
+        return "recomputed"
+
+
+def serves(kernel: Kernel, dtype: torch.dtype) -> TypeGuard[Pairwise]:
+    """Whether products with a kernel can be computed in halves."""
+    is_known = kernel.profile is not None or (type(kernel) is Polynomial and kernel.degree <= MOST_POWER)
+    return dtype == torch.float32 and is_known
+
+
+def split_gram(kernel: Kernel, points: Tensor) -> SplitGram | None:
+    """Return the operator in halves, or None if they cannot hold the points."""
+    if not serves(kernel, points.dtype):
+        return None
+    made = SplitGram(kernel, points)
+    return made if made.fits_halves() else None
+
+
+def halves(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Return A as a sum of two numbers of 16 bits."""
+    high = A.half()
+    return high, (A - high).half()
+
+
+def padded(d: int) -> int:
+    """Return the features that a point has in halves: a power of 2, or for many of them whole parts."""
+    return max(16, 1 << (d - 1).bit_length()) if d <= WHOLE else -(-d // PART) * PART

@@ -1,0 +1,93 @@
+"""Finished runs in one small file that travels with a repository: compressed JSON, read-only, every run sealed.
+
+The first line says what the file is and is about, each further one is a run with the checksum that it has in a store.
+`drkm.runs.store.Store` opens such a file like a store that is only read, so that it can be reported on and merged.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from drkm.files import write_whole
+from drkm.runs._rows import COLUMNS, Row, checksum
+from drkm.runs.configuration import parse_object
+
+FORMAT = 1
+_MAGIC = b"\xfd7zXZ\x00"
+#: bytes of a file that is unpacked: a small one can hold more than a machine
+MOST = 1 << 28
+#: of an environment: what a machine is called is nobody's business
+PRIVATE = ("host",)
+
+
+def pack(rows: Iterable[Row], path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+    """Write finished runs, as `drkm.runs.store.Store.finished` gives them.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+    path : path
+        The file, written whole or not at all; the same runs give the same bytes.
+    about : mapping
+        What is worth knowing of all of them, as JSON.
+    """
+    lines = []
+    for row in sorted(rows, key=lambda one: (one["configuration"], one["key"])):
+        environment = {k: v for k, v in json.loads(row["environment"]).items() if k not in PRIVATE}
+        values = [(_line(environment) if name == "environment" else row[name]) for name in COLUMNS]
+        lines.append(_line([*values, checksum(*values)]))
+    head = _line({"drkm": FORMAT, "about": dict(about), "runs": len(lines)})
+    data = lzma.compress("\n".join([head, *lines]).encode(), check=lzma.CHECK_SHA256, preset=9)
+    write_whole(Path(path), lambda file: file.write(data))
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file begins as a packed one does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def unpack_into(connection: sqlite3.Connection, path: Path) -> None:
+    """Put the runs of a packed file into the table of a new store."""
+    lines = _lines(path)
+    marks = ", ".join("?" * (len(COLUMNS) + 1))
+    statement = f"INSERT INTO runs ({', '.join(COLUMNS)}, checksum) VALUES ({marks})"
+    try:
+        connection.executemany(statement, map(json.loads, lines[1:]))
+    except (ValueError, RecursionError, sqlite3.Error) as error:
+        raise ValueError(f"store: {path} is damaged (a line is not a run)") from error
+
+
+def about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a packed file says about all of its runs."""
+    found = parse_object(_lines(Path(path))[0], f"store: {path}: its first line").get("about")
+    return found if isinstance(found, dict) else {}
+
+
+def _lines(path: Path) -> list[str]:
+    unpacker = lzma.LZMADecompressor(memlimit=MOST)
+    try:
+        data = unpacker.decompress(path.read_bytes(), MOST)
+        whole = unpacker.eof
+        lines = data.decode().split("\n")
+        head = parse_object(lines[0], "head")
+        counted = head.get("runs") == len(lines) - 1
+    except (lzma.LZMAError, ValueError) as error:
+        raise ValueError(f"store: {path} is damaged, or larger than {MOST >> 20} MiB when unpacked") from error
+    if not whole or not counted:
+        raise ValueError(f"store: {path} is damaged, or larger than {MOST >> 20} MiB when unpacked")
+    if not isinstance(head.get("drkm"), int) or head["drkm"] > FORMAT:
+        raise ValueError(f"store: {path} was written by a newer drkm: upgrade drkm")
+    return lines

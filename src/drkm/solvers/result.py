@@ -1,0 +1,135 @@
+"""What every solver returns: its best point with a certificate, why it stopped, and what to change after that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drkm.validation import parts
+from drkm.validation.parts import Part
+from drkm.wording import counted
+
+
+class Status(StrEnum):
+    """Why a solver stopped."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_SECONDS = "max_seconds"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+    #: in files of earlier versions alone: codes of small energy still moved when a limit was met
+    UNSETTLED = "unsettled"
+    SCHEDULE_ENDED = "schedule_ended"
+    GIVEN_UP = "given_up"
+    #: what a step says when its algorithm has nothing left to do; a result says whether that was enough
+    DONE = "done"
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether the run could have gone on, and can another time."""
+        return self in (Status.INTERRUPTED, Status.MAX_SECONDS)
+
+
+#: what makes codes of small energy count
+ALIKE = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
+ADVICE = {
+    Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
+    Status.MAX_SECONDS: "raise max_seconds or loosen tol",
+    Status.INTERRUPTED: "fit again, with checkpoint=... to go on from where it stopped",
+    Status.STALLED: "no step lowers the energy beyond rounding: loosen tol or use a smoother kernel",
+    Status.UNSETTLED: f"codes of small energy still move: {ALIKE}",
+    Status.SCHEDULE_ENDED: "the published schedule of penalties ended before the tolerance: use solver='auto'",
+}
+
+
+@dataclass
+class Result:
+    """What every solver returns.
+
+    Attributes
+    ----------
+    H : Tensor of shape (n, S)
+        The best point.
+    objective, feasibility, stationarity : float
+        J, ‖HᵀH - I‖_F and the relative norm of the Riemannian gradient there.
+    n_iter, n_evaluations : int
+        Iterations; energies and gradients computed.
+    seconds : float
+        Time spent, over all parts of an interrupted run.
+    status : Status
+        Why it stopped.
+    history : list of dict
+        One entry per iteration: iteration, objective, stationarity, feasibility, seconds.
+    """
+
+    H: Tensor
+    objective: float
+    feasibility: float
+    stationarity: float
+    n_iter: int
+    n_evaluations: int
+    seconds: float
+    status: Status
+    history: list[dict[str, float]] = field(default_factory=list, repr=False)
+
+    def facts(self) -> dict[str, Any]:
+        """Return all but H, as JSON takes it."""
+        return {**{name: value for name, value in vars(self).items() if name != "H"}, "status": self.status.value}
+
+    @classmethod
+    def from_facts(cls, H: Tensor, facts: dict[str, Any]) -> Result:
+        """Return the result that `facts` took apart, if it is one."""
+        parts.check(facts, FACTS)
+        return cls(H=H, **{**facts, "status": Status(facts["status"])})
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in a few words."""
+        numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
+        steps = counted(self.n_iter, "iteration")
+        if self.converged:
+            return f"converged in {steps} ({numbers})"
+        return f"did not converge ({self.status.value} after {steps}, {numbers})"
+
+    @property
+    def advice(self) -> str:
+        """What to change if it did not converge."""
+        if self.status is Status.STALLED and self.H.dtype != torch.float64:
+            return ADVICE[self.status] + " or dtype='float64'"
+        return ADVICE.get(self.status, "")
+
+    @property
+    def message(self) -> str:
+        """One sentence of both."""
+        return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
+
+
+_ENTRY: dict[str, Part] = {
+    "iteration": parts.count(),
+    "objective": parts.number(),
+    "stationarity": parts.number(0),
+    "feasibility": parts.number(0),
+    "seconds": parts.number(0),
+}
+HISTORY = parts.several(parts.group(_ENTRY))
+#: what a result has beside its codes
+FACTS: dict[str, Part] = {
+    "objective": parts.number(),
+    "feasibility": parts.number(0),
+    "stationarity": parts.number(0),
+    "n_iter": parts.count(),
+    "n_evaluations": parts.count(),
+    "seconds": parts.number(0),
+    "status": parts.choice(*Status),
+    "history": HISTORY,
+}

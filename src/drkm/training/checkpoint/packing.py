@@ -1,0 +1,38 @@
+"""States in a file: what JSON takes stands in its header, in the place of each tensor the name that it has there."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from torch import Tensor
+
+from drkm.validation.parts import MISSING
+
+#: the key under which a header names a tensor
+TENSOR = "tensor"
+#: tensors are fields of a state, entries of its lists or fields of its records
+DEPTH = 2
+
+
+def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """Return a value as JSON takes it; its tensors are added to `tensors`, under names that begin with this one."""
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {TENSOR: name}
+    if is_dataclass(value):
+        return {own.name: pack(getattr(value, own.name), f"{name}.{own.name}", tensors) for own in fields(value)}
+    if isinstance(value, list | tuple):
+        return [pack(entry, f"{name}.{number}", tensors) for number, entry in enumerate(value)]
+    return value
+
+
+def unpack(value: Any, tensors: dict[str, Tensor], depth: int = DEPTH) -> Any:
+    """Return what `pack` was given, with dicts for dataclasses; its tensors are taken out of `tensors`, each once."""
+    if isinstance(value, dict) and value.keys() == {TENSOR} and isinstance(value[TENSOR], str):
+        return tensors.pop(value[TENSOR], MISSING)
+    if isinstance(value, dict) and depth:
+        return {name: unpack(entry, tensors, depth - 1) for name, entry in value.items()}
+    if isinstance(value, list) and depth:
+        return [unpack(entry, tensors, depth - 1) for entry in value]
+    return value
