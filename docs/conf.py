@@ -65,4 +65,4 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-copyright = "the drkm developers, MIT licence"  # noqa: A001
+copyright = "the drkm developers, MIT licence"
