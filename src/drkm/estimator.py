@@ -24,6 +24,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
+from drkm.inference import passing
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
@@ -31,6 +32,7 @@ from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
 from drkm.persistence import model_file
+from drkm.problem.shrinkage import Shrinkage
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
 from drkm.training import dimensions, parameters, train
@@ -39,10 +41,16 @@ from drkm.training.progress import progress_shown
 from drkm.validation import checks, nested
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
-INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
+INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "shrink")
 #: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
 #: they then agree on
 OWN = ("init", "random_state")
+#: a model that lets this part of small changes pass does not denoise
+MOST_NOISE = 0.9
+
+
+class NoiseWarning(UserWarning):
+    """A model that leaves nearly all of the noise was asked to denoise."""
 
 
 class ConstrDRKM(TransformerMixin, BaseEstimator):
@@ -87,6 +95,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         basis is the one that the map sees.
     encoder : {"stationary", "projection"}, default="stationary"
         How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
+    shrink : float, pair of str and float or None, default=None
+        What `denoise`, `inverse_transform`, `traverse` and `sample` make of the components: a number t weighs each by
+        max(1 - t/λ, 0), λ its eigenvalue (of several layers, the Ritz values of K_1 in their span), which denoises
+        better than keeping or dropping it; ("ridge", t) is λ/(λ + t), ("firm", t) max(1 - (t/λ)², 0). None keeps all.
+        `drkm.select` and `drkm.denoise` choose it.
     learn_bandwidth : bool, default=False
         Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
     tol : float, default=1e-6
@@ -169,6 +182,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         solver: Any = "auto",
         axes: str | None = "ritz",
         encoder: str = "stationary",
+        shrink: float | tuple[str, float] | None = None,
         learn_bandwidth: bool = False,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -192,6 +206,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.solver = solver
         self.axes = axes
         self.encoder = encoder
+        self.shrink = shrink
         self.learn_bandwidth = learn_bandwidth
         self.tol = tol
         self.max_iter = max_iter
@@ -362,7 +377,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Codes of all layers side by side, as `transform` returns them.
         """
         check_is_fitted(self)
-        found = self._inference.decode(self._read_codes(Z))
+        found = self._decode(self._read_codes(Z))
         return inputs.write(found.points, Z, self._features)
 
     def decoder(self) -> Callable[[Any], Any]:
@@ -371,13 +386,23 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         It holds what the search for pre-images needs, about three copies of the training samples.
         """
         check_is_fitted(self)
-        decode = self._inference.decoder()
+        decode = self._inference.decoder(self._shrinkage)
         return lambda Z: inputs.write(decode(self._read_codes(Z)).points, Z, self._features)
 
     def denoise(
-        self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
+        self,
+        X: Any,
+        components: Any = None,
+        method: str | None = None,
+        *,
+        shrink: Any = None,
+        out: np.ndarray | None = None,
     ) -> Any:
         """Return the rows of X reconstructed from their projections on a set of components.
+
+        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
+        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
+        lets nearly all of the noise pass warns of it the first time.
 
         Parameters
         ----------
@@ -387,19 +412,42 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Layers count from 1, indices from 0; None means all components of all layers.
         method : {"fixed-point", "gradient", "ridge"}, optional
             How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
+        shrink : float or pair of str and float, optional
+            How components are weighed, as the parameter of the same name, which it replaces here; 0 keeps all.
         out : array of shape (m, d), optional
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
-        found = self._reconstruct(X, components, method, out=out)
+        found = self._reconstruct(X, components, method, shrink=shrink, out=out)
         strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        if shrink is None and self._shrinkage is None and (told := self._noise_passed(X, components, method)):
+            warnings.warn(told, NoiseWarning, stacklevel=2)
         return self._written(found, X).points if out is None else out
+
+    def _noise_passed(self, X: Any, components: Any, method: str | None) -> str:
+        """Return one sentence, once per model, if most of the noise in X is left by denoising it."""
+        points, kernel = self._read(X), self.kernels_[0]
+        if self._inference.noise_told or not kernel.is_isotropic or len(points) < passing.LEAST_ROWS:
+            return ""
+        self._inference.noise_told = True
+        columns = parameters.component_columns(components, self.layer_slices_)
+        share = passing.share_passed(
+            lambda rows: self._inference.reconstruct(rows, columns, method=method).points,
+            points[: len(points)],
+            kernel.bandwidth**0.5,
+        )
+        if share < MOST_NOISE:
+            return ""
+        return (
+            f"ConstrDRKM: denoise lets {share:.0%} of small changes pass and removes little noise: its bandwidth and "
+            "components were not chosen for that, drkm.denoise(X) and drkm.select(X) choose them"
+        )
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
-        Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
-        start, the point itself; any other start is an array of shape (m, d). Points unlike all training samples are
-        marked as `strange`, where `denoise` warns of them.
+        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`, `normalized=False` the paper's projection,
+        `start="point"` its start, the point itself; any other start is an array of shape (m, d). Points unlike all
+        training samples are marked as `strange`, where `denoise` warns of them.
         """
         return self._written(self._reconstruct(X, components, method, **options), X)
 
@@ -415,7 +463,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
-        start = options.pop("start", None)
+        start, shrink = options.pop("start", None), Shrinkage.of(options.pop("shrink", None))
+        if shrink is None and options.get("normalized", True):
+            shrink = self._shrinkage
         if isinstance(start, str):
             if start != "point":
                 raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
@@ -425,7 +475,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return self._inference.reconstruct(points, columns, method=method, **options)
+        return self._inference.reconstruct(points, columns, method=method, shrink=shrink, **options)
+
+    def _decode(self, codes: Tensor) -> PreImage:
+        """Return pre-images of codes, shrunk as the model says."""
+        return self._inference.decode(codes, self._shrinkage)
+
+    @property
+    def _shrinkage(self) -> Shrinkage | None:
+        return Shrinkage.of(self._chosen.get("shrink"))
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -467,7 +525,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             codes = encoding.codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
-        return inputs.write(self._inference.decode(moved).points, like, self._features, same_rows=False)
+        return inputs.write(self._decode(moved).points, like, self._features, same_rows=False)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
@@ -478,7 +536,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         checks.integer("n", n, 1)
         drawn = self._inference.density.draw(n, checks.random_state(random_state))
-        return inputs.write(self._inference.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
+        return inputs.write(self._decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction.

@@ -24,6 +24,7 @@ from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
+from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import Familiarity
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
@@ -59,6 +60,8 @@ class Inference:
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
         self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
+        #: whether somebody has been told that denoising with this model leaves the noise
+        self.noise_told = False
         if formed is not None and fitted.kernels[0].is_explicit:
             _ = self.encoder, self._sums
         if not fitted.is_shared:
@@ -136,12 +139,15 @@ class Inference:
         *,
         method: str | None = None,
         normalized: bool = True,
+        shrink: Shrinkage | None = None,
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `preimage`."""
+        if shrink is not None and not normalized:
+            raise ValueError("shrink: the projection of the paper, normalized=False, is not shrunk, got both")
         method = self._method if method is None else method
         with self._threads(len(points)):
-            basis = self._components(columns, self._make_room(method), normalized)
+            basis = self._components(columns, self._make_room(method), normalized, shrink)
             coordinates = self.codes.new_empty(len(points), basis.c)
             strange = torch.empty(len(points), dtype=torch.bool, device=coordinates.device)
             for rows in self.batches(len(points)):
@@ -151,14 +157,14 @@ class Inference:
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
-    def decode(self, codes: Tensor) -> PreImage:
+    def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         with self._threads(len(codes)):
-            return self._decoded(codes, self._basis())
+            return self._decoded(codes, self._basis(shrink))
 
-    def decoder(self) -> Callable[[Tensor], PreImage]:
+    def decoder(self, shrink: Shrinkage | None = None) -> Callable[[Tensor], PreImage]:
         """Return `decode` for few codes at a time, again and again: what the search needs is formed once and kept."""
-        basis = self._basis()
+        basis = self._basis(shrink)
         search = prepared_search(basis, self._method)
 
         def decode(codes: Tensor) -> PreImage:
@@ -167,8 +173,8 @@ class Inference:
 
         return decode
 
-    def _basis(self) -> Components:
-        return self._components(range(self.fitted.slices[0].stop), self._make_room(self._method))
+    def _basis(self, shrink: Shrinkage | None) -> Components:
+        return self._components(range(self.fitted.slices[0].stop), self._make_room(self._method), shrink=shrink)
 
     def _decoded(self, codes: Tensor, basis: Components, **options: Any) -> PreImage:
         first = self.fitted.slices[0]
@@ -226,10 +232,17 @@ class Inference:
             raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
         return k
 
-    def _components(self, columns: Sequence[int], samples: Tensor | Rows, normalized: bool = True) -> Components:
+    def _components(
+        self,
+        columns: Sequence[int],
+        samples: Tensor | Rows,
+        normalized: bool = True,
+        shrink: Shrinkage | None = None,
+    ) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self.fitted, self._gram, self.codes[:, columns], sums, samples, normalized=normalized)
+        H = self.codes[:, columns]
+        return components_of(self.fitted, self._gram, H, sums, samples, normalized=normalized, shrink=shrink)
 
     @property
     def _method(self) -> str:
