@@ -121,7 +121,7 @@ def _fit(text: str, X: np.ndarray, device: str, limit: float, say: Any, **option
     settings = {"tol": TOL, "max_seconds": limit, "device": device, "callbacks": watch, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ConstrDRKM(SIZES, gram=operator(text), **settings).fit(X)
+        model = ConstrDRKM(SIZES, eta=1.0, gram=operator(text), **settings).fit(X)
     result, energy = model.fitted_.result, problem_of(model.fitted_)
     say(
         status="converged" if model.converged_ else "time limit",

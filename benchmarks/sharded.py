@@ -80,7 +80,7 @@ def _worker(options: argparse.Namespace) -> None:
         counts.append((shards.exchanges, shards.bytes))
 
     gram = Sharded(Nystroem(options.m, deep=Fourier(options.features)))
-    model = ConstrDRKM(SIZES, gram=gram, max_iter=options.max_iter, callbacks=count)
+    model = ConstrDRKM(SIZES, eta=1.0, gram=gram, max_iter=options.max_iter, callbacks=count)
     dist.barrier()
     clock, work = time.perf_counter(), time.process_time()
     model.fit(X)

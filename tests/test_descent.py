@@ -5,18 +5,18 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from drkm.inference.preimage.descent import Evaluation, Minima, _newton, minimise
+from drkm.inference.preimage.descent import Derivatives, Minima, _newton, minimise
 
 
-def evaluation(function: Callable[[torch.Tensor], torch.Tensor], *, hessian: bool) -> Callable[..., Evaluation]:
+def evaluation(function: Callable[[torch.Tensor], torch.Tensor], *, hessian: bool) -> Callable[..., Derivatives]:
     """The value of each row with its derivatives, from automatic differentiation."""
 
-    def evaluate(points: torch.Tensor, index: torch.Tensor) -> Evaluation:
+    def evaluate(points: torch.Tensor, index: torch.Tensor) -> Derivatives:
         evaluate.seen.append(points.clone())
         first = torch.func.grad(function)
         value, gradient = torch.func.vmap(function)(points), torch.func.vmap(first)(points)
         second = torch.func.vmap(torch.func.jacrev(first))(points) if hessian else None
-        return Evaluation(value, gradient, torch.ones_like(value), second)
+        return Derivatives(value, gradient, torch.ones_like(value), second)
 
     evaluate.seen = []
     return evaluate
@@ -32,7 +32,7 @@ def valley(x: torch.Tensor) -> torch.Tensor:
     return (1 - x[0]) ** 2 + 20 * (x[1] - x[0] ** 2) ** 2
 
 
-def run(evaluate: Callable[..., Evaluation], start: torch.Tensor, **options: float) -> Minima:
+def run(evaluate: Callable[..., Derivatives], start: torch.Tensor, **options: float) -> Minima:
     return minimise(evaluate, start, **{"scale": 1.0, "unit": 1.0, "tol": 1e-8, "max_iter": 500, **options})
 
 
@@ -107,7 +107,7 @@ def test_a_decrease_within_rounding_is_no_step_past_the_minimum():
     """Rounding may make any step look like a descent; this one leads from next to the minimum to the far side of it."""
     values = iter(torch.tensor([[1.0], [1.0 - 1e-7]]).double())
     start = torch.tensor([[1e-3]]).double()
-    found = run(lambda points, _: Evaluation(next(values), points), start, unit=1e9, tol=1e-15, max_iter=1)
+    found = run(lambda points, _: Derivatives(next(values), points), start, unit=1e9, tol=1e-15, max_iter=1)
     assert torch.equal(found.points, start)
 
 

@@ -14,7 +14,7 @@ from command_line import drkm, refused
 from drkm import ConstrDRKM, datasets, gram, kernels, load, metrics, solvers
 from drkm.datasets import _dataset
 from drkm.datasets._factors import ArrayDataset
-from drkm.metrics import Result, Score, _metric
+from drkm.metrics import MetricResult, Score, _metric
 from drkm.solvers.base import point
 
 X = np.random.RandomState(0).randn(40, 4)
@@ -226,10 +226,10 @@ class TestSolver:
         assert load(tmp_path / "m.safetensors").solver == "steepest"
 
 
-def spread(codes, factors, *, standardize: bool = False) -> Result:
+def spread(codes, factors, *, standardize: bool = False) -> MetricResult:
     """Mean of the codes' standard deviations."""
     z = np.asarray(codes)
-    return Result(float((z / z.std(axis=0) if standardize else z).std(axis=0).mean()))
+    return MetricResult(float((z / z.std(axis=0) if standardize else z).std(axis=0).mean()))
 
 
 class TestMetric:

@@ -23,7 +23,7 @@ from drkm import ConstrDRKM, load
 from drkm.files.rows import Rows
 from drkm.inputs.samples import as_row
 from drkm.kernels import RBF
-from drkm.machine.layout import ALIGNMENT, copied, settled
+from drkm.machine.layout import ALIGNMENT, aligned, copied
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.parameters import array
 from few_digits import NEW, X
@@ -182,7 +182,7 @@ def test_whatever_comes_in_is_in_our_layout():
     for name, given in layouts(X):
         ours = [array("Z", given)]
         if isinstance(given, torch.Tensor):
-            ours.append(settled(given))
+            ours.append(aligned(given))
         if isinstance(given, np.ndarray):
             ours += [copied(given), Rows(given)[1:7], Rows(given)[torch.tensor([5, 2, 2])]]
         assert all(part.is_contiguous() and part.data_ptr() % ALIGNMENT == 0 for part in ours), name
@@ -190,4 +190,4 @@ def test_whatever_comes_in_is_in_our_layout():
 
 def test_what_is_in_our_layout_is_not_copied():
     ours = torch.zeros(3, 4)
-    assert settled(ours) is ours
+    assert aligned(ours) is ours

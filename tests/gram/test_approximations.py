@@ -90,7 +90,7 @@ class FourierSwept(FourierSuite):
 
         expected = everything()
         parts = [slice(i, min(i + rows, N)) for i in range(0, N, rows)]
-        monkeypatch.setattr("drkm.gram.waves.blocks", lambda *_: parts)
+        monkeypatch.setattr("drkm.gram.fourier_gram.blocks", lambda *_: parts)
         for part, whole in zip(everything(), expected, strict=True):
             torch.testing.assert_close(part, whole, rtol=1e-11, atol=1e-11)
 

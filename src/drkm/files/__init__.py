@@ -1,10 +1,10 @@
 """Data files: tables, arrays and folders of pictures in, the same out, written whole or not at all."""
 
+from drkm.files._guarded import check_room, reading
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
 from drkm.files._npy import NpzFile, check_npy
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
-from drkm.files._reading import check_room, reading
 from drkm.files._table import QUALITY, Columns, Refused, Table, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from drkm.files._guarded import check_room
 from drkm.files._npy import Header, NpzFile, check_npy
-from drkm.files._reading import check_room
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
 #: bytes of a number as models and scores take it, whatever it takes in the file

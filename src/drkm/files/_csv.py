@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drkm.files._reading import check_room
+from drkm.files._guarded import check_room
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
 #: bytes of the beginning of a file from which its number of entries is estimated

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.files._reading import check_room, reading
+from drkm.files._guarded import check_room, reading
 from drkm.files._table import Refused, Table
 from drkm.files._whole import write_whole_folder
 

@@ -16,7 +16,7 @@ from typing import IO, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from drkm.files._reading import check_room
+from drkm.files._guarded import check_room
 from drkm.files._table import Refused, listed
 from drkm.wording import in_bytes
 

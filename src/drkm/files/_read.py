@@ -7,9 +7,9 @@ from pathlib import Path
 
 from drkm.files._arrays import read_npy, read_npz, read_parquet
 from drkm.files._csv import read_csv
+from drkm.files._guarded import reading
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import UNREADABLE, Pictures, read_images
-from drkm.files._reading import reading
 from drkm.files._table import Columns, Table, either
 
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")

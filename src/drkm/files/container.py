@@ -73,7 +73,7 @@ def read(
             _check_kind(header, target, kind, version)
             tensors = file.read(lambda name: name.startswith(prefix), f"path: reading {target}")
             _check_sums(file.metadata, header, tensors, prefix, target)
-    except Refused:
+    except WrongFile:
         raise
     except (ValueError, OSError) as error:
         raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
@@ -81,7 +81,7 @@ def read(
     return {name: tensor.to(device) for name, tensor in tensors.items()}, header
 
 
-class Refused(ValueError):
+class WrongFile(ValueError):
     """A whole sentence about a file, to which there is nothing to add."""
 
 
@@ -89,9 +89,9 @@ def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
     """Make sure that the header is one of this kind and of a version that can be read."""
     written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
     if type(written) is not int or written < 1:
-        raise Refused(f"path: {target} is not a drkm {kind}")
+        raise WrongFile(f"path: {target} is not a drkm {kind}")
     if written > version:
-        raise Refused(
+        raise WrongFile(
             f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "
             "upgrade drkm"
         )
@@ -113,4 +113,4 @@ def _check_sums(
             expected = {name: value for name, value in written.items() if not name or name.startswith(prefix)}
             if _checksums(tensors, metadata[HEADER]) == expected:
                 return
-    raise Refused(f"path: {target} is damaged, it is not what was written")
+    raise WrongFile(f"path: {target} is damaged, it is not what was written")

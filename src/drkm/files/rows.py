@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files._guarded import check_room, reading
 from drkm.files._npy import check_npy
-from drkm.files._reading import check_room, reading
 from drkm.files._table import Refused, listed
 from drkm.machine.layout import copied
 from drkm.machine.memory import TRIFLE, require

@@ -16,9 +16,9 @@ from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
 from drkm.gram.dense import ExponentGram, RememberedDistances, StoredGram
 from drkm.gram.features import FeatureGram
+from drkm.gram.fourier_gram import FourierGram
 from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import TiledGram
-from drkm.gram.waves import FourierGram
 from drkm.machine.memory import NotEnoughMemory
 
 __all__ = [

@@ -11,8 +11,8 @@ from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
 from drkm.gram.features import FeatureGram
+from drkm.gram.fourier_gram import FourierGram
 from drkm.gram.sweep import SweptGram
-from drkm.gram.waves import FourierGram
 from drkm.kernels import Explicit, FourierFeatures, Kernel, Pairwise
 
 

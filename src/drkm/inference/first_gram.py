@@ -28,7 +28,7 @@ class FirstGram:
     def uncentered(self) -> Gram:
         """K_1 itself."""
         if self._formed is None:
-            self._formed = self.fitted.features or problem_of(self.fitted).first_uncentered
+            self._formed = self.fitted.features or energy_of(self.fitted).first_uncentered
         return self._formed
 
     @property
@@ -41,7 +41,7 @@ class FirstGram:
         self._formed = None
 
 
-def problem_of(fitted: FittedModel) -> Energy:
+def energy_of(fitted: FittedModel) -> Energy:
     """Return the training problem whose solution a fitted model is."""
     return Energy(
         fitted.X, fitted.kernels, fitted.sizes, fitted.eta, fitted.strategy, fitted.center, first=fitted.features

@@ -24,7 +24,7 @@ from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
 from drkm.problem.shrinkage import Shrinkage
-from drkm.strange_data import Acquaintance
+from drkm.strange_data import Familiarity
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
@@ -58,7 +58,7 @@ class Inference:
         self.codes = H @ self.rotation
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
-        self._acquaintance = Acquaintance(fitted.kernels[0], fitted.X)
+        self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
         if formed is not None and fitted.kernels[0].is_explicit:
             _ = self.encoder, self._sums
         if not fitted.is_shared:
@@ -116,7 +116,7 @@ class Inference:
             for rows in batches:
                 batch = points[rows]
                 seen = self._seen(batch)
-                strange[rows] = self._acquaintance.strange(batch, seen)
+                strange[rows] = self._familiarity.strange(batch, seen)
                 part = self.encoder.encode(seen, ambiguity=ambiguity)
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
@@ -145,7 +145,7 @@ class Inference:
             for rows in self.batches(len(points)):
                 batch = points[rows]
                 seen = self._seen(batch)
-                strange[rows] = self._acquaintance.strange(batch, seen)
+                strange[rows] = self._familiarity.strange(batch, seen)
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 

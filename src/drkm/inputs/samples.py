@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, is_on_disk, open_rows
 from drkm.machine import memory
-from drkm.machine.layout import copied, settled
+from drkm.machine.layout import aligned, copied
 from drkm.validation import checks
 
 #: a share of the spread of the samples that rounding may take, looked for in about so many rows
@@ -114,7 +114,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
         raise ValueError("X: contains NaN or infinity")
-    return settled(X)
+    return aligned(X)
 
 
 def _read_rows(estimator: Any, X: Rows, *, reset: bool, least: int) -> Rows:

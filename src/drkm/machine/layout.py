@@ -17,7 +17,7 @@ from torch import Tensor
 ALIGNMENT = 64
 
 
-def settled(tensor: Tensor) -> Tensor:
+def aligned(tensor: Tensor) -> Tensor:
     """Return the tensor itself where it has this layout, else a copy that has."""
     if tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0:
         return tensor

@@ -24,6 +24,6 @@ from drkm.metrics._evaluate import evaluate
 from drkm.metrics._files import evaluate_files
 from drkm.metrics._information import discretize
 from drkm.metrics._metric import METRICS, Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 
-__all__ = ["Result", "Score", "chance", "discretize", "evaluate", "evaluate_files", "metric", *METRICS]
+__all__ = ["MetricResult", "Score", "chance", "discretize", "evaluate", "evaluate_files", "metric", *METRICS]

@@ -10,7 +10,7 @@ import numpy as np
 
 from drkm.metrics._logistic import logistic_regression
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, standardized
 from drkm.validation import checks
@@ -20,7 +20,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BetaVAE(Result):
+class BetaVAEScore(MetricResult):
     """BetaVAE score.
 
     Attributes
@@ -45,7 +45,7 @@ def beta_vae(
     n_eval: int = 5000,
     standardize: bool = False,
     random_state: int = 0,
-) -> BetaVAE:
+) -> BetaVAEScore:
     """BetaVAE score: can a linear classifier tell which factor two batches share?
 
     A sample fixes one factor and draws `batch` pairs of rows that share its value; the features are the
@@ -70,7 +70,7 @@ def beta_vae(
 
     Returns
     -------
-    BetaVAE
+    BetaVAEScore
         `float(result)` is in [0, 1]; chance is about 1/k.
 
     Notes
@@ -89,7 +89,7 @@ def beta_vae(
     train_factor, train_x = _samples(sampler, z, batch, n_train, rng)
     test_factor, test_x = _samples(sampler, z, batch, n_eval, rng)
     model = logistic_regression(train_x, train_factor, random_state)
-    return BetaVAE(float(model.score(test_x, test_factor)), float(model.score(train_x, train_factor)))
+    return BetaVAEScore(float(model.score(test_x, test_factor)), float(model.score(train_x, train_factor)))
 
 
 def _samples(

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._metric import METRICS, Metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_random_state
 from drkm.validation import checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chance(Result):
+class Chance(MetricResult):
     """Scores of shuffled codes.
 
     Attributes

@@ -9,14 +9,14 @@ import numpy as np
 
 from drkm.metrics._boosting import bin_codes, boost
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import match_labels, require_integer, require_varied, split
 
 _EPSILON = 1e-11
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DCI(Result):
+class DCI(MetricResult):
     """Disentanglement, completeness, informativeness.
 
     Attributes

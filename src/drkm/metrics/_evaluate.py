@@ -16,7 +16,7 @@ import numpy as np
 from drkm.metrics._chance import shuffled_results, summarize
 from drkm.metrics._information import discretize
 from drkm.metrics._metric import METRICS, Metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
 
@@ -75,13 +75,13 @@ class FactorRow:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ScoreTable:
     """All metrics beside their chance levels; `str()` prints them as a table.
 
     Attributes
     ----------
     rows : tuple of Row
-    results : mapping of str to Result
+    results : mapping of str to MetricResult
         The full result of each metric on the codes as given.
     notes : tuple of str
         How to read the table.
@@ -90,7 +90,7 @@ class Evaluation:
     """
 
     rows: tuple[Row, ...]
-    results: Mapping[str, Result]
+    results: Mapping[str, MetricResult]
     notes: tuple[str, ...]
     by_factor: tuple[FactorRow, ...]
 
@@ -176,7 +176,7 @@ def evaluate(
     continuous: bool = False,
     factor_names: Sequence[str] | None = None,
     random_state: int = 0,
-) -> Evaluation:
+) -> ScoreTable:
     """All metrics, each beside the score of row-shuffled codes.
 
     Parameters
@@ -202,7 +202,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    ScoreTable
         Train/test metrics (SAP, DCI, explicitness) hold a random third of the rows back. DCI uses its
         fast learner.
     """
@@ -218,7 +218,7 @@ def evaluate(
 
     rows: list[Row] = []
     by_factor: list[FactorRow] = []
-    results: dict[str, Result] = {}
+    results: dict[str, MetricResult] = {}
     notes = ["chance: the same metric on codes whose rows were shuffled"]
     if not all(METRICS[name].takes_factors for name in chosen):
         notes.append("(for dependence between codes, marked ↓, each code was shuffled on its own)")
@@ -236,7 +236,7 @@ def evaluate(
         rows += _rows(name, metric, result, shuffled)
         by_factor += _factor_rows(name, metric, result, shuffled, y.names)
         remarks += [remark for remark in [metric.note(result) if metric.note else ""] if remark]
-    return Evaluation(tuple(rows), results, (*notes, *remarks), tuple(by_factor))
+    return ScoreTable(tuple(rows), results, (*notes, *remarks), tuple(by_factor))
 
 
 def _chosen(metrics: Sequence[str] | None) -> list[str]:
@@ -249,7 +249,7 @@ def _chosen(metrics: Sequence[str] | None) -> list[str]:
     return chosen
 
 
-def _rows(name: str, metric: Metric, result: Result, shuffled: Sequence[Result]) -> Iterator[Row]:
+def _rows(name: str, metric: Metric, result: MetricResult, shuffled: Sequence[MetricResult]) -> Iterator[Row]:
     for score in metric.scores:
         level = summarize([float(getattr(one, score.attribute)) for one in shuffled])
         value = float(getattr(result, score.attribute))
@@ -257,7 +257,7 @@ def _rows(name: str, metric: Metric, result: Result, shuffled: Sequence[Result])
 
 
 def _factor_rows(
-    name: str, metric: Metric, result: Result, shuffled: Sequence[Result], factors: Sequence[str]
+    name: str, metric: Metric, result: MetricResult, shuffled: Sequence[MetricResult], factors: Sequence[str]
 ) -> Iterator[FactorRow]:
     if metric.of_each_factor is not None:
         attribute, title = metric.of_each_factor.attribute, metric.of_each_factor.title

@@ -9,12 +9,12 @@ import numpy as np
 
 from drkm.metrics._logistic import logistic_regression
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import match_labels, require_integer, require_varied, split, standardized
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explicitness(Result):
+class Explicitness(MetricResult):
     """Explicitness.
 
     Attributes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, constant_columns, standardized
 from drkm.validation import checks
@@ -20,7 +20,7 @@ _CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FactorVAE(Result):
+class FactorVAE(MetricResult):
     """FactorVAE score.
 
     Attributes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drkm.files import QUALITY, Columns, Table, listed, read_table
 from drkm.files.json_values import plain
-from drkm.metrics._evaluate import Evaluation, evaluate
+from drkm.metrics._evaluate import ScoreTable, evaluate
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -119,7 +119,7 @@ def _check_rows(read: Sequence[tuple[str | PathLike[str], Table]]) -> None:
             )
 
 
-def _written(found: Evaluation, format: str) -> str:
+def _written(found: ScoreTable, format: str) -> str:
     if format == "csv":
         return found.to_csv().rstrip("\n")
     if format == "markdown":

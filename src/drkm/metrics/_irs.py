@@ -10,7 +10,7 @@ import numpy as np
 
 from drkm.metrics._information import bin_columns
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import (
     Factors,
     check_codes,
@@ -22,7 +22,7 @@ from drkm.validation import checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IRS(Result):
+class IRS(MetricResult):
     """Interventional robustness.
 
     Attributes

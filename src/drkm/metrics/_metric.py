@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.validation.registry import Registry
 
-Function = TypeVar("Function", bound=Callable[..., Result])
+Function = TypeVar("Function", bound=Callable[..., MetricResult])
 
 
 @dataclass(frozen=True)

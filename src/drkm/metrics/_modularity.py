@@ -9,13 +9,13 @@ import numpy as np
 
 from drkm.metrics._information import bin_columns, mutual_information
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_labels
 from drkm.validation import checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Modularity(Result):
+class Modularity(MetricResult):
     """Modularity.
 
     Attributes

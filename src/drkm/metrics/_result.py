@@ -19,7 +19,7 @@ def _show(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class MetricResult:
     """A score and its details; `float(result)` is the score.
 
     Attributes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._svm1d import fit_one_against_rest
 from drkm.metrics._validation import (
     Factors,
@@ -25,7 +25,7 @@ _NO_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SAP(Result):
+class SAP(MetricResult):
     """Separated attribute predictability.
 
     Attributes

@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.metrics._information import bin_columns, mutual_information
 from drkm.metrics._metric import Score, metric
-from drkm.metrics._result import Result
+from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, constant_columns
 from drkm.validation import checks
 
@@ -17,7 +17,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unsupervised(Result):
+class Unsupervised(MetricResult):
     """Dependence between codes.
 
     Attributes

@@ -38,7 +38,7 @@ from drkm.fitted import FittedModel
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
-from drkm.kernels import Kernel, files
+from drkm.kernels import Kernel, entries
 from drkm.persistence import model_parts
 from drkm.persistence.model_parts import PREPARATION
 from drkm.problem.energy import Energy
@@ -108,7 +108,10 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
     fitted = saved.fitted
     # Before samples are gathered: it may be refused.
-    layers, asked = [files.entry_of(kernel) for kernel in fitted.kernels], files.asked_entry(saved.parameters["kernel"])
+    layers, asked = (
+        [entries.entry_of(kernel) for kernel in fitted.kernels],
+        entries.asked_entry(saved.parameters["kernel"]),
+    )
     tensors = _sample_tensors(fitted)
     if not collectives.is_first():
         return
@@ -116,7 +119,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
-    tensors |= files.arrays_of(fitted.kernels)
+    tensors |= entries.arrays_of(fitted.kernels)
     header: dict[str, Any] = {
         "kind": KIND,
         "version": 1 if "X" in tensors else 2,
@@ -200,9 +203,9 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
         chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
     H = tensors["H"]
     layers = tuple(
-        files.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
+        entries.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
     )
-    chosen["kernel"] = files.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
+    chosen["kernel"] = entries.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
     return SavedModel(
         _fitted(tensors, header, layers, chosen),

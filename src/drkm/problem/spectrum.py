@@ -46,7 +46,7 @@ class Method:
     power: Any = "auto"
     random_state: Any = None
 
-    def settled(self, n: int, count: int) -> str:
+    def resolved(self, n: int, count: int) -> str:
         """Return the solver for so many of n eigenpairs."""
         if self.solver != "auto":
             return self.solver
@@ -76,7 +76,7 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
 
 def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
-    solver = method.settled(len(K), count)
+    solver = method.resolved(len(K), count)
     if solver == "arpack":
         gram = TriangleGram(torch.from_numpy(K))
         return _signed(_arpack(gram.product, gram.n, count, method, gram.K))
@@ -84,7 +84,7 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
 
 
 def _of_triangle(gram: TriangleGram, count: int, method: Method, like: Tensor) -> Spectrum:
-    if method.settled(gram.n, count) == "arpack":
+    if method.resolved(gram.n, count) == "arpack":
         product = _in_cache(gram) if gram.n**2 < SMALL else gram.product
         return _signed(_arpack(_centered(product, gram.n, like), gram.n, count, method, like))
     K = gram.whole()
@@ -134,7 +134,7 @@ def _of_features(phi: np.ndarray, count: int, method: Method, like: Tensor) -> t
     from scipy.linalg import svd
 
     phi = phi - phi.mean(axis=0)
-    if method.settled(min(phi.shape), count) == "arpack":
+    if method.resolved(min(phi.shape), count) == "arpack":
         return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), like), len(phi), count, method, like)
     vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
     return singular[:count] ** 2, vectors[:, :count]

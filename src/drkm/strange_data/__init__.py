@@ -1,7 +1,7 @@
 """A word when data are strange: samples that a fit makes little of, and new points unlike all samples."""
 
-from drkm.strange_data.new_points import Acquaintance, warn_of_strangers
+from drkm.strange_data.new_points import Familiarity, warn_of_strangers
 from drkm.strange_data.samples import complaints
 from drkm.strange_data.warning import StrangeDataWarning
 
-__all__ = ["Acquaintance", "StrangeDataWarning", "complaints", "warn_of_strangers"]
+__all__ = ["Familiarity", "StrangeDataWarning", "complaints", "warn_of_strangers"]

@@ -28,7 +28,7 @@ ALL_LENGTHS = 0.05
 REFERENCE_ROWS = 100
 
 
-class Acquaintance:
+class Familiarity:
     """What a model keeps of its samples to tell points that are unlike all of them.
 
     A kernel of distances shows it by its largest value with any sample: features of random frequencies never vanish,

@@ -17,7 +17,7 @@ from drkm.distributed import collectives
 from drkm.gram import Strategy
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import check_bandwidth
-from drkm.machine.layout import copied, settled
+from drkm.machine.layout import aligned, copied
 from drkm.problem import axes
 from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Solver
@@ -181,7 +181,7 @@ def seed(random_state: Any) -> int:
 def array(name: str, value: Any) -> Tensor:
     """Return numbers as a tensor of float64, in our layout; one that is given stays on its device."""
     if isinstance(value, Tensor):
-        return settled(checks.dense_real(name, value).detach().double())
+        return aligned(checks.dense_real(name, value).detach().double())
     try:
         given = np.asarray(value)
         # numpy takes None for a number that is missing.

@@ -25,9 +25,9 @@ from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.base import Dimensions, GiveUp
 from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
-from drkm.training.describe import describe, without_samples
 from drkm.training.plan import Plan
 from drkm.training.race import Race
+from drkm.training.record import record_of, without_samples
 
 #: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -81,7 +81,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     energy.set_kernels(best_kernels)
     bounded = learning.layers_at_bound(kernels, best_kernels)
     with _threads(energy):
-        fitted = describe(energy, race.best, plan, race.objectives, bounded)
+        fitted = record_of(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     return without_samples(fitted, energy.first_uncentered)

@@ -22,7 +22,7 @@ LEAST_PIVOT = 1e-6
 SAFETY = 10.0
 
 
-class Evaluation(NamedTuple):
+class Derivatives(NamedTuple):
     """Value and gradient of each row; `curvature` is a natural scale of the Hessian, or None.
 
     With a curvature c > 0 the plain step is -gradient/c, and its length decides about convergence. A `hessian` (m×d×d)
@@ -34,14 +34,14 @@ class Evaluation(NamedTuple):
     curvature: Tensor | None = None
     hessian: Tensor | None = None
 
-    def of(self, rows: Tensor) -> Evaluation:
+    def of(self, rows: Tensor) -> Derivatives:
         """Return some of the rows."""
-        return Evaluation(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        return Derivatives(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
-    def in_units_of(self, length: float) -> Evaluation:
+    def in_units_of(self, length: float) -> Derivatives:
         """Return what it is as a function of x/length."""
         curvature, hessian = (None if part is None else length**2 * part for part in (self.curvature, self.hessian))
-        return Evaluation(self.value, length * self.gradient, curvature, hessian)
+        return Derivatives(self.value, length * self.gradient, curvature, hessian)
 
 
 class Minima(NamedTuple):
@@ -54,7 +54,7 @@ class Minima(NamedTuple):
 
 
 #: evaluate(points, index): points of the rows in `index`
-Function = Callable[[Tensor, Tensor], Evaluation]
+Function = Callable[[Tensor, Tensor], Derivatives]
 
 
 def minimise(
@@ -89,7 +89,7 @@ def minimise(
         Take the curvature for the metric of the direction; otherwise it only decides about convergence.
     """
     tol = max(tol, 4 * torch.finfo(start.dtype).eps)
-    search = _Search(evaluate, start, scale, unit, tol, memory, use_curvature)
+    search = _Descent(evaluate, start, scale, unit, tol, memory, use_curvature)
     for _ in range(max_iter):
         active = (~search.converged).nonzero()[:, 0]
         if len(active) == 0:
@@ -98,7 +98,7 @@ def minimise(
     return Minima(search.x, search.value, search.iterations, search.converged)
 
 
-class _Search:
+class _Descent:
     """Where every row is, its direction and the length of its next step along it."""
 
     def __init__(
@@ -153,7 +153,7 @@ class _Search:
         held = ~accepted
         self._shorten(active[held], (t * slope)[held], rise[held])
 
-    def _move(self, index: Tensor, points: Tensor, new: Evaluation) -> None:
+    def _move(self, index: Tensor, points: Tensor, new: Derivatives) -> None:
         step = points - self.x[index]
         if self.memory:
             self._remember(index, step, new.gradient - self.gradient[index])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drkm.files.rows import tiles
 from drkm.gram.sweep import jets
-from drkm.inference.preimage.descent import Evaluation
+from drkm.inference.preimage.descent import Derivatives
 from drkm.inference.subspace import Components
 from drkm.kernels import Explicit, Pairwise
 
@@ -24,7 +24,7 @@ class Target(NamedTuple):
     With a `basis` (d×r, orthonormal columns), as a function of the coordinates of x - origin in it.
     """
 
-    evaluate: Callable[[Tensor, Tensor], Evaluation]
+    evaluate: Callable[[Tensor, Tensor], Derivatives]
     origin: Tensor
     basis: Tensor | None = None
 
@@ -90,7 +90,7 @@ class _PairwiseTarget:
         few = self.B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
         self.table = (self.monomials[:, :, None] * self.B[:, None, :]).flatten(1) if few else None
 
-    def __call__(self, x: Tensor, coordinates: Tensor) -> Evaluation:
+    def __call__(self, x: Tensor, coordinates: Tensor) -> Derivatives:
         kernel = self.kernel
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
@@ -103,7 +103,7 @@ class _PairwiseTarget:
         scale = kernel.pull_scale
         norm2 = (x * x).sum(dim=1, keepdim=True)
         value, slope = kernel.jet(scale * norm2 + kernel.offset, 1)  # type: ignore[attr-defined]
-        return Evaluation(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
+        return Derivatives(value[:, 0] - 2 * sums[0][:, 0], 2 * scale * (slope * x - sums[1][:, 1:]))
 
     def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
         """Write Σ_i β_i f(e_i) m(x_i) for each derivative f in the jet and its monomials m."""
@@ -118,7 +118,7 @@ class _PairwiseTarget:
                 of_each = f @ self.table[:, : width * a.shape[1]]  # type: ignore[index]
                 out[order].copy_(torch.einsum("mqc,mc->mq", of_each.view(len(a), width, -1), a))
 
-    def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Evaluation:
+    def _isotropic(self, x: Tensor, sums: list[Tensor]) -> Derivatives:
         """Return the residual for e = -‖x-y‖²/(2σ²), its curvature c = 2/σ² Σ_i β_i f'(e_i), and its gradient.
 
         The step x - gradient/c is the fixed-point iteration, for the RBF kernel (f' = k_1) equation (30) of the paper:
@@ -130,7 +130,7 @@ class _PairwiseTarget:
         curvature = 2 * scale * sums[1][:, 0]
         gradient = curvature[:, None] * x - 2 * scale * sums[1][:, 1:]
         if len(sums) == 2:
-            return Evaluation(value, gradient, curvature)
+            return Derivatives(value, gradient, curvature)
         d = x.shape[1]
         total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, self.pair]
         # Σ β f'' (x_i - x)(x_i - x)ᵀ
@@ -138,7 +138,7 @@ class _PairwiseTarget:
         # The square of the scale may be no number of the precision at hand, where all else is.
         hessian = -2 * scale * (scale * (second - cross - cross.mT))
         hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
-        return Evaluation(value, gradient, curvature, hessian)
+        return Derivatives(value, gradient, curvature, hessian)
 
 
 def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
     return right
 
 
-def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Evaluation]:
+def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Derivatives]:
     with torch.enable_grad():
         probe = kernel.features(components.X[:1].clone().requires_grad_())
     if not probe.requires_grad:
@@ -158,11 +158,11 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
             'gradients; use denoise with method="ridge"'
         )
 
-    def evaluate(points: Tensor, coordinates: Tensor) -> Evaluation:
+    def evaluate(points: Tensor, coordinates: Tensor) -> Derivatives:
         projection = components.projected_features(coordinates)
         with torch.no_grad():
             image = kernel.features(points)
             gradient = kernel.pullback(points)(2 * (image - projection))
-        return Evaluation((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
+        return Derivatives((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
 
     return evaluate

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.inference.preimage.descent import Evaluation, Minima, minimise
+from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
@@ -163,7 +163,7 @@ def _search(
     length = 2.0 ** round(math.log2(scale))
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:
-        def evaluate(x: Tensor, index: Tensor) -> Evaluation:
+        def evaluate(x: Tensor, index: Tensor) -> Derivatives:
             return target.evaluate(length * x, coordinates[index]).in_units_of(length)
 
         begin = target.inside(start)

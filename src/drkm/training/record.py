@@ -22,7 +22,7 @@ from drkm.solvers.base import EXACT, code_error
 from drkm.training.plan import Plan
 
 
-def describe(
+def record_of(
     energy: Energy, result: Result, plan: Plan, objectives: Sequence[float | None], at_bound: Sequence[int]
 ) -> FittedModel:
     """Return the fitted model with its multipliers and axes."""
