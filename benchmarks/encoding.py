@@ -38,7 +38,9 @@ def main() -> None:
         write_sprites(path, asked.train + asked.points)
         images = np.load(path, mmap_mode="r")
         begin = clock(asked.device)
-        model = ConstrDRKM((10, 5), eta=1.0, tol=1e-4, device=asked.device).fit(images[: asked.train].astype(np.float64))
+        model = ConstrDRKM((10, 5), eta=1.0, tol=1e-4, device=asked.device).fit(
+            images[: asked.train].astype(np.float64)
+        )
         print(f"fit of {asked.train:,} images with eta=1: {clock(asked.device) - begin:.0f} s", flush=True)
         run(model, path, asked.train, asked.points, asked.device)
 
