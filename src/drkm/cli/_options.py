@@ -19,6 +19,7 @@ import typer
 from drkm.cli._outcome import say
 from drkm.files.json_values import plain
 
+IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
 
 READING = "Reading the data"
@@ -92,6 +93,15 @@ class TrainingData(Reading):
             "auto is 255 for 8-bit images and 1 for all else.",
         ),
     ] = "auto"
+    impute: Annotated[
+        str | None,
+        _of_reading(
+            metavar="HOW",
+            help="What stands in gaps (empty entries, NA, NaN), here and in later data: fill, chosen as by drkm fill, "
+            "or the mean or median of the column.",
+            autocompletion=completed(*IMPUTE),
+        ),
+    ] = None
     resize: Annotated[
         str | None, _of_reading(metavar="HxW", help="Bring images of a folder to this size: 64 or 48x64.")
     ] = None
@@ -106,7 +116,15 @@ class TrainingData(Reading):
         from drkm import files
 
         super().check(data)
+        if self.impute is not None:
+            check_impute(self.impute)
         files.check_options(data, resize=self.resize, grey=self.grey or None)
+
+
+def check_impute(how: str) -> None:
+    """Refuse a way to fill gaps that there is not, before the second that torch needs to be imported."""
+    if how not in IMPUTE:
+        raise ValueError(f"impute: unknown way {how!r}, allowed are {', '.join(IMPUTE)}")
 
 
 def members(family: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.cli import datasets, experiments, fit, report, runs, scores, traverse, use
+from drkm.cli import datasets, experiments, fill, fit, report, runs, scores, traverse, use
 from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
@@ -45,6 +45,7 @@ def about(
 app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
 app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
 app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
+app.command(cls=SectionedCommand, epilog=fill.EXAMPLES)(fill.fill)
 app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)

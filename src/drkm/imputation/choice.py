@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.random import RandomState
-from scipy.optimize import nnls
 
 from drkm.imputation.filling import Filling, Member, fill_gaps
 from drkm.imputation.linear import LinearFill
@@ -17,6 +17,7 @@ from drkm.inference.eigencomponents import EigenComponents
 from drkm.kernels import RBF, Matern
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.problem.shrinkage import Shrinkage
+from drkm.validation import checks
 
 #: t of the linear kernel, for columns of variance 1
 RIDGES = (0.3, 0.1, 0.03, 0.01, 0.001)
@@ -33,12 +34,13 @@ FEWEST = 40
 LINEAR_COLUMNS = 1000
 #: members whose share is smaller are left out
 LEAST_WEIGHT = 0.02
+MAX_SAMPLES = 1000
+HOW = ("fill", "mean", "median")
 
 
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     """Return how gaps of rows like those of X, which has NaN in its own, are filled; every column has a number."""
-    offset = np.nanmean(X, axis=0)
-    spread = np.nanstd(X, axis=0)
+    offset, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     # The mean of equal values is rounded, and their deviation from it is not always 0.
     scale = np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(offset), spread, 1.0)
     plain = Filling(offset, scale)
@@ -53,6 +55,25 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
         return replace(plain, linear=linear)
     resolved = tuple(_resolved(member, reference) for member in members)
     return replace(plain, linear=linear, reference=reference, members=resolved)
+
+
+def filling(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:
+    """Return how gaps are filled: as "fill" chooses, or with the "mean" or "median" of a column.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        With NaN in its gaps; every column has a number.
+    how : {"fill", "mean", "median"}
+    max_samples, random_state
+        As in `Imputer`.
+    """
+    if how not in HOW:
+        raise ValueError(f"impute: unknown way {how!r}, allowed are {', '.join(HOW)}")
+    if how == "fill":
+        return learn(X, max_samples, checks.random_state(random_state))
+    middle = np.nanmean(X, axis=0) if how == "mean" else np.nanmedian(X, axis=0)
+    return Filling(middle, np.ones_like(middle), how=how)
 
 
 def _path(Z: np.ndarray, ridge: float) -> LinearFill:
@@ -146,6 +167,8 @@ def _resolved(member: Member, reference: np.ndarray) -> Member:
 
 def _blend(columns: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Return the weights, not negative and of sum 1, of the columns whose weighed sum is nearest to the truth."""
+    from scipy.optimize import nnls
+
     # One more equation, which outweighs all others, says that the sum is 1.
     heavy = 1e3 * np.sqrt(len(truth)) * (1 + np.abs(truth).max(initial=0.0))
     weights = nnls(np.vstack([columns, np.full(columns.shape[1], heavy)]), np.append(truth, heavy))[0]

@@ -14,8 +14,9 @@ from drkm.imputation.linear import LinearFill
 from drkm.inference.eigencomponents import EigenComponents
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.subspace import Components
-from drkm.kernels import Kernel
+from drkm.kernels import Kernel, entries
 from drkm.problem.shrinkage import Shrinkage
+from drkm.validation import parts
 
 #: steps of a row, and how far, of the spread of a column, the last one moves it
 STEPS, TOL = 20, 1e-2
@@ -30,6 +31,29 @@ class Member:
     kernel: Kernel
     shrink: Shrinkage
     weight: float
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What a file holds of it."""
+        return {"kernel": self.kernel.entry, "shrink": self.shrink.parameter, "weight": self.weight}
+
+    @classmethod
+    def from_entry(cls, entry: dict[str, Any]) -> Member:
+        """Return the member that `entry` was made of, if it can be one."""
+        kernel, shrink = entries.asked_kernel(entry["kernel"], ()), Shrinkage.of(entry["shrink"])
+        if shrink is None or not (kernel.is_isotropic and isinstance(kernel.parameters["sigma2"], float)):
+            raise ValueError(f"members: expected a kernel of distances with numbers, got {kernel.describe()}")
+        return cls(kernel, shrink, entry["weight"])
+
+
+#: what the header of a file holds of it
+PLAIN: dict[str, parts.Part] = {
+    "how": parts.choice("fill", "mean", "median"),
+    "ridge": parts.nullable(parts.positive),
+    "members": parts.several(
+        parts.group({"kernel": parts.group({}, others=True), "weight": parts.number(0)}, others=True)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +70,8 @@ class Filling:
         Filled samples, in those units, whose components the members are.
     members : tuple of Member
         Their weights and that of `linear` have the sum 1.
+    how : {"fill", "mean", "median"}
+        What was asked for.
     """
 
     offset: np.ndarray
@@ -53,6 +79,7 @@ class Filling:
     linear: LinearFill | None = None
     reference: np.ndarray | None = None
     members: tuple[Member, ...] = ()
+    how: str = "fill"
 
     def fill(self, values: np.ndarray) -> np.ndarray:
         """Return values with their gaps, which are NaN, filled; all others are as they were, to the last digit."""
@@ -72,6 +99,39 @@ class Filling:
             components = self._components[member.kernel].components(member.shrink)
             blend += member.weight * fill_gaps(components, first, np.isnan(X))
         return blend
+
+    def describe(self) -> str:
+        """Return what is done in a few words."""
+        return "gaps filled" if self.how == "fill" else f"gaps filled by {self.how}s"
+
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the plain values to write."""
+        arrays = {"offset": self.offset, "scale": self.scale, "reference": self.reference}
+        if self.linear is not None:
+            arrays |= {"mean": self.linear.mean, "covariance": self.linear.covariance}
+        tensors = {name: torch.from_numpy(array).clone() for name, array in arrays.items() if array is not None}
+        ridge = None if self.linear is None else self.linear.ridge
+        return tensors, {"how": self.how, "ridge": ridge, "members": [member.entry for member in self.members]}
+
+    @classmethod
+    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int) -> Filling:
+        """Return the filling of so many features that `parts` took apart; what is none is refused."""
+        parts.check(plain, PLAIN)
+        shapes: dict[str, tuple[int, ...]] = {"offset": (features,), "scale": (features,)}
+        if plain["ridge"] is not None:
+            shapes |= {"mean": (features,), "covariance": (features, features)}
+        if plain["members"]:
+            rows = len(tensors["reference"]) if "reference" in tensors else 0
+            shapes["reference"] = (rows, features)
+        parts.check(tensors, {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in shapes.items()})
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        if (arrays["scale"] == 0).any():
+            raise ValueError("scale: expected numbers other than 0")
+        linear = None
+        if plain["ridge"] is not None:
+            linear = LinearFill(arrays["mean"], arrays["covariance"], plain["ridge"])
+        members = tuple(map(Member.from_entry, plain["members"]))
+        return cls(arrays["offset"], arrays["scale"], linear, arrays.get("reference"), members, plain["how"])
 
     def start(self, X: np.ndarray) -> np.ndarray:
         """Return scaled rows with the first values in their gaps."""

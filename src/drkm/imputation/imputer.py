@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drkm.imputation import choice
@@ -61,7 +60,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         *,
         missing_values: float = np.nan,
-        max_samples: int = 1000,
+        max_samples: int = choice.MAX_SAMPLES,
         add_indicator: bool = False,
         keep_empty_features: bool = False,
         random_state: Any = 0,
@@ -82,11 +81,14 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty = np.isnan(values).all(axis=0)
         if empty.all():
             raise ValueError(f"X: expected at least one number, got {values.size} gaps")
-        self.filling_ = choice.learn(values[:, ~empty], self.max_samples, random)
+        self.filling_ = choice.filling(values[:, ~empty], max_samples=self.max_samples, random_state=random)
         self.statistics_ = np.full(len(empty), np.nan)
         self.statistics_[~empty] = self.filling_.offset
         self.indicator_ = None
         if self.add_indicator:
+            # Takes half a second to be imported, which whoever loads a model need not wait for.
+            from sklearn.impute import MissingIndicator
+
             self.indicator_ = MissingIndicator(error_on_new=False).fit(values)
         return self
 
