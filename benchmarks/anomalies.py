@@ -4,8 +4,7 @@ Natural anomalies are a class that training has not seen: models are fitted to 6
 rest and that class. Planted ones are rows whose entries are drawn from different samples, each column on its own, one
 for every ten samples: models are fitted to all and score all, except that LocalOutlierFactor then scores the samples
 of its fit as scikit-learn provides for that. Tables are standardised. Nobody has a setting chosen by hand;
-LocalOutlierFactor has its default, k = 20, and k = 10. "held out" takes the scores of the samples of a fit from models
-of the others, where these are scored.
+LocalOutlierFactor has its default, k = 20, and k = 10.
 
     python -m benchmarks.anomalies [--sets digits,wine]
 """
@@ -122,7 +121,6 @@ def areas(problem: Problem) -> dict[str, float]:
         "LOF, k = 10": neighbours(problem, 10),
         "OneClassSVM": OneClassSVM().fit(train).score_samples(test),
         "drkm": detector.score_samples(test),
-        "drkm, held out": detector.held_out_scores_ if train is test else detector.score_samples(test),
     }
     called = detector.predict(test) < 0
     found = {name: float(roc_auc_score(strange, -values)) for name, values in scores.items()}

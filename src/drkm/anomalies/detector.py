@@ -34,9 +34,6 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     model_ : ConstrDRKM
     offset_ : float
         The threshold: samples whose score is lower are strange.
-    held_out_scores_ : array of shape (n_samples,)
-        Scores of the samples of the fit, each by a model that has not seen it: with these, strange samples among them
-        stand out, where a threshold does not know how many there are.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -62,8 +59,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         random = checks.random_state(self.random_state)
         samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=4, copy=True)
         model = ConstrDRKM(**choice.parameters(torch.from_numpy(samples)))
-        self.held_out_scores_ = choice.held_out_scores(model, samples, random)
-        self.offset_ = float(np.quantile(self.held_out_scores_, self.false_alarms))
+        scores = choice.held_out_scores(model, samples, random)
+        self.offset_ = float(np.quantile(scores, self.false_alarms))
         self.model_ = choice.fitted_quietly(model, samples)
         return self
 

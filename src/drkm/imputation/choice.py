@@ -53,7 +53,8 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     reference = replace(plain, linear=linear).start(_drawn(Z, max_samples, random))
     if not members:
         return replace(plain, linear=linear)
-    resolved = tuple(_resolved(member, reference) for member in members)
+    unit = _median_bandwidth(reference)
+    resolved = tuple(_resolved(member, len(reference), unit) for member in members)
     return replace(plain, linear=linear, reference=reference, members=resolved)
 
 
@@ -143,8 +144,9 @@ class _Trial:
     def filled(self, candidates: list[Member]) -> Iterator[np.ndarray]:
         """Yield what each candidate puts into the masked entries."""
         gaps, X = np.isnan(self.Z), torch.from_numpy(self.begin)
+        unit = _median_bandwidth(self.begin)
         for _, group in groupby(candidates, key=lambda member: member.kernel):
-            resolved = [_resolved(member, self.begin) for member in group]
+            resolved = [_resolved(member, len(X), unit) for member in group]
             eigen = EigenComponents(resolved[0].kernel, X)
             for member in resolved:
                 yield fill_gaps(eigen.components(member.shrink), self.begin, gaps)[self.masked]
@@ -156,13 +158,14 @@ def _candidates() -> Iterator[Member]:
             yield Member(kernel, Shrinkage(threshold, "firm"), 0.0)
 
 
-def _resolved(member: Member, reference: np.ndarray) -> Member:
-    """Return a candidate with numbers for these samples: σ² times the median rule, t times the trace of K_1, n."""
-    unit = resolve_bandwidth("median", torch.from_numpy(reference), layer=1)
+def _median_bandwidth(reference: np.ndarray) -> float:
+    return resolve_bandwidth("median", torch.from_numpy(reference), layer=1)
+
+
+def _resolved(member: Member, n: int, unit: float) -> Member:
+    """Return a candidate with numbers for n samples: σ² in place of its multiple of a unit, t of the trace of K_1."""
     kernel = replace(member.kernel, sigma2=member.kernel.bandwidth * unit)  # type: ignore[type-var]
-    return replace(
-        member, kernel=kernel, shrink=replace(member.shrink, threshold=len(reference) * member.shrink.threshold)
-    )
+    return replace(member, kernel=kernel, shrink=replace(member.shrink, threshold=n * member.shrink.threshold))
 
 
 def _blend(columns: np.ndarray, truth: np.ndarray) -> np.ndarray:
