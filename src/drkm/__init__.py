@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from drkm.estimator import ConstrDRKM, load
     from drkm.imputation import Imputer
     from drkm.kernel_pca import KernelPCA
-    from drkm.selection import select
+    from drkm.selection import denoise, select
 
-__all__ = ["AnomalyDetector", "ConstrDRKM", "Imputer", "KernelPCA", "__version__", "load", "select"]
+__all__ = ["AnomalyDetector", "ConstrDRKM", "Imputer", "KernelPCA", "__version__", "denoise", "load", "select"]
 
 #: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
 _HOMES = {
@@ -22,6 +22,7 @@ _HOMES = {
     "ConstrDRKM": "drkm.estimator",
     "Imputer": "drkm.imputation",
     "KernelPCA": "drkm.kernel_pca",
+    "denoise": "drkm.selection",
     "load": "drkm.estimator",
     "select": "drkm.selection",
 }

@@ -70,6 +70,28 @@ def scatter_before_after(
     axes.set_title(title)
 
 
+def plot_cleaning(before: np.ndarray, after: np.ndarray) -> Any:
+    """Return a figure of samples before and after cleaning, in the plane in which the cleaned ones vary most."""
+    pyplot()
+    from matplotlib.figure import Figure
+
+    mean = after.mean(axis=0)
+    plane = np.eye(2) if after.shape[1] == 2 else np.linalg.svd(after - mean, full_matrices=False)[2][:2].T
+    points = [(part - mean) @ plane for part in (before, after)]
+    if points[0].shape[1] == 1:
+        points = [np.column_stack([part, np.arange(len(part)) / len(part)]) for part in points]
+    with style():
+        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        sides = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, part, title, colour in zip(sides, points, ("before", "after"), (GREY, BLUE), strict=True):
+            axes.scatter(*part.T, s=4, color=colour, linewidths=0)
+            axes.set_title(title)
+            axes.set_aspect("equal")
+            axes.set_xlabel("first principal axis")
+        sides[0].set_ylabel("second principal axis")
+    return figure
+
+
 def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str]) -> Any:
     """Return a figure of images (rows × columns × height × width [× 3], values from 0 to 1) with names and heads.
 

@@ -10,6 +10,8 @@ import numpy as np
 
 #: columns beside codes that say how far to trust them
 QUALITY = ("residual", "ambiguous", "strange")
+#: the column after those that says how strange a sample is
+ANOMALY = "anomaly"
 
 
 class Refused(Exception):
