@@ -11,8 +11,8 @@ from drkm.files._write import SUFFIXES as WRITABLE
 from drkm.files._write import check_folder, check_target, write_table
 
 __all__ = [
-    "IMAGE_SUFFIXES",
     "ANOMALY",
+    "IMAGE_SUFFIXES",
     "QUALITY",
     "SUFFIXES",
     "WRITABLE",
