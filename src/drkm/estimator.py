@@ -24,6 +24,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
+from drkm.inference import passing
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
@@ -44,6 +45,12 @@ INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "sh
 #: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
 #: they then agree on
 OWN = ("init", "random_state")
+#: a model that lets this part of small changes pass does not denoise
+MOST_NOISE = 0.9
+
+
+class NoiseWarning(UserWarning):
+    """A model that leaves nearly all of the noise was asked to denoise."""
 
 
 class ConstrDRKM(TransformerMixin, BaseEstimator):
@@ -382,6 +389,10 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     ) -> Any:
         """Return the rows of X reconstructed from their projections on a set of components.
 
+        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
+        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
+        lets nearly all of the noise pass warns of it the first time.
+
         Parameters
         ----------
         X : array of shape (m, d), or the path of a .npy or HDF5 file
@@ -397,7 +408,28 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         """
         found = self._reconstruct(X, components, method, shrink=shrink, out=out)
         strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        if shrink is None and self._shrinkage is None and (told := self._noise_passed(X, components, method)):
+            warnings.warn(told, NoiseWarning, stacklevel=2)
         return self._written(found, X).points if out is None else out
+
+    def _noise_passed(self, X: Any, components: Any, method: str | None) -> str:
+        """Return one sentence, once per model, if most of the noise in X is left by denoising it."""
+        points, kernel = self._read(X), self.kernels_[0]
+        if self._inference.noise_told or not kernel.is_isotropic or len(points) < passing.LEAST_ROWS:
+            return ""
+        self._inference.noise_told = True
+        columns = parameters.component_columns(components, self.layer_slices_)
+        share = passing.share_passed(
+            lambda rows: self._inference.reconstruct(rows, columns, method=method).points,
+            points[: len(points)],
+            kernel.bandwidth**0.5,
+        )
+        if share < MOST_NOISE:
+            return ""
+        return (
+            f"ConstrDRKM: denoise lets {share:.0%} of small changes pass and removes little noise: its bandwidth and "
+            "components were not chosen for that, drkm.denoise(X) and drkm.select(X) choose them"
+        )
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.

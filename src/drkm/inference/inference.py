@@ -59,6 +59,8 @@ class Inference:
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
         self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
+        #: whether somebody has been told that denoising with this model leaves the noise
+        self.noise_told = False
         if formed is not None and fitted.kernels[0].is_explicit:
             _ = self.encoder, self._sums
         if not fitted.is_shared:

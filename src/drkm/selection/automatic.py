@@ -20,6 +20,8 @@ COARSE, WIDEST = 4.0, 16.0
 THRESHOLDS, HIGHEST = 6, 0.9
 #: ranks of thresholds around the best so far
 AROUND, CLOSE = (0.4, 0.63, 1.0, 1.6, 2.5), (0.7, 0.84, 1.0, 1.19, 1.4)
+#: ways to weigh components; cutting them off is the best one where samples are many beside the components
+KINDS = ("soft", "firm", "hard")
 #: the same for more samples, which tell more components from noise
 LARGER = (0.9, 1.0, 1.15, 1.35, 1.6)
 
@@ -108,9 +110,9 @@ class Search:
     def _details(self) -> list[Path]:
         best = self.best
         ranks = self._near(best, CLOSE)
-        paths = [Path(best.kernel, True, ranks, ("soft", "firm"))]
+        paths = [Path(best.kernel, True, ranks, KINDS)]
         if best.kernel.has_bandwidth:
-            paths.append(Path(best.kernel, False, ranks, ("soft", "firm")))
+            paths.append(Path(best.kernel, False, ranks, KINDS))
         return paths
 
     def _fine(self) -> list[Path]:
