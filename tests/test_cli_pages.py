@@ -179,9 +179,10 @@ def test_evaluate_compares_the_names_of_rows(scored):
     assert refused(*words) == f"drkm: {said}\n"
 
 
-def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored):
+@pytest.mark.parametrize("told", [("residual", "ambiguous"), ("residual", "ambiguous", "anomaly"), ("anomaly",)])
+def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored, told):
     codes = np.load(scored / "codes.npy")
-    quality = {"residual": np.load(scored / "factors.npy")[:, 0], "ambiguous": np.arange(200) % 2}
+    quality = dict.fromkeys(told, np.load(scored / "factors.npy")[:, 0])
     write_table(scored / "codes.csv", codes, ["a", "b", "c"], after=quality)
     found = [
         drkm("evaluate", scored / name, scored / "factors.npy", "--metrics", "mig")

@@ -543,13 +543,26 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
         Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
         """
+        squares, strange = self._squared_changes(X)
+        strange_data.warn_of_strangers(strange, stacklevel=2)
+        return -float(squares.mean())
+
+    def score_samples(self, X: Any) -> Any:
+        """Return minus the distance between each row of X and its reconstruction, in the units of the data.
+
+        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that has been
+        fitted for it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among those it was
+        fitted to (docs/anomalies.md).
+        """
+        return inputs.write(-self._squared_changes(X)[0].sqrt(), X)
+
+    def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
+        """Return the squared distance between each row and its reconstruction, and which rows are strange."""
         check_is_fitted(self)
         points = self._read(X)
-        reconstructed = self._reconstruct(X)
-        strange_data.warn_of_strangers(reconstructed.strange, stacklevel=2)
-        found = reconstructed.points
-        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
-        return -float(torch.cat(errors).mean())
+        found = self._reconstruct(X)
+        batches = self._inference.batches(len(points))
+        return torch.cat([(found.points[rows] - points[rows]).square().sum(dim=1) for rows in batches]), found.strange
 
     def to_torch(self) -> ProjectionModule:
         """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.cli import clean, datasets, experiments, explore, fit, report, runs, scores, traverse, use
+from drkm.cli import clean, datasets, experiments, explore, fill, fit, report, runs, scores, traverse, use
 from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
@@ -47,6 +47,7 @@ app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
 app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
 app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
 app.command(cls=SectionedCommand, epilog=clean.SELECT_EXAMPLES)(clean.select)
+app.command(cls=SectionedCommand, epilog=fill.EXAMPLES)(fill.fill)
 app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=explore.EXAMPLES)(explore.explore)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)

@@ -179,13 +179,12 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
 
     reading.check(data)
     choosing.check(force=force)
-    from drkm.cli._data import check_finite, prepare
+    from drkm.cli._data import prepare
     from drkm.selection import select as choose
 
     table, preparation = prepare(data, reading)
     if reading.scale == "auto" and preparation.shape is None:
         table, preparation = prepare(data, dataclasses.replace(reading, scale="standard"))
-    check_finite(data, table)
     rows = preparation.apply(table.values)
     limits: dict[str, Any] = {
         "n_jobs": choosing.jobs,

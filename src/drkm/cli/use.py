@@ -16,7 +16,13 @@ from drkm.cli.clean import Choosing, clean
 from drkm.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from drkm.cli._data import PreparedModel
     from drkm.inference.encoder import Encoding
+
+#: share of ordinary rows that --anomaly calls strange
+FALSE_ALARMS = 0.05
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
@@ -43,6 +49,14 @@ def encode(
             "that is unlike all training samples. Takes twice as long.",
         ),
     ] = False,
+    anomaly: Annotated[
+        bool,
+        typer.Option(
+            "--anomaly",
+            help="Add a column (csv, npz): the distance between the row and its denoised self, as the model sees them. "
+            "For a model that drkm fit --anomalies made; fits it to parts of its samples for a threshold.",
+        ),
+    ] = False,
     device: Device = "cpu",
     force: Force = False,
     json: Json = False,
@@ -56,8 +70,9 @@ def encode(
 
     files.check_target(out, force=force, suffixes=files.WRITABLE)
     reading.check(data)
-    if quality and out.suffix.lower() == ".npy":
-        raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
+    for option, asked in (("quality", quality), ("anomaly", anomaly)):
+        if asked and out.suffix.lower() == ".npy":
+            raise ValueError(f"{option}: {out} has no place for it, write to .csv or .npz")
     from drkm.cli._data import PreparedModel
     from drkm.strange_data.new_points import describe
 
@@ -67,15 +82,36 @@ def encode(
     codes = fitted.numpy(encoding.codes)
     names = list(fitted.model.get_feature_names_out())
     more = _quality(encoding) if quality else {}
+    judged = _Anomalies(fitted, rows) if anomaly else None
+    if judged is not None:
+        more[files.ANOMALY] = judged.distances
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     facts = _code_facts(encoding, quality=quality)
     if facts["strange"]:
         warn(describe(facts["strange"], len(codes)))
     if json:
-        options.print_json({"codes": out, **facts})
+        options.print_json({"codes": out, **facts, **(judged.facts() if judged else {})})
     else:
-        say(_told_codes(out, **facts))
+        say(_told_codes(out, **facts) + (f"\n{judged.told()}" if judged else ""))
+
+
+class _Anomalies:
+    """How far rows are from their denoised selves, and the distance that few training samples exceed."""
+
+    def __init__(self, fitted: PreparedModel, rows: np.ndarray):
+        from drkm.anomalies import false_alarm_distance
+
+        self.distances = -fitted.numpy(fitted.model.score_samples(rows))
+        self.threshold = false_alarm_distance(fitted.model, FALSE_ALARMS)
+        self.above = int((self.distances > self.threshold).sum())
+
+    def facts(self) -> dict[str, Any]:
+        return {"anomaly_threshold": self.threshold, "false_alarms": FALSE_ALARMS, "anomalies": self.above}
+
+    def told(self) -> str:
+        exceeded = f"which {FALSE_ALARMS:.0%} of the training samples exceed when a model of the others judges them"
+        return f"{self.above} of {len(self.distances)} rows have an anomaly above {self.threshold:.4g}, {exceeded}"
 
 
 def _quality(encoding: Encoding) -> dict[str, Any]:
@@ -213,7 +249,7 @@ def _by_model(
             files.write_images(out, fitted.pixels(values), image_shape, table.names)
         else:
             files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
-    change = float(np.mean((values - table.values) ** 2))
+    change = float(np.nanmean((values - table.values) ** 2))
     unfinished, strange = int((~found.converged).sum()), int(np.asarray(found.strange).sum())
     if strange:
         warn(describe(strange, len(values)))

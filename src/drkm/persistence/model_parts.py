@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.inputs.preparation import Preparation
+from drkm.imputation.filling import Filling
+from drkm.inputs.preparation import GAPS, Preparation
 from drkm.problem import axes, stiefel
 from drkm.solvers.result import FACTS
 from drkm.training import parameters
@@ -147,4 +148,9 @@ def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparati
     own = {name.removeprefix(PREPARATION): value for name, value in tensors.items() if name.startswith(PREPARATION)}
     if own and not header.get("preparation"):
         raise ValueError("preparation: expected what belongs to its offset and scale, got nothing")
-    return Preparation.from_parts(own, header.get("preparation") or {}, header["n_features"])
+    plain, features = header.get("preparation") or {}, header["n_features"]
+    of_gaps = {name.removeprefix(GAPS): own.pop(name) for name in list(own) if name.startswith(GAPS)}
+    gaps = None
+    if of_gaps or "gaps" in plain:
+        gaps = Filling.from_parts(of_gaps, plain.get("gaps", {}), features)
+    return Preparation.from_parts(own, plain, features, gaps)
