@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files.rows import in_memory
 from drkm.imputation.linear import LinearFill
 from drkm.inference.eigencomponents import EigenComponents
 from drkm.inference.preimage.residual import residual_of
@@ -149,7 +150,8 @@ def fill_gaps(components: Components, X: np.ndarray, gaps: np.ndarray) -> np.nda
     One step of the fixed-point iteration (equation (30) of the paper) is taken from each row before the next
     projection; entries that are known stay, so that the row that is cleaned always has them.
     """
-    low, high = (torch.from_numpy(bound(components.X.numpy(), axis=0)) for bound in (np.min, np.max))
+    samples = in_memory(components.X)
+    low, high = samples.amin(dim=0), samples.amax(dim=0)
     filled = torch.from_numpy(X).clone()
     for rows in torch.arange(len(X)).split(ROWS):
         filled[rows] = _moved(components, filled[rows], torch.from_numpy(gaps)[rows], low, high)
@@ -160,7 +162,7 @@ def _moved(components: Components, x: Tensor, gaps: Tensor, low: Tensor, high: T
     target, active = residual_of(components), torch.arange(len(x))
     for _ in range(STEPS):
         now = x[active]
-        coordinates = components.coordinates(components.kernel(now, components.X))
+        coordinates = components.coordinates(components.kernel(now, in_memory(components.X)))
         found = target.evaluate(target.inside(now), coordinates)
         assert found.curvature is not None
         # Where the weights have no positive sum, far from all samples, the step says nothing.
