@@ -1,16 +1,17 @@
 """KernelPCA against the best of scikit-learn's solvers: time of fit and transform, and memory, as ratios of one run.
 
-python -m benchmarks.kernel_pca [--quick] [--samples 500 1000 …] [--threads 1 2]
+python -m benchmarks.kernel_pca [--quick] [--samples 500 1000 …] [--features 30] [--components 10] [--threads 1 2]
 
 Every cell is a process of its own with that many threads. Fits alternate and are repeated, and the least time counts,
-of the clock or of the processor, so that waiting for others on a busy machine does not. A ratio above 1 is ours being
-faster or smaller. Code paths of
-other CPUs are chosen from outside: MKL_CBWR=COMPATIBLE, ATEN_CPU_CAPABILITY=default, OPENBLAS_CORETYPE=Haswell.
+by the clock and of the processor, which does not wait for others on a busy machine. A ratio above 1 is ours being
+faster or smaller; that of processor time says more where others are busy, that of the clock where nobody is. Code paths
+of other CPUs are chosen from outside: MKL_CBWR=COMPATIBLE, ATEN_CPU_CAPABILITY=default, OPENBLAS_CORETYPE=Haswell.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -18,7 +19,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ RIVALS = ("arpack", "randomized", "dense")
 #: up to so many samples LAPACK finds the whole spectrum in the time of this table
 DENSE = 3000
 #: seconds that one cell repeats its fits for, at least twice
-LONG = 20.0
+LONG, MOST = 20.0, 40
 PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -53,11 +54,11 @@ def estimator(name: str, k: int) -> Any:
     return Theirs(k, kernel="rbf", eigen_solver=name, random_state=0)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Return the time of a call, by the clock or of the processor: with one thread the latter does not wait."""
+def seconds(call: Callable[[], object]) -> tuple[float, float]:
+    """Return the time of a call by the clock and of the processor."""
     wall, used = time.perf_counter(), time.process_time()
     call()
-    return min(time.perf_counter() - wall, time.process_time() - used)
+    return time.perf_counter() - wall, time.process_time() - used
 
 
 def times(n: int, d: int, k: int) -> dict[str, Any]:
@@ -65,17 +66,23 @@ def times(n: int, d: int, k: int) -> dict[str, Any]:
     X, new = np.split(samples(n + NEW, d), [n])
     names = ["drkm", *(rival for rival in RIVALS if rival != "dense" or n <= DENSE)]
     models = {name: estimator(name, k) for name in names}
-    fits: dict[str, list[float]] = {name: [] for name in names}
-    answers: dict[str, list[float]] = {name: [] for name in names}
+    fits: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    answers: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     began, rounds = time.perf_counter(), 0
-    while rounds < 2 or (time.perf_counter() - began < LONG and rounds < 10):
+    while rounds < 2 or (time.perf_counter() - began < LONG and rounds < MOST):
         for name, model in models.items():
             fits[name].append(seconds(lambda model=model: model.fit(X)))
             answers[name].append(seconds(lambda model=model: model.transform(new)))
         rounds += 1
     apart = np.abs(models["drkm"].eigenvalues_ / models["arpack"].eigenvalues_ - 1).max()
-    least = {"fit": {name: min(all_) for name, all_ in fits.items()}}
-    return {**least, "transform": {name: min(all_) for name, all_ in answers.items()}, "apart": float(apart)}
+    least = {
+        what: {name: _least(all_) for name, all_ in of.items()} for what, of in (("fit", fits), ("transform", answers))
+    }
+    return {**least, "apart": float(apart)}
+
+
+def _least(measured: list[tuple[float, float]]) -> list[float]:
+    return [min(part) for part in zip(*measured, strict=True)]
 
 
 def peak(name: str, n: int, d: int, k: int) -> int:
@@ -100,38 +107,37 @@ def cpu() -> str:
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor())
 
 
-def table(sizes: tuple[int, ...], threads: tuple[int, ...]) -> None:
-    paths = {
-        name: os.environ[name]
-        for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
-        if name in os.environ
-    }
+def table(cells: Iterable[tuple[int, int, int, int]]) -> None:
+    paths = {name: os.environ[name] for name in PATHS if name in os.environ}
     print(f"{cpu()}, {', '.join(f'{name}={value}' for name, value in paths.items()) or 'its own code paths'}\n")
-    print("| n | d | k | threads | fit, s | best rival, s | fit, ratio | transform, ratio | memory, ratio | apart |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for n in sizes:
-        for d in FEATURES:
-            for k in COMPONENTS:
-                for count in threads:
-                    cell = (str(n), str(d), str(k))
-                    found = in_process(count, "times", *cell)
-                    memory = [in_process(count, name, *cell) for name in ("drkm", "arpack")]
-                    fit, answer = found["fit"], found["transform"]
-                    rivals = {name: value for name, value in fit.items() if name != "drkm"}
-                    best = min(rivals, key=lambda name: rivals[name])
-                    others = min(value for name, value in answer.items() if name != "drkm")
-                    print(
-                        f"| {n} | {d} | {k} | {count} | {fit['drkm']:.3f} | {best} {rivals[best]:.3f} "
-                        f"| {rivals[best] / fit['drkm']:.2f} | {others / answer['drkm']:.2f} "
-                        f"| {memory[1] / max(memory[0], 1):.2f} | {found['apart']:.0e} |",
-                        flush=True,
-                    )
+    heads = ("n", "d", "k", "threads", "fit, s", "of the processor", "best rival", "fit, ratio", "of the processor")
+    heads += ("transform, ratio", "of the processor", "memory, ratio", "apart")
+    print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
+    for *shape, count in cells:
+        cell = tuple(map(str, shape))
+        found = in_process(count, "times", *cell)
+        memory = [in_process(count, name, *cell) for name in ("drkm", "arpack")]
+        own, (best, clock, used) = found["fit"].pop("drkm"), _best(found["fit"])
+        answer, (_, *others) = found["transform"].pop("drkm"), _best(found["transform"])
+        ratios = (clock / own[0], used / own[1], others[0] / answer[0], others[1] / answer[1])
+        numbers = " | ".join(f"{ratio:.2f}" for ratio in (*ratios, memory[1] / max(memory[0], 1)))
+        times_ = f"{own[0]:.3f} | {own[1]:.3f} | {best}"
+        print(f"| {' | '.join(cell)} | {count} | {times_} | {numbers} | {found['apart']:.0e} |", flush=True)
+
+
+def _best(rivals: dict[str, list[float]]) -> tuple[str, float, float]:
+    """Return who needs the least of the processor, and the least of either time that any of them needs."""
+    name = min(rivals, key=lambda name: rivals[name][1])
+    clock, used = _least([(wall, own) for wall, own in rivals.values()])
+    return name, clock, used
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="KernelPCA against scikit-learn's")
     parser.add_argument("--quick", action="store_true", help="small n alone")
     parser.add_argument("--samples", type=int, nargs="+", help="numbers of samples")
+    parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
+    parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -140,8 +146,8 @@ def main() -> None:
         n, d, k = map(int, cell)
         print(json.dumps(times(n, d, k) if what == "times" else peak(what, n, d, k)))
         return
-    sizes = tuple(options.samples or (QUICK if options.quick else SAMPLES))
-    table(sizes, tuple(options.threads))
+    sizes = options.samples or (QUICK if options.quick else SAMPLES)
+    table(itertools.product(sizes, options.features, options.components, options.threads))
 
 
 if __name__ == "__main__":

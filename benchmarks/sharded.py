@@ -3,10 +3,13 @@
 python -m benchmarks.sharded                        1 and 2 processes in turn, three times, n = 50,000
 python -m benchmarks.sharded --processes 1 4 16     other numbers of processes
 python -m benchmarks.sharded --n 5000 --repeats 1   a quick look
+python -m benchmarks.sharded --exact --n 10000      exact operators, against gram="dense" in one process
+python -m benchmarks.sharded --exact --n 10000 --sizes 10    the same for one layer
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
 time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs) from the
-moment all processes have their samples. The processor time of the busiest process is printed beside it: on a machine
+moment all processes have their samples. Memory is what the largest process had at its peak, beyond what it had before
+the fit. The processor time of the busiest process is printed beside it: on a machine
 that does other things as well it says more than the clock.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -50,6 +54,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--max-iter", type=int, default=25, help="iterations of a fit, after the start and the warm-up")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--exact", action="store_true", help="exact operators instead of features")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="components of each layer")
     return parser.parse_args()
 
 
@@ -77,20 +83,27 @@ def _worker(options: argparse.Namespace) -> None:
 
     def count(entry: dict[str, float]) -> None:
         shards: Any = collectives.current()
-        counts.append((shards.exchanges, shards.bytes))
+        counts.append((shards.exchanges, shards.bytes) if shards else (0, 0))
 
-    gram = Sharded(Nystroem(options.m, deep=Fourier(options.features)))
-    model = ConstrDRKM(SIZES, eta=1.0, gram=gram, max_iter=options.max_iter, callbacks=count)
+    gram: Any = Sharded(Nystroem(options.m, deep=Fourier(options.features)))
+    if options.exact:
+        gram = "sharded" if processes > 1 else "dense"
+    sizes = tuple(options.sizes)
+    warm = ConstrDRKM(sizes, eta=1.0, gram=gram, max_iter=2).fit(X[:300])
+    model = warm.set_params(max_iter=options.max_iter, callbacks=count)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     dist.barrier()
     clock, work = time.perf_counter(), time.process_time()
     model.fit(X)
-    spent = torch.tensor([time.perf_counter() - clock, time.process_time() - work])
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    spent = torch.tensor([time.perf_counter() - clock, time.process_time() - work, held / 1024])
     dist.all_reduce(spent, op=dist.ReduceOp.MAX)
     if rank == 0:
         iterations = max(1, len(counts) - 1)
         found = {
             "seconds": round(float(spent[0]), 2),
             "processor": round(float(spent[1]), 2),
+            "megabytes": round(float(spent[2])),
             "iterations": model.n_iter_,
             "evaluations": model.fitted_.result.n_evaluations,
             "exchanges": round((counts[-1][0] - counts[0][0]) / iterations, 1),
@@ -103,7 +116,7 @@ def _worker(options: argparse.Namespace) -> None:
 
 def _table(runs: dict[int, list[dict[str, Any]]]) -> None:
     heads = ("processes", "seconds, best", "median", "faster, best", "median", "processor seconds", "faster")
-    heads += ("exchanges an iteration", "bytes an iteration and process", "iterations", "J")
+    heads += ("MB per process", "exchanges an iteration", "bytes an iteration and process", "iterations", "J")
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     first = next(iter(runs.values()))
     best, middle, work = (_of(first, *kind) for kind in KINDS)
@@ -112,7 +125,7 @@ def _table(runs: dict[int, list[dict[str, Any]]]) -> None:
         last = found[-1]
         print(
             f"| {processes} | {own_best:.1f} | {own_middle:.1f} | {best / own_best:.2f} | {middle / own_middle:.2f} "
-            f"| {own_work:.1f} | {work / own_work:.2f} | {last['exchanges']} | {last['bytes']} "
+            f"| {own_work:.1f} | {work / own_work:.2f} | {last['megabytes']} | {last['exchanges']} | {last['bytes']} "
             f"| {last['iterations']} | {last['objective']:.8f} |"
         )
 

@@ -2,6 +2,7 @@
 
 python -m benchmarks.sharded_model                       10⁶ to 10⁸ samples on 1 to 64 GPUs, at the rates of an H200
 python -m benchmarks.sharded_model --gradient 0.1        the same from a gradient measured on one GPU (n = 1,000,000)
+python -m benchmarks.sharded_model --exact --n 1e6 1e7 --processes 1 8 --d 50    exact products, K_1 recomputed for each
 python -m benchmarks.sharded_model --n 5e4 --processes 2 --m 1000 --features 1000 --dtype float64    the bytes of a fit
 
 An iteration of L-BFGS takes one gradient of n/P samples in each process, and exchanges a few blocks whose size does not
@@ -27,6 +28,8 @@ MEMORY = 10
 #: exchanges of an iteration with one trial of the line search: gradient 3, retraction 1, multipliers and norms 2,
 #: two loops 2, projection 1, slope and norms 2, new pair 2, clock and stop 2
 EXCHANGES = 15
+#: blocks of the Krylov basis of a start
+KRYLOV_BLOCKS = 8
 #: gradients an iteration: a few line searches need a second trial
 TRIALS = 1.1
 
@@ -76,8 +79,31 @@ class Model:
         return EXCHANGES * self.options.latency + wire / self.options.bandwidth
 
 
+def exact(asked: argparse.Namespace) -> None:
+    """Print what one exact product KA and a start of kernel PCA take: pairs are shared out, points travel round."""
+    width = asked.sizes[0] + max(5, asked.sizes[0] // 2)
+    item = getattr(torch, asked.dtype).itemsize
+    heads = ("n", "processes", "memory, GB per process", "passed on, GB a product", "computing, s", "passing, s")
+    heads += (f"{asked.products} products, min",)
+    print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
+    for n in asked.n:
+        for processes in asked.processes:
+            rows = n / processes
+            # Samples as factors and on their way, and the Krylov basis with its image.
+            held = item * rows * (6 * asked.d + 2 * KRYLOV_BLOCKS * width)
+            passed = (processes - 1) * item * rows * (asked.d + width)
+            computing, passing = asked.pair * n * rows, passed / asked.bandwidth
+            # What is smaller hides behind what is larger: blocks travel while others are used.
+            whole = asked.products * max(computing, passing) / 60
+            cells = (f"{n:.0e}", f"{processes}", f"{held / 1e9:.1f}", f"{passed / 1e9:.1f}", f"{computing:.1f}")
+            print(f"| {' | '.join(cells)} | {passing:.2f} | {whole:.1f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What an iteration of a sharded fit exchanges and takes.")
+    parser.add_argument("--exact", action="store_true", help="exact operators")
+    parser.add_argument("--pair", type=float, default=18.2e-12, help="seconds of a pair in a product of 32 columns")
+    parser.add_argument("--products", type=int, default=14, help="products of a block that kernel PCA takes")
     parser.add_argument("--n", type=float, nargs="+", default=[1e6, 1e7, 1e8])
     parser.add_argument("--d", type=int, default=4096)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 8, 64])
@@ -93,6 +119,9 @@ def main() -> None:
     parser.add_argument("--bandwidth", type=float, default=2.5e10, help="bytes a second from a process to the next")
     parser.add_argument("--iterations", type=int, default=300)
     asked = parser.parse_args()
+    if asked.exact:
+        exact(asked)
+        return
     heads = ["n", "processes", "memory, GB a process", "exchanged, kB an iteration", "computing, ms an iteration"]
     heads += ["exchanging, ms", f"{asked.iterations} iterations, s", "before them, s"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))

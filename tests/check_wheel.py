@@ -17,6 +17,8 @@ model = drkm.ConstrDRKM((2, 1)).fit(X)
 assert model.converged_ and np.allclose(model.transform(X), model.codes_, atol=1e-5)
 model.save("model.safetensors")
 assert np.array_equal(drkm.load("model.safetensors").transform(X), model.transform(X))
+from drkm.explorer import Subject, page, record
+assert page(record(Subject(model))).startswith("<!doctype html>"), "files of the explorer are missing"
 told = io.StringIO()
 with contextlib.redirect_stderr(told), contextlib.suppress(SystemExit):
     drkm.cli.main()

@@ -137,6 +137,15 @@ def test_frequencies_are_drawn_again_and_read_from_files_that_hold_them(gram, ke
         ("kernel0.lengths: ", lambda tensors, draw: tensors.pop("kernel0.lengths")),
         ("kernel0.lengths: ", lambda tensors, draw: tensors.update({"kernel0.frequencies": torch.ones(64, 2)})),
         ("kernel0.lengths: ", lambda tensors, draw: tensors.update({"kernel0.lengths": torch.ones(3, 2)})),
+        (
+            "kernel0.lengths: ",
+            lambda tensors, draw: tensors.update({"kernel0.lengths": tensors["kernel0.lengths"][1:]}),
+        ),
+        (
+            "kernel0.lengths: ",
+            lambda tensors, draw: tensors.update({"kernel0.lengths": tensors["kernel0.lengths"][:-1]}),
+        ),
+        ("draw: count: ", lambda tensors, draw: draw.update(count=0)),
     ],
 )
 def test_a_forged_draw_of_frequencies_is_refused(part, change, tmp_path):
@@ -294,7 +303,7 @@ def test_what_does_not_fit_exactly_is_offered_as_an_approximation_it_serves():
 def test_a_gpu_gives_the_model_of_a_cpu(name):
     # Without axes, as features of a deep layer depend on the basis; from a common start, as of several optima rounding
     # alone can choose another.
-    options = {"gram": STRATEGIES[name], "tol": 1e-8, "max_iter": 5000, "dtype": "float64", "axes": None}
+    options = {"gram": STRATEGIES[name], "eta": 1.0, "tol": 1e-8, "max_iter": 5000, "dtype": "float64", "axes": None}
     expected = ConstrDRKM(SIZES, device="cpu", **options).fit(X)
     options["init"] = expected.codes_
     model = ConstrDRKM(SIZES, device="cuda", **options).fit(X)

@@ -126,3 +126,9 @@ def test_demo_trains_prints_the_summary_and_draws(data, tmp_path):
     assert "converged in" in done.stdout
     assert (tmp_path / f"{data}.png").stat().st_size > 10_000
     assert (tmp_path / f"{data}.safetensors").is_file()
+    page = tmp_path / f"{data}.html"
+    assert f"open {page.as_uri()} in a browser" in done.stdout
+    assert '"kind":"image"' in page.read_text("utf-8")
+    again = drkm("explore", tmp_path / f"{data}.safetensors", "-o", tmp_path / "again.html")
+    assert again.stdout.startswith("120 samples in ")
+    assert '"kind":"image"' in (tmp_path / "again.html").read_text("utf-8")

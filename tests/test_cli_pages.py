@@ -27,7 +27,7 @@ def test_without_a_word_the_help_is_shown_with_every_command():
     assert drkm("datasets").err.startswith("Usage: drkm datasets")
 
 
-@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "evaluate"])
+@pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "explore", "evaluate"])
 def test_help_has_examples_whose_options_exist(name):
     shown = drkm(name, "--help").out
     described, examples = shown.split("Examples:")
@@ -56,6 +56,7 @@ def test_the_first_sentence_of_every_help_fits_on_its_line(name):
         (["merge"], "STORE OTHER..."),
         (["reproduce"], "NAME..."),
         (["demo"], "[DATA]"),
+        (["explore"], "MODEL [DATA]"),
         (["datasets", "download"], "NAME"),
         (["datasets", "verify"], "[NAME]"),
     ],
@@ -178,9 +179,10 @@ def test_evaluate_compares_the_names_of_rows(scored):
     assert refused(*words) == f"drkm: {said}\n"
 
 
-def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored):
+@pytest.mark.parametrize("told", [("residual", "ambiguous"), ("residual", "ambiguous", "anomaly"), ("anomaly",)])
+def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored, told):
     codes = np.load(scored / "codes.npy")
-    quality = {"residual": np.load(scored / "factors.npy")[:, 0], "ambiguous": np.arange(200) % 2}
+    quality = dict.fromkeys(told, np.load(scored / "factors.npy")[:, 0])
     write_table(scored / "codes.csv", codes, ["a", "b", "c"], after=quality)
     found = [
         drkm("evaluate", scored / name, scored / "factors.npy", "--metrics", "mig")

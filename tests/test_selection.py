@@ -11,7 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from drkm.datasets import make_half_circle, make_square
 from drkm.datasets.toy2d import CURVES
-from drkm.estimator import ConstrDRKM
+from drkm.estimator import ConstrDRKM, NoiseWarning
 from drkm.kernels import RBF, FeatureMap
 from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.selection.noise import _median_of_noise, estimate_noise
@@ -102,10 +102,9 @@ def test_risk_chooses_a_model_that_denoises_and_reconstruction_one_that_does_not
     X, clean = make_half_circle(500, 0.1, random_state=1)
     by_risk = select(X, GRID, noise="auto")
     by_reconstruction = select(X, GRID, noise=0.1, criterion="reconstruction")
-    error = {
-        name: ((found.denoise(X) - clean) ** 2).sum(axis=1).mean()
-        for name, found in (("risk", by_risk), ("reconstruction", by_reconstruction))
-    }
+    error = {"risk": ((by_risk.denoise(X) - clean) ** 2).sum(axis=1).mean()}
+    with pytest.warns(NoiseWarning, match=r"denoise lets \d+% of small changes pass"):
+        error["reconstruction"] = ((by_reconstruction.denoise(X) - clean) ** 2).sum(axis=1).mean()
     noisy = ((X - clean) ** 2).sum(axis=1).mean()
     assert error["risk"] < 0.65 * noisy
     assert error["reconstruction"] > 0.85 * noisy
@@ -245,7 +244,7 @@ def test_bad_input_gets_one_clear_sentence():
         select([["a", "b"]] * 6, GRID)
     with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*(?i:sparse)"):
         select(scipy.sparse.csr_matrix(X), GRID)
-    with pytest.raises(ValueError, match='noise: expected a positive number or "auto", got None'):
+    with pytest.raises(ValueError, match='noise: expected a positive number, one per column, or "auto", got None'):
         select(X, GRID, noise=None)
     with pytest.raises(ValueError, match="random_state: expected an integer of at least 0, got 'a'"):
         select(X, GRID, random_state="a")
@@ -255,7 +254,7 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, GRID, criterion="magic")
     with pytest.raises(ValueError, match=r"grid: unknown parameter 'depth', allowed are .*kernel.*keep"):
         select(X, {"depth": [1]})
-    for grid in ("n_components", [("n_components", [3])], None):
+    for grid in ("n_components", [("n_components", [3])]):
         with pytest.raises(TypeError, match="grid: expected lists of values by name of parameter"):
             select(X, grid)
     with pytest.raises(ValueError, match="n_jobs: expected a number of processes, or -1 for one per processor, got 0"):
@@ -264,7 +263,7 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, {"n_components": 3})
     with pytest.raises(ValueError, match="grid: expected at least one candidate"):
         select(X, {"n_components": []})
-    with pytest.raises(ValueError, match='noise: expected a positive number or "auto", got -1'):
+    with pytest.raises(ValueError, match='noise: expected a positive number, one per column, or "auto", got -1'):
         select(X, GRID, noise=-1)
     with pytest.raises(ValueError, match="validation: expected rows of 2 features"):
         select(X, GRID, validation=np.zeros((3, 5)))

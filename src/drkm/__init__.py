@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 from drkm._version import __version__
 
 if TYPE_CHECKING:
+    from drkm.anomalies import AnomalyDetector
     from drkm.estimator import ConstrDRKM, load
+    from drkm.imputation import Imputer
     from drkm.kernel_pca import KernelPCA
-    from drkm.selection import select
+    from drkm.selection import denoise, select
 
-__all__ = ["ConstrDRKM", "KernelPCA", "__version__", "load", "select"]
+__all__ = ["AnomalyDetector", "ConstrDRKM", "Imputer", "KernelPCA", "__version__", "denoise", "load", "select"]
 
 #: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
 _HOMES = {
+    "AnomalyDetector": "drkm.anomalies",
     "ConstrDRKM": "drkm.estimator",
+    "Imputer": "drkm.imputation",
     "KernelPCA": "drkm.kernel_pca",
+    "denoise": "drkm.selection",
     "load": "drkm.estimator",
     "select": "drkm.selection",
 }

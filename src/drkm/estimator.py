@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
+from drkm.inference import passing
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
@@ -31,6 +32,7 @@ from drkm.inference.preimage import PreImage
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
 from drkm.persistence import model_file
+from drkm.problem.shrinkage import Shrinkage
 from drkm.summary import faintness
 from drkm.summary import summary as summarise
 from drkm.training import dimensions, parameters, train
@@ -39,10 +41,16 @@ from drkm.training.progress import progress_shown
 from drkm.validation import checks, nested
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
-INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device")
+INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "shrink")
 #: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
 #: they then agree on
 OWN = ("init", "random_state")
+#: a model that lets this part of small changes pass does not denoise
+MOST_NOISE = 0.9
+
+
+class NoiseWarning(UserWarning):
+    """A model that leaves nearly all of the noise was asked to denoise."""
 
 
 class ConstrDRKM(TransformerMixin, BaseEstimator):
@@ -87,6 +95,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         basis is the one that the map sees.
     encoder : {"stationary", "projection"}, default="stationary"
         How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
+    shrink : float, pair of str and float or None, default=None
+        What `denoise`, `inverse_transform`, `traverse` and `sample` make of the components: a number t weighs each by
+        max(1 - t/λ, 0), λ its eigenvalue (of several layers, the Ritz values of K_1 in their span), which denoises
+        better than keeping or dropping it; ("ridge", t) is λ/(λ + t), ("firm", t) max(1 - (t/λ)², 0). None keeps all.
+        `drkm.select` and `drkm.denoise` choose it.
     learn_bandwidth : bool, default=False
         Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
     tol : float, default=1e-6
@@ -169,6 +182,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         solver: Any = "auto",
         axes: str | None = "ritz",
         encoder: str = "stationary",
+        shrink: float | tuple[str, float] | None = None,
         learn_bandwidth: bool = False,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -192,6 +206,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         self.solver = solver
         self.axes = axes
         self.encoder = encoder
+        self.shrink = shrink
         self.learn_bandwidth = learn_bandwidth
         self.tol = tol
         self.max_iter = max_iter
@@ -292,7 +307,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                     began -= checkpoint.spent()
                 with progress_shown(plan.tol if self.verbose else None) as shown:
                     fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
-                self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
+                # A model that has all samples needs no other process.
+                with nullcontext() if fitted.own is None else collectives.shared(None):
+                    self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
@@ -312,7 +329,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
         # A copy: what follows in a pipeline may change it in place.
-        return inputs.write(self.fit(X, y, **fit_params)._inference.codes.clone(), X, self.get_feature_names_out())
+        return inputs.write(self.fit(X, y, **fit_params)._inference.own_codes.clone(), X, self.get_feature_names_out())
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Return the codes of the rows of X, all layers side by side.
@@ -360,13 +377,32 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Codes of all layers side by side, as `transform` returns them.
         """
         check_is_fitted(self)
-        found = self._inference.decode(self._read_codes(Z))
+        found = self._decode(self._read_codes(Z))
         return inputs.write(found.points, Z, self._features)
 
+    def decoder(self) -> Callable[[Any], Any]:
+        """Return `inverse_transform` as a function that is quick for few codes at a time, as sliders ask for.
+
+        It holds what the search for pre-images needs, about three copies of the training samples.
+        """
+        check_is_fitted(self)
+        decode = self._inference.decoder(self._shrinkage)
+        return lambda Z: inputs.write(decode(self._read_codes(Z)).points, Z, self._features)
+
     def denoise(
-        self, X: Any, components: Any = None, method: str | None = None, *, out: np.ndarray | None = None
+        self,
+        X: Any,
+        components: Any = None,
+        method: str | None = None,
+        *,
+        shrink: Any = None,
+        out: np.ndarray | None = None,
     ) -> Any:
         """Return the rows of X reconstructed from their projections on a set of components.
+
+        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
+        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
+        lets nearly all of the noise pass warns of it the first time.
 
         Parameters
         ----------
@@ -376,19 +412,42 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             Layers count from 1, indices from 0; None means all components of all layers.
         method : {"fixed-point", "gradient", "ridge"}, optional
             How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
+        shrink : float or pair of str and float, optional
+            How components are weighed, as the parameter of the same name, which it replaces here; 0 keeps all.
         out : array of shape (m, d), optional
             Where to write the points, for example a `numpy.memmap`; it is what is returned.
         """
-        found = self._reconstruct(X, components, method, out=out)
+        found = self._reconstruct(X, components, method, shrink=shrink, out=out)
         strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        if shrink is None and self._shrinkage is None and (told := self._noise_passed(X, components, method)):
+            warnings.warn(told, NoiseWarning, stacklevel=2)
         return self._written(found, X).points if out is None else out
+
+    def _noise_passed(self, X: Any, components: Any, method: str | None) -> str:
+        """Return one sentence, once per model, if most of the noise in X is left by denoising it."""
+        points, kernel = self._read(X), self.kernels_[0]
+        if self._inference.noise_told or not kernel.is_isotropic or len(points) < passing.LEAST_ROWS:
+            return ""
+        self._inference.noise_told = True
+        columns = parameters.component_columns(components, self.layer_slices_)
+        share = passing.share_passed(
+            lambda rows: self._inference.reconstruct(rows, columns, method=method).points,
+            points[: len(points)],
+            kernel.bandwidth**0.5,
+        )
+        if share < MOST_NOISE:
+            return ""
+        return (
+            f"ConstrDRKM: denoise lets {share:.0%} of small changes pass and removes little noise: its bandwidth and "
+            "components were not chosen for that, drkm.denoise(X) and drkm.select(X) choose them"
+        )
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
         """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
 
-        Options go to `drkm.inference.preimage`: `normalized=False` is the paper's projection, `start="point"` its
-        start, the point itself; any other start is an array of shape (m, d). Points unlike all training samples are
-        marked as `strange`, where `denoise` warns of them.
+        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`, `normalized=False` the paper's projection,
+        `start="point"` its start, the point itself; any other start is an array of shape (m, d). Points unlike all
+        training samples are marked as `strange`, where `denoise` warns of them.
         """
         return self._written(self._reconstruct(X, components, method, **options), X)
 
@@ -404,7 +463,9 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         points = self._read(X)
         columns = parameters.component_columns(components, self.layer_slices_)
-        start = options.pop("start", None)
+        start, shrink = options.pop("start", None), Shrinkage.of(options.pop("shrink", None))
+        if shrink is None and options.get("normalized", True):
+            shrink = self._shrinkage
         if isinstance(start, str):
             if start != "point":
                 raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
@@ -414,7 +475,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             if not torch.isfinite(options["start"]).all():
                 raise ValueError("start: contains NaN or infinity")
         options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return self._inference.reconstruct(points, columns, method=method, **options)
+        return self._inference.reconstruct(points, columns, method=method, shrink=shrink, **options)
+
+    def _decode(self, codes: Tensor) -> PreImage:
+        """Return pre-images of codes, shrunk as the model says."""
+        return self._inference.decode(codes, self._shrinkage)
+
+    @property
+    def _shrinkage(self) -> Shrinkage | None:
+        return Shrinkage.of(self._chosen.get("shrink"))
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
         """Return data along one component: one point for each value of that code.
@@ -456,7 +525,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
             codes = encoding.codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
-        return inputs.write(self._inference.decode(moved).points, like, self._features, same_rows=False)
+        return inputs.write(self._decode(moved).points, like, self._features, same_rows=False)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
@@ -467,20 +536,33 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         checks.integer("n", n, 1)
         drawn = self._inference.density.draw(n, checks.random_state(random_state))
-        return inputs.write(self._inference.decode(drawn).points, self._like_fit(), self._features, same_rows=False)
+        return inputs.write(self._decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean over rows of the squared distance between a point and its reconstruction.
 
         Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
         """
+        squares, strange = self._squared_changes(X)
+        strange_data.warn_of_strangers(strange, stacklevel=2)
+        return -float(squares.mean())
+
+    def score_samples(self, X: Any) -> Any:
+        """Return minus the distance between each row of X and its reconstruction, in the units of the data.
+
+        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that has been
+        fitted for it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among those it was
+        fitted to (docs/anomalies.md).
+        """
+        return inputs.write(-self._squared_changes(X)[0].sqrt(), X)
+
+    def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
+        """Return the squared distance between each row and its reconstruction, and which rows are strange."""
         check_is_fitted(self)
         points = self._read(X)
-        reconstructed = self._reconstruct(X)
-        strange_data.warn_of_strangers(reconstructed.strange, stacklevel=2)
-        found = reconstructed.points
-        errors = [(found[rows] - points[rows]).square().sum(dim=1) for rows in self._inference.batches(len(points))]
-        return -float(torch.cat(errors).mean())
+        found = self._reconstruct(X)
+        batches = self._inference.batches(len(points))
+        return torch.cat([(found.points[rows] - points[rows]).square().sum(dim=1) for rows in batches]), found.strange
 
     def to_torch(self) -> ProjectionModule:
         """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
@@ -516,7 +598,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         saved = model_file.SavedModel(
             fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation
         )
-        with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_shared else nullcontext():
+        with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_of_a_group else nullcontext():
             model_file.write(path, saved)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -545,7 +627,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # Attributes of a model are no samples: where these are a frame, they are arrays.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
-        self.codes_ = inputs.write(self._inference.codes.clone(), kind)
+        self.codes_ = inputs.write(self._inference.own_codes.clone(), kind)
         self.layer_slices_ = fitted.slices
         self.objective_ = result.objective
         self.feasibility_ = result.feasibility
@@ -568,7 +650,7 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         super().__setstate__(state)
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
-            self.codes_ = inputs.write(self._inference.codes.clone(), self.multipliers_)
+            self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
 
     @property
     def _features(self) -> Sequence[Any]:

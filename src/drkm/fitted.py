@@ -76,6 +76,8 @@ class FittedModel:
         Means of the rows of K_1, with which new points are centred.
     features : CodedFeatures, optional
         What stands for the samples of a model that was saved without them.
+    own : slice, optional
+        Rows that this process gave to the fit, where each holds those of all processes.
     """
 
     kernels: tuple[Kernel, ...]
@@ -104,6 +106,7 @@ class FittedModel:
     seconds: float = 0.0
     row_means: Tensor | None = None
     features: CodedFeatures | None = None
+    own: slice | None = None
 
     @property
     def H(self) -> Tensor:
@@ -120,6 +123,11 @@ class FittedModel:
     def is_shared(self) -> bool:
         """Whether other processes hold some of the samples."""
         return len(self.X) < self.n
+
+    @property
+    def is_of_a_group(self) -> bool:
+        """Whether several processes have this model, all samples or some of them in each."""
+        return self.is_shared or self.own is not None
 
     def layer_codes(self) -> list[Tensor]:
         """Return H_l of each layer."""

@@ -141,7 +141,7 @@ class TestFusedFit:
     def test_training_ends_where_dense_float64_does(self):
         n, sizes = (30, (2, 1)) if INTERPRETED else (400, (10, 5))
         X = structured(n).numpy()
-        options = {"n_components": sizes, "dtype": "float64", "tol": 1e-6}
+        options = {"n_components": sizes, "eta": 1.0, "dtype": "float64", "tol": 1e-6}
         found = ConstrDRKM(gram="fused", device=DEVICE, **options).fit(X)
         expected = ConstrDRKM(gram="dense", device="cpu", **options).fit(X)
         assert found.converged_

@@ -11,10 +11,10 @@ from drkm.experiments.report import write_report
 from drkm.experiments.report.blocks import first_sentence, prose, readable
 from drkm.experiments.report.chapters import verdicts
 from drkm.experiments.report.listing import listing
-from drkm.experiments.report.markup import Markup, element
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
 from drkm.experiments.section import Figure, ResultTable, Verdict
+from drkm.pages.markup import Markup, element
 from drkm.runs import store as stores
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import shutil
@@ -350,3 +351,24 @@ def test_many_keys_are_asked_for_in_parts(store, monkeypatch):
     for seed in range(5):
         record(store, probe(seed), done(value=seed))
     assert len(store.results(map(probe, range(9)))) == 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_a_second_look_at_a_store_leaves_the_locks_of_the_first(tmp_path):
+    # Closing any handle of the file would end all locks that this process has on it.
+    path = tmp_path / "runs.sqlite"
+    program = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)\n"
+        "try:\n    connection.execute('PRAGMA locking_mode = EXCLUSIVE'); connection.execute('BEGIN EXCLUSIVE')\n"
+        "except sqlite3.OperationalError as error:\n    print(error)\n"
+    )
+    with Store(path, TASKS) as first:
+        first._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        first._connection.execute("PRAGMA journal_mode = DELETE")
+        first._connection.execute("BEGIN IMMEDIATE")
+        with contextlib.suppress(OSError, ValueError):
+            Store(path, TASKS, readonly=True).close()
+        other = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+        first._connection.execute("ROLLBACK")
+    assert other.stdout.strip() == "database is locked"

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.gram import Centered, FeatureGram, FourierGram
+from drkm.gram import Centered, FeatureGram, FourierGram, SweptGram
 from drkm.gram.landmarks import choose_landmarks
-from drkm.kernels import RBF, FourierFeatures, Linear, NystroemFeatures, Polynomial
+from drkm.gram.ring import RingGram, RingRows
+from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial
 from drkm.problem import axes, stiefel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers.lbfgs import two_loop, with_pair
@@ -82,6 +83,51 @@ class TestSums:
             return collectives.agreed(float(collectives.offset() == 7))
 
         assert in_shards(COUNTS, work, randn(N, 1)) == [1.0] * len(COUNTS)
+
+
+class TestRing:
+    def test_every_process_meets_the_rows_of_all_from_its_own_on(self):
+        A = randn(N, 3)
+
+        def work(A: Tensor) -> list:
+            return [(columns.start, block.clone()) for columns, block in collectives.ring(A)]
+
+        for rank, met in enumerate(in_shards(COUNTS, work, A)):
+            assert met[0][0] == sum(COUNTS[:rank])
+            assert torch.equal(torch.cat([block for _, block in sorted(met, key=lambda part: part[0])]), A)
+
+    @pytest.mark.parametrize("kernel", [RBF(2.0), Laplacian(2.0), Matern(sigma2=2.0), Polynomial(2, gamma=0.5)])
+    def test_sums_of_pairs_are_those_of_one_process(self, kernel):
+        U, A, dU, dA = (randn(N, columns, seed=seed) for seed, columns in enumerate((3, 2, 3, 2)))
+
+        def work(U: Tensor, A: Tensor, dU: Tensor, dA: Tensor) -> tuple:
+            gram = RingGram(kernel, U)
+            product, pull, _ = gram.sums(A)
+            return gram.matmul(A), product, pull, *gram.tangent(A, dU, dA), gram.rows(torch.arange(len(U)))
+
+        swept = SweptGram(kernel, U)
+        product, pull, _ = swept.sums(A)
+        expected = swept.matmul(A), product, pull, *swept.tangent(A, dU, dA), swept.rows(torch.arange(N))
+        for found, whole in zip(zip(*in_shards(COUNTS, work, U, A, dU, dA), strict=True), expected, strict=True):
+            close(together(found), whole)
+        if kernel.has_bandwidth:
+            slopes = in_shards(COUNTS, lambda U, A: RingGram(kernel, U).parameter_sum(A), U, A)
+            assert slopes == pytest.approx([swept.parameter_sum(A)] * 3, rel=1e-11)
+
+    @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+    def test_what_is_kept_does_not_change_a_product(self, share):
+        X, A = randn(N, 4) + 50, randn(N, 2, seed=1)
+
+        def work(X: Tensor, A: Tensor) -> tuple:
+            # A budget that is enough for some processes and not for others.
+            gram = RingRows(RBF(3.0), X, share * 8 * N * max(COUNTS))
+            wider = gram.with_kernel(RBF(6.0))
+            return gram.matmul(A), gram.matmul(A), wider.matmul(A)
+
+        first, second, wider = (together(part) for part in zip(*in_shards(COUNTS, work, X, A), strict=True))
+        close(first, RBF(3.0)(X, X) @ A)
+        assert torch.equal(first, second)
+        close(wider, RBF(6.0)(X, X) @ A)
 
 
 class TestRandomNumbers:

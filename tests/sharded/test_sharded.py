@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import signal
 import weakref
 
@@ -16,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import drkm
 from drkm import ConstrDRKM
 from drkm.distributed.process_group import ProcessLost
-from drkm.gram import Dense, Fourier, Nystroem, Sharded
+from drkm.gram import Dense, Fourier, Nystroem, Sharded, Tiled
 from drkm.kernels import RBF, FeatureMap
 
 INNER = Nystroem(m=30, deep=Fourier(features=40))
@@ -58,9 +59,31 @@ class TestOneProcess:
 
     def test_is_to_be_had_by_name(self):
         model = ConstrDRKM((3, 2), gram="sharded").fit(X)
-        # With as many landmarks as samples the first layer is exact.
-        exact = ConstrDRKM((3, 2), gram=Nystroem()).fit(X)
+        exact = ConstrDRKM((3, 2), gram="dense").fit(X)
         assert model.objective_ == pytest.approx(exact.objective_, rel=1e-9)
+
+    @pytest.mark.parametrize("inner", [Dense(), Tiled(), Tiled(keep=0), Tiled(keep=90 * 90 * 3)])
+    @pytest.mark.parametrize("center", [False, True])
+    def test_is_exact_however_much_is_kept(self, inner, center):
+        options = {"center": center, "tol": 1e-11}
+        shared, plain = (estimator(gram=gram, **options).fit(X) for gram in (Sharded(inner), "dense"))
+        new = X[:7] + 0.1
+        for name in ("transform", "denoise"):
+            np.testing.assert_allclose(getattr(shared, name)(new), getattr(plain, name)(new), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(shared.codes_, plain.codes_, atol=1e-8)
+
+    def test_an_exact_one_survives_its_file_and_a_pickle(self, tmp_path):
+        model = estimator(gram="sharded").fit(X)
+        model.save(tmp_path / "model")
+        for again in (drkm.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+            np.testing.assert_allclose(again.transform(X[:5]), model.transform(X[:5]), atol=1e-9)
+            np.testing.assert_array_equal(again.codes_, model.codes_)
+
+    def test_learns_bandwidths_exactly(self):
+        options = {"learn_bandwidth": True, "kernel": [RBF(), RBF()], "tol": 1e-8}
+        shared, plain = (estimator(gram=gram, **options).fit(X) for gram in ("sharded", "dense"))
+        widths = [[kernel.sigma2 for kernel in model.kernels_] for model in (shared, plain)]
+        np.testing.assert_allclose(*widths, rtol=1e-5)
 
     def test_takes_a_group_of_the_caller(self):
         model = estimator(gram=Sharded(INNER, group=dist.group.WORLD)).fit(X)
@@ -92,9 +115,9 @@ class TestOneProcess:
         assert again.gram == INNER
         np.testing.assert_allclose(again.transform(X[:5]), model.transform(X[:5]), atol=1e-9)
 
-    def test_refuses_kernels_without_features(self):
-        with pytest.raises(ValueError, match=r"gram: .* explicit features alone, got RBF in layer 1, which Dense"):
-            estimator(gram=Sharded(Dense())).fit(X)
+    def test_refuses_kernels_of_neither_pairs_nor_features(self):
+        with pytest.raises(ValueError, match=r"gram: processes cannot share Precomputed in layer 1 with Tiled: "):
+            estimator(gram="sharded", kernel=["precomputed", "rbf"]).fit(X @ X.T)
 
     def test_refuses_to_train_a_feature_map(self):
         kernel = [FeatureMap(torch.nn.Linear(4, 6).double(), trainable=True), RBF()]

@@ -39,10 +39,10 @@ def results(folder: Path, number: int, processes: int) -> list[dict[str, np.ndar
     return [dict(np.load(folder / f"{number}.{rank}.npz")) for rank in range(processes)]
 
 
-def assert_same(folder: Path, number: int, processes: int, options: dict[str, Any]) -> None:
+def assert_same(folder: Path, number: int, processes: int, options: dict[str, Any], gram: Any = INNER) -> None:
     """Hold what all processes learned against a fit of one process without shards."""
     X = samples()
-    expected = learned(estimator(INNER, dict(options)).fit(X), X[:20] + 0.01)
+    expected = learned(estimator(gram, dict(options)).fit(X), X[:20] + 0.01)
     found = results(folder, number, processes)
     for rank, result in enumerate(found):
         for name in (*COMMON, "history"):
@@ -63,6 +63,31 @@ def test_two_processes_give_the_result_of_one(tmp_path):
     assert_same(tmp_path, 0, 2, {})
 
 
+def test_two_processes_that_share_exact_operators_give_kernel_pca_to_1e_10(tmp_path):
+    done = torchrun(2, tmp_path, exact=True, n_components=[5], center=True, tol=1e-13)
+    assert done.returncode == 0, done.stderr
+    X = samples()
+    expected = learned(estimator("dense", {"n_components": [5], "center": True, "tol": 1e-13}).fit(X), X[:20] + 0.01)
+    for rank, result in enumerate(results(tmp_path, 0, 2)):
+        assert float(result["objective_"]) == pytest.approx(float(expected["objective_"]), rel=1e-12)
+        np.testing.assert_allclose(result["eigenvalues"], expected["eigenvalues"], rtol=1e-10)
+        np.testing.assert_allclose(result["codes"], expected["codes"][share(len(X), rank, 2)], atol=1e-10)
+        np.testing.assert_allclose(result["encoded"], expected["encoded"], atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("processes", [2, 3])
+def test_every_kind_of_exact_fit_gives_the_result_of_one_process(tmp_path, processes):
+    done = torchrun(processes, tmp_path, fits=FITS, exact=True, save=str(tmp_path / "model"))
+    assert done.returncode == 0, done.stderr
+    for number, options in enumerate(FITS):
+        assert_same(tmp_path, number, processes, options, "dense")
+    model = drkm.load(tmp_path / "model")
+    codes = np.concatenate([result["codes"] for result in results(tmp_path, len(FITS) - 1, processes)])
+    np.testing.assert_allclose(model.codes_, codes, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("processes", [2, 3])
@@ -80,10 +105,13 @@ def test_every_kind_of_fit_gives_the_result_of_one_process(tmp_path, processes):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(("processes", "killed"), [(2, 1), (2, 0), (4, 2)])
-def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_intact(tmp_path, processes, killed):
+def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_intact(
+    tmp_path, processes, killed, exact
+):
     path = tmp_path / "state"
-    lost = torchrun(processes, tmp_path, checkpoint=str(path), kill=[killed, 25])
+    lost = torchrun(processes, tmp_path, exact=exact, checkpoint=str(path), kill=[killed, 8 if exact else 25])
     assert lost.returncode != 0
     for rank in range(processes):
         sentence = f"gram: process {rank} of {processes} cannot go on, because another process of the group was lost"
@@ -92,15 +120,15 @@ def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_i
         assert all(f"the last checkpoint is {path}, fit again to go on from it" in line for line in said)
     assert not list(tmp_path.glob("*.npz"))
     assert len(list(tmp_path.glob("state.*-of-*"))) == 2 * processes
-    again = torchrun(processes, tmp_path, checkpoint=str(path))
+    again = torchrun(processes, tmp_path, exact=exact, checkpoint=str(path))
     assert again.returncode == 0, again.stderr
-    assert_same(tmp_path, 0, processes, {})
+    assert_same(tmp_path, 0, processes, {}, "dense" if exact else INNER)
     history = results(tmp_path, 0, processes)[0]["history"]
     assert not list(tmp_path.glob("state*"))
     # Bit for bit what a fit without the interruption does.
     whole = tmp_path / "whole"
     whole.mkdir()
-    assert torchrun(processes, whole).returncode == 0
+    assert torchrun(processes, whole, exact=exact).returncode == 0
     assert np.array_equal(history, results(whole, 0, processes)[0]["history"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,6 +33,10 @@ class ThreadShards:
         parts = self._everyone(own)
         assert [len(part) for part in parts] == list(counts)
         return torch.cat(parts)
+
+    def ring(self, own: Tensor) -> Iterator[Tensor]:
+        parts = self._everyone(own)
+        yield from (parts[(self.rank + step) % len(parts)] for step in range(len(parts)))
 
     def _everyone(self, own: Tensor) -> list[Tensor]:
         self._board[self.rank] = own.clone()

@@ -12,19 +12,19 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
-from drkm.inputs.preparation import Preparation
+from drkm.inputs.preparation import WHITE, Preparation
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
+    from drkm.imputation import Filling
 
-WHITE = 255.0
 #: a file that is read without options
 PLAIN = Reading()
 
 
 def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
     """Return what a file holds, and what is to be done to its rows, now and later."""
-    columns = files.Columns(given.id, given.dropped, header=given.header)
+    columns = files.Columns(given.id, given.dropped, header=given.header, gaps=given.impute is not None)
     resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
     shape = None if given.shape is None else options.sizes("shape", given.shape)
     pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=given.grey)
@@ -40,8 +40,13 @@ def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
         "grey": given.grey,
         "id": given.id,
     }
+    check_finite(path, table, gaps=given.impute is not None)
+    values = table.values
+    if given.impute is not None:
+        facts["gaps"] = filling_of(path, table, given.impute)
+        values = facts["gaps"].fill(values)
     if given.scale == "standard":
-        return table, Preparation.standardizing(table.values, **facts)
+        return table, Preparation.standardizing(values, **facts)
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
@@ -75,15 +80,27 @@ def labels_of(given: str, data: Path | None, header: bool | None) -> dict[str, S
     return files.read_labels(data, options.columns_of(given), header=header)
 
 
-def check_finite(path: Path, table: files.Table) -> None:
-    """Raise an error that says where a value is missing."""
-    finite = np.isfinite(table.values)
+def filling_of(path: Path, table: files.Table, how: str) -> Filling:
+    """Return what fills gaps like those of a table."""
+    from drkm.imputation import filling
+
+    empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
+    if len(empty):
+        name = table.columns[empty[0]] if table.columns else str(empty[0])
+        raise ValueError(f"data: {path} has no number in column {name!r}, leave it out with --drop")
+    return filling(table.values, how)
+
+
+def check_finite(path: Path, table: files.Table, *, gaps: bool = False) -> None:
+    """Raise an error that says where a value is missing, or infinite where gaps are filled."""
+    finite = ~np.isinf(table.values) if gaps else np.isfinite(table.values)
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
-            f"{(~finite).sum()} of its {finite.size} entries: remove such rows or fill them in"
+            f"{(~finite).sum()} of its {finite.size} entries: remove such rows or fill them in, as "
+            "drkm fill and drkm fit --impute fill do"
         )
 
 
@@ -112,17 +129,17 @@ class PreparedModel:
     def read(self, path: Path, given: Reading = PLAIN) -> tuple[files.Table, np.ndarray]:
         """Return what a file holds, and its rows as the model takes them."""
         prepared = self.preparation
-        shape = prepared.shape
+        shape, gaps = prepared.shape, prepared.gaps is not None
         size = (shape[0], shape[1]) if prepared.resize and shape is not None else None
         table = files.read_table(
             path,
             array=given.array,
             columns=files.Columns(
-                given.id, given.dropped, only=self.columns, header=given.header, usual_id=prepared.id
+                given.id, given.dropped, only=self.columns, header=given.header, usual_id=prepared.id, gaps=gaps
             ),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
-        check_finite(path, table)
+        check_finite(path, table, gaps=gaps)
         if table.pictures and prepared.white is None:
             raise ValueError(
                 f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
@@ -155,9 +172,4 @@ class PreparedModel:
 
     def pixels(self, values: np.ndarray) -> np.ndarray:
         """Return values in the units of the file as grey values from 0 to 255."""
-        white = self.preparation.white
-        if white is None:
-            from drkm.files.rows import largest_values
-
-            white = float(self.preparation.undo(largest_values(self.model.fitted_.X).cpu().numpy()).max())
-        return np.clip(values * (WHITE / white if white > 0 else 1.0), 0.0, WHITE)
+        return self.preparation.knowing_white(self.model.fitted_.X).pixels(values)

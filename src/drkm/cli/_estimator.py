@@ -61,6 +61,14 @@ class ModelOptions:
         bool, _of_model("--learn-bandwidth", help="Minimise over σ² too, as the paper does.")
     ] = False
 
+    anomalies: Annotated[
+        bool,
+        _of_model(
+            "--anomalies",
+            help="One layer whose components, bandwidth and weights of components are chosen for encode --anomaly.",
+        ),
+    ] = False
+
     def parameters(self) -> dict[str, Any]:
         """Return them as the estimator takes them."""
         widths = [_number_or_word(word) for word in options.words_of(self.sigma2)]

@@ -22,6 +22,7 @@ from drkm.files.json_values import plain
 if TYPE_CHECKING:
     from drkm.experiments.seeds import Seeds
 
+IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
 
 READING = "Reading the data"
@@ -104,6 +105,15 @@ class TrainingData(Reading):
             "auto is 255 for 8-bit images and 1 for all else.",
         ),
     ] = "auto"
+    impute: Annotated[
+        str | None,
+        _of_reading(
+            metavar="HOW",
+            help="What stands in gaps (empty entries, NA, NaN), here and in later data: fill, chosen as by drkm fill, "
+            "or the mean or median of the column.",
+            autocompletion=completed(*IMPUTE),
+        ),
+    ] = None
     resize: Annotated[
         str | None, _of_reading(metavar="HxW", help="Bring images of a folder to this size: 64 or 48x64.")
     ] = None
@@ -118,7 +128,15 @@ class TrainingData(Reading):
         from drkm import files
 
         super().check(data)
+        if self.impute is not None:
+            check_impute(self.impute)
         files.check_options(data, resize=self.resize, grey=self.grey or None)
+
+
+def check_impute(how: str) -> None:
+    """Refuse a way to fill gaps that there is not, before the second that torch needs to be imported."""
+    if how not in IMPUTE:
+        raise ValueError(f"impute: unknown way {how!r}, allowed are {', '.join(IMPUTE)}")
 
 
 def members(family: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.cli import datasets, experiments, fit, plot, report, runs, scores, traverse, use
+from drkm.cli import clean, datasets, experiments, explore, fill, fit, plot, report, runs, scores, traverse, use
 from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
@@ -17,6 +17,7 @@ app = application(
         "drkm demo                           # what it can do, in half a minute",
         "drkm fit X.npy -o X.safetensors     # or a csv, or a folder of images",
         "drkm encode X.safetensors new.npy -o codes.csv",
+        "drkm denoise noisy.csv -o clean.csv --auto     # choose a model, fit it, clean",
         "drkm fit --help                     # options and more examples",
     ),
 )
@@ -45,8 +46,11 @@ def about(
 app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
 app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
 app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
+app.command(cls=SectionedCommand, epilog=clean.SELECT_EXAMPLES)(clean.select)
+app.command(cls=SectionedCommand, epilog=fill.EXAMPLES)(fill.fill)
 app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
 app.command(cls=SectionedCommand, epilog=plot.EXAMPLES)(plot.plot)
+app.command(cls=SectionedCommand, epilog=explore.EXAMPLES)(explore.explore)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)
 app.command(cls=experiments.ExperimentsCommand, epilog=experiments.EXAMPLES)(experiments.reproduce)

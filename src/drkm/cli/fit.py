@@ -26,6 +26,7 @@ EXAMPLES = examples(
     "drkm fit X.npy -o X.safetensors --components 20,10",
     "drkm fit photos/ -o photos.safetensors --resize 64 --grey",
     "drkm fit t.csv -o t.safetensors --id patient --drop label --scale standard",
+    "drkm fit t.csv -o t.safetensors --impute fill --scale standard --anomalies",
     "drkm fit X.npy -o X.safetensors --sigma2 50,scale --checkpoint X.part --json",
 )
 
@@ -59,6 +60,8 @@ def fit(
     rows, preparation = _rows(data, reading, training.seed)
     kept = None if training.checkpoint is None else Checkpoint(training.checkpoint, keep=True)
     fitted = estimator(model, training, kept, progress=sys.stderr.isatty() if progress is None else progress)
+    if model.anomalies:
+        _choose_for_anomalies(fitted, rows, model)
     with files.called("data", "X"), files.called("components", "n_components"):
         _train(fitted, rows, training.checkpoint)
     with files.called("out"):
@@ -80,12 +83,26 @@ def _check_paths(data: Path, out: Path, checkpoint: Path | None, *, force: bool)
 
 def _rows(data: Path, reading: TrainingData, seed: int) -> tuple[np.ndarray, Preparation]:
     """Return the rows to train on, and what was done to them."""
-    from drkm.cli._data import check_finite, prepare
+    from drkm.cli._data import prepare
 
     table, preparation = prepare(data, reading)
-    check_finite(data, table)
     rows = preparation.apply(table.values)
     return rows if reading.sample is None else _drawn(rows, reading.sample, seed), preparation
+
+
+def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOptions) -> None:
+    """Give the model parameters with which drkm encode --anomaly tells strange rows from others."""
+    import torch
+
+    from drkm import files
+    from drkm.anomalies import parameters
+
+    chosen = ("components", "kernel", "sigma2", "center", "learn_bandwidth")
+    plain = ModelOptions()
+    if given_too := [name for name in chosen if getattr(given, name) != getattr(plain, name)]:
+        raise ValueError(f"anomalies: chooses {given_too[0].replace('_', '-')} itself, leave that out")
+    with files.called("data", "X"):
+        fitted.set_params(**parameters(torch.from_numpy(rows)))
 
 
 def _drawn(rows: np.ndarray, count: int, seed: int) -> np.ndarray:

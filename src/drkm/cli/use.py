@@ -10,18 +10,26 @@ import typer
 from drkm.cli import _options as options
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
-from drkm.cli._options import Data, Device, Force, Json, Model, Reading, Shape
+from drkm.cli._options import Data, Device, Force, Json, Model, Reading, TrainingData
 from drkm.cli._outcome import say, warn
+from drkm.cli.clean import Choosing, clean
 from drkm.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from drkm.cli._data import PreparedModel
     from drkm.inference.encoder import Encoding
+
+#: share of ordinary rows that --anomaly calls strange
+FALSE_ALARMS = 0.05
 
 ENCODE_EXAMPLES = examples(
     "drkm encode X.safetensors new.npy -o codes.npy",
     "drkm encode table.safetensors table.csv -o codes.csv --quality",
 )
 DENOISE_EXAMPLES = examples(
+    "drkm denoise noisy.csv -o clean.csv --auto --id patient --figure clean.png",
     "drkm denoise X.safetensors noisy.npy -o clean.npy --components 'layer 1'",
     "drkm denoise photos.safetensors noisy/ -o clean/",
 )
@@ -41,6 +49,14 @@ def encode(
             "that is unlike all training samples. Takes twice as long.",
         ),
     ] = False,
+    anomaly: Annotated[
+        bool,
+        typer.Option(
+            "--anomaly",
+            help="Add a column (csv, npz): the distance between the row and its denoised self, as the model sees them. "
+            "For a model that drkm fit --anomalies made; fits it to parts of its samples for a threshold.",
+        ),
+    ] = False,
     device: Device = "cpu",
     force: Force = False,
     json: Json = False,
@@ -54,8 +70,9 @@ def encode(
 
     files.check_target(out, force=force, suffixes=files.WRITABLE)
     reading.check(data)
-    if quality and out.suffix.lower() == ".npy":
-        raise ValueError(f"quality: {out} has no place for it, write to .csv or .npz")
+    for option, asked in (("quality", quality), ("anomaly", anomaly)):
+        if asked and out.suffix.lower() == ".npy":
+            raise ValueError(f"{option}: {out} has no place for it, write to .csv or .npz")
     from drkm.cli._data import PreparedModel
     from drkm.strange_data.new_points import describe
 
@@ -65,15 +82,36 @@ def encode(
     codes = fitted.numpy(encoding.codes)
     names = list(fitted.model.get_feature_names_out())
     more = _quality(encoding) if quality else {}
+    judged = _Anomalies(fitted, rows) if anomaly else None
+    if judged is not None:
+        more[files.ANOMALY] = judged.distances
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     facts = _code_facts(encoding, quality=quality)
     if facts["strange"]:
         warn(describe(facts["strange"], len(codes)))
     if json:
-        options.print_json({"codes": out, **facts})
+        options.print_json({"codes": out, **facts, **(judged.facts() if judged else {})})
     else:
-        say(_told_codes(out, **facts))
+        say(_told_codes(out, **facts) + (f"\n{judged.told()}" if judged else ""))
+
+
+class _Anomalies:
+    """How far rows are from their denoised selves, and the distance that few training samples exceed."""
+
+    def __init__(self, fitted: PreparedModel, rows: np.ndarray):
+        from drkm.anomalies import false_alarm_distance
+
+        self.distances = -fitted.numpy(fitted.model.score_samples(rows))
+        self.threshold = false_alarm_distance(fitted.model, FALSE_ALARMS)
+        self.above = int((self.distances > self.threshold).sum())
+
+    def facts(self) -> dict[str, Any]:
+        return {"anomaly_threshold": self.threshold, "false_alarms": FALSE_ALARMS, "anomalies": self.above}
+
+    def told(self) -> str:
+        exceeded = f"which {FALSE_ALARMS:.0%} of the training samples exceed when a model of the others judges them"
+        return f"{self.above} of {len(self.distances)} rows have an anomaly above {self.threshold:.4g}, {exceeded}"
 
 
 def _quality(encoding: Encoding) -> dict[str, Any]:
@@ -110,12 +148,30 @@ def _told_codes(
 
 @grouped
 def denoise(
-    model: Model,
-    data: Data,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model that drkm fit, drkm select or ConstrDRKM.save wrote; with --auto the data.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="OUT", help="npy, npz or csv, or a new folder for images.")
     ],
-    reading: Reading,
+    reading: TrainingData,
+    choosing: Choosing,
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="npy, npz, csv, tsv or parquet with one row per sample, or a folder of images.",
+            show_default=False,
+        ),
+    ] = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Choose a model for the data, fit it and clean: drkm denoise DATA --auto.")
+    ] = False,
     components: Annotated[
         str,
         typer.Option(metavar="WHICH", help="all, 'layer 1', or a list of layer:index as in 1:0,1:3,2:0."),
@@ -126,32 +182,65 @@ def denoise(
             metavar="NAME", help="Pre-images by fixed-point, gradient or ridge; by default what suits the kernel."
         ),
     ] = None,
-    shape: Shape = None,
     device: Device = "cpu",
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write data reconstructed from a model's components.
+    """Write data cleaned by a model.
 
-    Values are in the units of the file. Images go to a new folder of PNG files when OUT has no suffix; npy and npz
-    keep the shape of the images.
+    With --auto the model is chosen for the data: drkm denoise DATA -o OUT --auto. Values are in the units of the file.
+    Images go to a new folder of PNG files when OUT has no suffix; npy and npz keep the shape of the images. A model
+    that was not chosen for cleaning may leave most of the noise: drkm select chooses one.
     """
-    import numpy as np
-
     from drkm import files
-    from drkm.strange_data.new_points import describe
 
-    asked = None if shape is None else options.sizes("shape", shape)
     folder = not out.suffix or out.is_dir()
     if folder:
         files.check_folder(out)
     else:
         files.check_target(out, force=force, suffixes=files.WRITABLE)
+    if auto:
+        if data is not None:
+            raise ValueError(f"auto: expected the data alone, without a model, got {model} and {data}")
+        clean(model, out, reading, choosing, force=force, json=json)
+        return
+    if data is None:
+        raise ValueError(f"data: expected MODEL and DATA, got {model} alone; --auto chooses a model for data")
+    _check_unused(reading, choosing)
     reading.check(data)
+    asked = None if reading.shape is None else options.sizes("shape", reading.shape)
+    _by_model(model, data, out, reading, asked if folder else None, components, method, device, json=json)
+
+
+def _check_unused(reading: TrainingData, choosing: Choosing) -> None:
+    """Refuse options that mean something with --auto alone: the model knows how its data were prepared."""
+    plain, default = TrainingData(), Choosing()
+    named = {name: getattr(reading, name) != getattr(plain, name) for name in ("scale", "resize", "grey", "sample")}
+    named |= {name: getattr(choosing, name) != value for name, value in vars(default).items()}
+    if given := [name for name, is_given in named.items() if is_given]:
+        raise ValueError(f"{given[0]}: is for --auto, a model knows how its data were prepared")
+
+
+def _by_model(
+    model: Path,
+    data: Path,
+    out: Path,
+    reading: Reading,
+    asked: tuple[int, ...] | None,
+    components: str,
+    method: str | None,
+    device: str,
+    *,
+    json: bool,
+) -> None:
+    import numpy as np
+
+    from drkm import files
     from drkm.cli._data import PreparedModel
+    from drkm.strange_data.new_points import describe
 
     fitted = PreparedModel(model, device)
-    image_shape = fitted.image_shape(asked) if folder else None
+    image_shape = fitted.image_shape(asked) if not out.suffix or out.is_dir() else None
     table, rows = fitted.read(data, reading)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(np.asarray(found.points))
@@ -160,7 +249,7 @@ def denoise(
             files.write_images(out, fitted.pixels(values), image_shape, table.names)
         else:
             files.write_table(out, values, fitted.feature_names(), shape=table.shape, before=table.row_names())
-    change = float(np.mean((values - table.values) ** 2))
+    change = float(np.nanmean((values - table.values) ** 2))
     unfinished, strange = int((~found.converged).sum()), int(np.asarray(found.strange).sum())
     if strange:
         warn(describe(strange, len(values)))

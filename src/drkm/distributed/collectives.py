@@ -44,6 +44,9 @@ class Shards(Protocol):
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, of which each holds the given number."""
 
+    def ring(self, own: Tensor) -> Iterator[Tensor]:
+        """Yield the rows of every process, one after the other from this one on."""
+
 
 _current: ContextVar[Shards | None] = ContextVar("drkm shards", default=None)
 
@@ -100,6 +103,21 @@ def gather(A: Tensor, most: int | None = None) -> Tensor:
         return A
     counts = [count if most is None else min(count, most) for count in shards.counts]
     return shards.gather(A, counts)
+
+
+def ring(own: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Yield the rows of every process with their places among all samples, from those of this process on.
+
+    No process holds more than two blocks besides its own: each passes on what it has been given. All must take all.
+    """
+    shards = current()
+    if shards is None:
+        yield slice(0, len(own)), own
+        return
+    stops = torch.tensor(shards.counts).cumsum(0).tolist()
+    for step, block in enumerate(shards.ring(own)):
+        stop = stops[(shards.rank + step) % len(stops)]
+        yield slice(stop - len(block), stop), block
 
 
 def own_rows(A: Tensor, most: int | None = None) -> Tensor:

@@ -88,6 +88,27 @@ class ProcessShards:
         self._exchange(dist.all_gather, parts, padded)
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
 
+    def ring(self, own: Tensor) -> Iterator[Tensor]:
+        """Yield the rows of every process from this one on; each block travels on while it is used."""
+        ranks = dist.get_process_group_ranks(self._group)
+        before, after = ranks[self.rank - 1], ranks[(self.rank + 1) % self.size]
+        block = own.to(self.device).contiguous()
+        for step in range(1, self.size):
+            arriving = block.new_empty(self.counts[(self.rank + step) % self.size], *block.shape[1:])
+            self.exchanges += 1
+            self.bytes += block.nbytes
+            self._exchanged = (block, arriving)
+            moves = [
+                dist.P2POp(dist.isend, block, before, group=self._group),
+                dist.P2POp(dist.irecv, arriving, after, group=self._group),
+            ]
+            under_way = self._carefully(dist.batch_isend_irecv, moves)
+            yield block.to(own.device)
+            for move in under_way:
+                self._carefully(move.wait)
+            block = arriving
+        yield block.to(own.device)
+
     def close(self) -> None:
         """Leave a group of our own; whoever still waits for this process learns that it is gone."""
         if not self._is_own:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drkm.experiments.explorer_page import write_explorer
+from drkm.explorer import Subject
+from drkm.inputs.preparation import Preparation
 from drkm.machine import interrupts
 from drkm.plotting import pyplot
 
@@ -45,11 +48,14 @@ def run(out: Path, n: int = 400) -> None:
         f"denoised them from noise of 0.25: mean squared error {np.mean((noisy - new) ** 2):.4f} "
         f"before, {np.mean((clean - new) ** 2):.4f} after"
     )
-    model.save(out / "digits.safetensors")
+    shown = Preparation(shape=(8, 8), white=1.0)
+    model.save(out / "digits.safetensors", preparation=shown)
     same = np.array_equal(load(out / "digits.safetensors").transform(new), model.transform(new))
     print(f"saved to {out / 'digits.safetensors'}; the loaded model gives {'the same' if same else 'OTHER'} codes")
     path = draw(model, train, labels[:n], (noisy[:8], clean[:8], new[:8]), out / "digits.png")
     print(f"figure in {path}")
+    subject = Subject(model, preparation=shown, title=f"{n} digits", labels={"digit": labels[:n].tolist()})
+    write_explorer(subject, out / "digits")
 
 
 def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:

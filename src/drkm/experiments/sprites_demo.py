@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from drkm import metrics
 from drkm.estimator import ConstrDRKM
+from drkm.experiments.explorer_page import write_explorer
+from drkm.explorer import Subject
+from drkm.inputs.preparation import Preparation
 from drkm.machine import interrupts
 from drkm.plotting import pyplot
 
@@ -31,7 +34,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     Parameters
     ----------
     out : path
-        Folder of the figure and the model.
+        Folder of the figure, the model and the explorer page.
     n : int
         Training images, at least 50.
 
@@ -67,10 +70,14 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
         "random codes": np.random.default_rng(0).standard_normal((len(new), 10)),
     }
     print(table(rivals, known))
-    model.save(folder / "sprites.safetensors")
+    shown = Preparation(shape=images.shape[1:], white=1.0)
+    model.save(folder / "sprites.safetensors", preparation=shown)
     figure = draw(model, codes, known, data.factor_names, folder / "sprites.png")
     print(f"\nmodel in {folder / 'sprites.safetensors'}, figure in {figure}")
-    return [folder / "sprites.safetensors", figure]
+    labels = dict(zip(data.factor_names, factors[:n].T.tolist(), strict=True))
+    subject = Subject(model, preparation=shown, title=f"{n} drawn sprites", labels=labels)
+    explorer = write_explorer(subject, folder / "sprites")
+    return [folder / "sprites.safetensors", figure, explorer]
 
 
 def table(rivals: dict[str, NDArray[np.float64]], factors: NDArray[np.int64]) -> str:

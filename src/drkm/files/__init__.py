@@ -6,12 +6,13 @@ from drkm.files._images import Pictures, write_images
 from drkm.files._labels import TABLES, read_labels
 from drkm.files._npy import NpzFile, check_npy
 from drkm.files._read import SUFFIXES, check_options, check_source, read_table
-from drkm.files._table import QUALITY, Columns, Refused, Table, listed
+from drkm.files._table import ANOMALY, QUALITY, Columns, Refused, Table, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
 from drkm.files._write import check_folder, check_target, write_table
 
 __all__ = [
+    "ANOMALY",
     "IMAGE_SUFFIXES",
     "QUALITY",
     "SUFFIXES",

@@ -17,6 +17,9 @@ SAMPLE = 1 << 20
 #: bytes that an entry takes while it is a text in a list and a number in an array, and those of the list of a line
 ENTRY, LINE = 80, 120
 
+#: what stands for no number, in small letters
+GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+
 
 def read_csv(file: Path, columns: Columns) -> Table:
     """Return the numbers of a file whose entries are separated by commas, semicolons or tabs."""
@@ -43,6 +46,8 @@ def read_csv(file: Path, columns: Columns) -> Table:
     used, names = columns.choose(header)
     as_they_are = used == list(range(len(header)))
     chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
+    if columns.gaps:
+        chosen = [["nan" if entry.strip().lower() in GAPS else entry for entry in row] for row in chosen]
     values = _numbers(chosen, [header[index] for index in used], columns.classes)
     return Table(
         values,
@@ -125,11 +130,11 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     entry, where = rows[number][index].strip(), f"row {number + 1} of column {header[index]!r}"
     if count > 1:
         return (
-            f"has {count} entries that are no numbers, the first in {where} ({entry!r}): remove such rows or fill them "
-            f"in, or leave columns out as with --drop {in_option([header[index]])}"
+            f"has {count} entries that are no numbers, the first in {where} ({entry!r}): remove such rows, fill "
+            f"them in with drkm fill, or leave columns out as with --drop {in_option([header[index]])}"
         )
     if not entry:
-        return f"has an empty entry in {where}: remove the row or fill it in"
+        return f"has an empty entry in {where}: remove the row or fill it in with drkm fill"
     return f"has an entry that is no number in {where}: {entry!r}"
 
 

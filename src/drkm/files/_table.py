@@ -10,6 +10,8 @@ import numpy as np
 
 #: columns beside codes that say how far to trust them
 QUALITY = ("residual", "ambiguous", "strange")
+#: the column after those that says how strange a sample is
+ANOMALY = "anomaly"
 
 
 class Refused(Exception):
@@ -56,6 +58,7 @@ class Columns:
     strict : whether `id` and `drop` must be there
     header : whether the first line of a csv file is names; None looks at it
     usual_id : the column that names the rows where it is there and no other is asked for
+    gaps : whether an entry that is empty or says NA is a gap, NaN, and not refused
     classes : whether a column of text is one of classes, which are numbered in the order of their names
     """
 
@@ -66,6 +69,7 @@ class Columns:
     header: bool | None = None
     usual_id: str | None = None
     classes: bool = False
+    gaps: bool = False
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
         """Return the positions of the columns to use, and that of the rows' names."""

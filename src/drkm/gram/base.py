@@ -125,6 +125,8 @@ class Strategy(ABC):
     name: str = ""
     #: whether processes share the samples, each with some rows in memory
     shares: bool = False
+    #: whether kernels of pairs of points stay what they are
+    is_exact: bool = False
 
     @property
     def reads_tiles(self) -> bool:

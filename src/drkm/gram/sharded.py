@@ -3,43 +3,52 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor
 
-from drkm.files.rows import Rows
+from drkm.distributed import collectives
+from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, register
-from drkm.gram.cost import Cost, Workload
-from drkm.gram.nystroem import Nystroem
+from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.ring import RingGram, RingRows
+from drkm.gram.tiled import SHARE, Tiled
 from drkm.kernels import Kernel
+from drkm.machine import memory
 from drkm.validation import checks
+
+#: blocks of samples that a process holds while others pass theirs through: its own as factors, and two on their way
+PASSED = 6
 
 
 @register
 @dataclass(frozen=True)
 class Sharded(Strategy):
-    """Gram matrices ΦΦᵀ of explicit features whose rows are shared out over the processes of a group.
+    """Gram matrices whose rows are shared out over the processes of a group, exact or of explicit features.
 
     Every process passes its own rows to `fit` and gets the codes of those rows; everything else that a fit learns is
-    the same in all of them. A product ΦΦᵀA takes ΦᵀA (as many rows as there are features, one column a component),
+    the same in all of them. An exact product KA passes blocks of A, and of the samples where K_1 is not kept, round the
+    processes. A product ΦΦᵀA of features takes ΦᵀA (as many rows as there are features, one column per component),
     summed over processes; nothing whose size grows with the number of samples is exchanged in an iteration.
 
     Parameters
     ----------
     inner : Strategy
-        Which features each process computes for its own rows.
+        What each process computes for its own rows: `Tiled` and `Dense` are exact, and keep as many rows of K_1 as
+        their memory allows or all; `Nystroem` and `Fourier` have features, for more samples.
     group : torch.distributed.ProcessGroup, optional
         Whose processes share the samples; by default all of `torch.distributed`, in a group made for each fit.
     timeout : float
         Seconds after which a process that does not answer counts as lost; a given group has its own limit.
     """
 
-    inner: Strategy = field(default_factory=Nystroem)
+    inner: Strategy = field(default_factory=Tiled)
     group: Any = field(default=None, repr=False)
     timeout: float = 1800.0
 
@@ -55,9 +64,37 @@ class Sharded(Strategy):
         """Whether there are processes to share with, and the features can be had."""
         return dist.is_available() and dist.is_initialized() and self.inner.serves(work)
 
+    def settle(self, work: Workload) -> Strategy:
+        """Return the strategy itself, with a number for what an exact one keeps."""
+        if not self.inner.reads_tiles or not work.first_is_pairwise:
+            return self
+        return replace(self, inner=Tiled(getattr(self.inner, "memory", None), keep=self._kept(work)))
+
     def cost(self, work: Workload) -> Cost:
         """Return what this process needs for its own rows."""
-        return self.inner.cost(work)
+        if not self.inner.is_exact:
+            return self.inner.cost(work)
+        base, n = common(work), collectives.samples(work.n)
+        base = replace(base, flops=base.flops * n / work.n)
+        if not work.first_is_pairwise:
+            return base.plus(**vars(first_of_features(work)))
+        kept, pairs = self._kept(work), float(work.n * n)
+        recomputed = 1.0 - kept / (pairs * work.item)
+        return base.plus(
+            bytes=kept + PASSED * work.sample_bytes,
+            flops=pairs * (2.0 * work.sizes[0] + recomputed * pair_flops(work.d)),
+            traffic=float(kept),
+            setup=pairs * pair_flops(work.d),
+        )
+
+    def _kept(self, work: Workload) -> int:
+        """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` goes."""
+        every = work.n * collectives.samples(work.n) * work.item
+        keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
+        if not self.inner.reads_tiles or keep is not None:
+            return every if keep is None else min(int(keep), every)
+        free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
+        return min(max(0, int(free - common(work).bytes - PASSED * work.sample_bytes)), every)
 
     def describe(self) -> str:
         """Return a few words for people."""
@@ -66,10 +103,11 @@ class Sharded(Strategy):
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return the explicit features that the model has in a layer."""
         chosen = self.inner.approximate(kernel, points, layer=layer)
-        if not chosen.is_explicit:
+        if not chosen.is_explicit and not (self.inner.is_exact and chosen.is_pairwise):
             raise ValueError(
-                f"gram: processes can share kernels of explicit features alone, got {type(kernel).__name__} in layer "
-                f"{layer}, which {type(self.inner).__name__} does not turn into features"
+                f"gram: processes cannot share {type(kernel).__name__} in layer {layer} with "
+                f"{type(self.inner).__name__}: Tiled and Dense share kernels of pairs of points, Nystroem and Fourier "
+                "turn them into features"
             )
         return chosen
 
@@ -78,12 +116,17 @@ class Sharded(Strategy):
         """The strategy of one process: who shares the samples does not change the result."""
         return self.inner
 
-    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
+    def fixed(self, kernel: Any, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer."""
+        if kernel.is_pairwise and self.inner.is_exact and collectives.current() is not None:
+            keep = getattr(self.inner, "keep", None)
+            return RingRows(kernel, in_memory(points), math.inf if keep is None else keep)
         return self.inner.fixed(kernel, points)
 
-    def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
+    def moving(self, kernel: Any, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
+        if kernel.is_pairwise and self.inner.is_exact and collectives.current() is not None:
+            return RingGram(kernel, points)
         return self.inner.moving(kernel, points)
 
     def sharing(

@@ -29,9 +29,10 @@ class SweptGram(MovingGram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        out = A.new_empty(A.shape)
-        for rows, (value,), _ in self._jets(0):
-            torch.mm(value, A, out=out[rows])
+        out = A.new_zeros(A.shape)
+        for _, right, (_, B) in self._around(A.contiguous()):
+            for rows, (value,), _ in self._jets(right, 0):
+                out[rows].addmm_(value, B)
         return out
 
     def diagonal(self) -> Tensor:
@@ -40,7 +41,8 @@ class SweptGram(MovingGram):
 
     def rows(self, index: Tensor) -> Tensor:
         """Return rows of K."""
-        return self.kernel.values(self._left[index] @ self._right)
+        parts = {columns.start: self.kernel.values(self._left[index] @ right) for columns, right, _ in self._around()}
+        return torch.cat([parts[start] for start in sorted(parts)], dim=1)
 
     def sums(self, A: Tensor) -> Sums:
         """Return KA and the pull P on the points: for k = f(e), e = -‖x-y‖²/(2σ²),
@@ -49,15 +51,14 @@ class SweptGram(MovingGram):
 
         where f' = f for the RBF kernel, so that W = K ∘ (AAᵀ). For e = γ x·y + c it is P = γ WU.
         """
-        U = self.points
-        augmented = torch.cat([U, torch.ones_like(U[:, :1])], dim=1)
         A = A.contiguous()
-        At = A.T.contiguous()
-        product, WU = A.new_empty(A.shape), A.new_empty(augmented.shape)
-        for rows, (value, slope), (weights,) in self._jets(1, spare=1):
-            torch.mm(value, A, out=product[rows])
-            W = torch.mm(A[rows], At, out=weights).mul_(slope)
-            torch.mm(W, augmented, out=WU[rows])
+        product, WU = A.new_zeros(A.shape), A.new_zeros(self.n, self.points.shape[1] + 1)
+        for _, right, (V, B) in self._around(A):
+            augmented, Bt = torch.cat([V, torch.ones_like(V[:, :1])], dim=1), B.T.contiguous()
+            for rows, (value, slope), (weights,) in self._jets(right, 1, spare=1):
+                product[rows].addmm_(value, B)
+                W = torch.mm(A[rows], Bt, out=weights).mul_(slope)
+                WU[rows].addmm_(W, augmented)
         return Sums(product, *self._chain(WU[:, :-1], WU[:, -1]))
 
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,25 +69,24 @@ class SweptGram(MovingGram):
 
         with W of `sums`. For e = γ x·y + c the diagonals are left out, and γ stands for 1/σ².
         """
-        U = self.points
-        one = torch.ones_like(U[:, :1])
-        inner = (U * dU).sum(dim=1, keepdim=True) if self.kernel.is_isotropic else torch.zeros_like(one)
+        U, A = self.points, A.contiguous()
         # Rows of these two blocks multiply to de_ij = c(⟨du_i, u_j⟩ + ⟨u_i, du_j⟩ - ⟨u_i, du_i⟩ - ⟨u_j, du_j⟩).
-        de_left = torch.cat([dU, U, -inner, one], dim=1) * self.kernel.pull_scale
-        de_right = torch.cat([U, dU, one, -inner], dim=1).T.contiguous()
-        A = A.contiguous()
-        At = A.T.contiguous()
-        dA_left, dA_right = torch.cat([dA, A], dim=1), torch.cat([A, dA], dim=1).T.contiguous()
-        moved, still = torch.cat([U, one], dim=1), torch.cat([dU, one], dim=1)
-        d_product = A.new_empty(A.shape)
-        dWU, WdU = A.new_empty(moved.shape), A.new_empty(moved.shape)
-        for rows, (value, slope, bend), (first, second, third) in self._jets(2, spare=3):
-            de = torch.mm(de_left[rows], de_right, out=first)
-            torch.mm(value, dA, out=d_product[rows]).addmm_(torch.mul(slope, de, out=second), A)
-            inner_A = torch.mm(A[rows], At, out=third)
-            dW = torch.mm(dA_left[rows], dA_right, out=second).mul_(slope).add_(de.mul_(inner_A).mul_(bend))
-            torch.mm(dW, moved, out=dWU[rows])
-            torch.mm(inner_A.mul_(slope), still, out=WdU[rows])
+        de_left = torch.cat([dU, U, -self._inner(U, dU), torch.ones_like(U[:, :1])], dim=1) * self.kernel.pull_scale
+        dA_left = torch.cat([dA, A], dim=1)
+        d_product = A.new_zeros(A.shape)
+        dWU, WdU = (A.new_zeros(self.n, U.shape[1] + 1) for _ in range(2))
+        for _, right, (V, B, dV, dB) in self._around(A, dU, dA):
+            one = torch.ones_like(V[:, :1])
+            de_right = torch.cat([V, dV, one, -self._inner(V, dV)], dim=1).T.contiguous()
+            Bt, dA_right = B.T.contiguous(), torch.cat([B, dB], dim=1).T.contiguous()
+            moved, still = torch.cat([V, one], dim=1), torch.cat([dV, one], dim=1)
+            for rows, (value, slope, bend), (first, second, third) in self._jets(right, 2, spare=3):
+                de = torch.mm(de_left[rows], de_right, out=first)
+                d_product[rows].addmm_(value, dB).addmm_(torch.mul(slope, de, out=second), B)
+                inner_A = torch.mm(A[rows], Bt, out=third)
+                dW = torch.mm(dA_left[rows], dA_right, out=second).mul_(slope).add_(de.mul_(inner_A).mul_(bend))
+                dWU[rows].addmm_(dW, moved)
+                WdU[rows].addmm_(inner_A.mul_(slope), still)
         d_pull = dWU[:, :-1] + WdU[:, :-1]
         if self.kernel.is_isotropic:
             d_pull -= dWU[:, -1:] * U + WdU[:, -1:] * dU
@@ -95,10 +95,20 @@ class SweptGram(MovingGram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
         A = A.contiguous()
-        return parameter_sum(self.kernel, self._left, self._right, A, A)
+        return sum(parameter_sum(self.kernel, self._left, right, A, B) for _, right, (_, B) in self._around(A))
 
-    def _jets(self, order: int, spare: int = 0) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
-        return jets(self.kernel, self._left, self._right, order, spare)
+    def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
+        """Yield the points that rows are held against: their columns, right factors, and they with rows of blocks."""
+        yield slice(0, self.n), self._right, (self.points, *blocks)
+
+    def _jets(
+        self, right: Tensor, order: int, spare: int = 0
+    ) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
+        return jets(self.kernel, self._left, right, order, spare)
+
+    def _inner(self, U: Tensor, dU: Tensor) -> Tensor:
+        """Return ⟨u, du⟩ of every point where lengths matter, as a column."""
+        return (U * dU).sum(dim=1, keepdim=True) if self.kernel.is_isotropic else torch.zeros_like(U[:, :1])
 
     def _chain(self, WU: Tensor, row_sums: Tensor) -> tuple[Tensor, Tensor | None]:
         scale = self.kernel.pull_scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -19,11 +19,12 @@ from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.kernel_projection import KernelProjection
-from drkm.inference.preimage import PreImage, preimage
+from drkm.inference.preimage import PreImage, preimage, prepared_search
 from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
+from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import Familiarity
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
@@ -59,10 +60,18 @@ class Inference:
         self._gram = FirstGram(fitted, formed)
         self._cross = Cross(fitted.kernels[0], fitted.X)
         self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
+        #: whether somebody has been told that denoising with this model leaves the noise
+        self.noise_told = False
         if formed is not None and fitted.kernels[0].is_explicit:
             _ = self.encoder, self._sums
         if not fitted.is_shared:
             self._gram.release()
+
+    @property
+    def own_codes(self) -> Tensor:
+        """Codes of the samples that this process gave to the fit."""
+        own = self.fitted.own
+        return self.codes if own is None else self.codes[own]
 
     @cached_property
     def encoder(self) -> StationaryEncoder | ProjectionEncoder:
@@ -130,12 +139,15 @@ class Inference:
         *,
         method: str | None = None,
         normalized: bool = True,
+        shrink: Shrinkage | None = None,
         **options: Any,
     ) -> PreImage:
         """Return pre-images of the projections of points on some components; options go to `preimage`."""
+        if shrink is not None and not normalized:
+            raise ValueError("shrink: the projection of the paper, normalized=False, is not shrunk, got both")
         method = self._method if method is None else method
         with self._threads(len(points)):
-            basis = self._components(columns, self._make_room(method), normalized)
+            basis = self._components(columns, self._make_room(method), normalized, shrink)
             coordinates = self.codes.new_empty(len(points), basis.c)
             strange = torch.empty(len(points), dtype=torch.bool, device=coordinates.device)
             for rows in self.batches(len(points)):
@@ -145,16 +157,31 @@ class Inference:
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
-    def decode(self, codes: Tensor) -> PreImage:
+    def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
-        first = self.fitted.slices[0]
         with self._threads(len(codes)):
-            samples = self._make_room(self._method)
-            scores = self.encoder.scores_of(codes @ self.rotation.T)
-            basis = self._components(range(first.stop), samples)
-            # Scores in the solver's basis become scores on the reported axes.
-            coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
-            return preimage(basis, coordinates, method=self._method)
+            return self._decoded(codes, self._basis(shrink))
+
+    def decoder(self, shrink: Shrinkage | None = None) -> Callable[[Tensor], PreImage]:
+        """Return `decode` for few codes at a time, again and again: what the search needs is formed once and kept."""
+        basis = self._basis(shrink)
+        search = prepared_search(basis, self._method)
+
+        def decode(codes: Tensor) -> PreImage:
+            with self._threads(len(codes)):
+                return self._decoded(codes, basis, search=search)
+
+        return decode
+
+    def _basis(self, shrink: Shrinkage | None) -> Components:
+        return self._components(range(self.fitted.slices[0].stop), self._make_room(self._method), shrink=shrink)
+
+    def _decoded(self, codes: Tensor, basis: Components, **options: Any) -> PreImage:
+        first = self.fitted.slices[0]
+        scores = self.encoder.scores_of(codes @ self.rotation.T)
+        # Scores in the solver's basis become scores on the reported axes.
+        coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
+        return preimage(basis, coordinates, method=self._method, **options)
 
     @cached_property
     def density(self) -> CodeDensity:
@@ -205,10 +232,17 @@ class Inference:
             raise ValueError(f"X: the kernel of layer 1 returns NaN or inf for {bad} of these points")
         return k
 
-    def _components(self, columns: Sequence[int], samples: Tensor | Rows, normalized: bool = True) -> Components:
+    def _components(
+        self,
+        columns: Sequence[int],
+        samples: Tensor | Rows,
+        normalized: bool = True,
+        shrink: Shrinkage | None = None,
+    ) -> Components:
         columns = list(columns)
         sums = None if self._sums is None else self._sums[:, [*columns, -1]]
-        return components_of(self.fitted, self._gram, self.codes[:, columns], sums, samples, normalized=normalized)
+        H = self.codes[:, columns]
+        return components_of(self.fitted, self._gram, H, sums, samples, normalized=normalized, shrink=shrink)
 
     @property
     def _method(self) -> str:

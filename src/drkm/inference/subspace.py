@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Cross, Dense, Gram
@@ -18,6 +19,7 @@ from drkm.gram.features import feature_sums
 from drkm.gram.sweep import blocks
 from drkm.inference.first_gram import FirstGram
 from drkm.kernels import Kernel, NystroemFeatures
+from drkm.problem.shrinkage import Shrinkage
 
 
 class Components:
@@ -44,6 +46,10 @@ class Components:
     reader : Tensor of shape (D, c), optional
         What turns the rows given to `scores` into inner products with the components: H for kernel values with the
         points (the default), H_CᵀΦ, transposed, for features.
+    shrink : Shrinkage, optional
+        Weigh the directions of the subspace by their Ritz values instead of keeping all as they are.
+    lengths : Tensor of shape (c, c), optional
+        HᵀH of the coefficients over the samples, which Ritz values are relative to; by default that of H.
 
     Attributes
     ----------
@@ -66,6 +72,8 @@ class Components:
         gram: Gram | None = None,
         mean_weights: Tensor | None = None,
         reader: Tensor | None = None,
+        shrink: Shrinkage | None = None,
+        lengths: Tensor | None = None,
     ):
         if H.ndim != 2 or len(H) != len(X):
             raise ValueError(
@@ -94,6 +102,26 @@ class Components:
         M = (self.H.T.double() @ self.KH.double()).to(H)
         self.M = 0.5 * (M + M.T)
         self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
+        if shrink is not None:
+            self._inverse = self._shrunk(shrink, self.H.T @ self.H if lengths is None else lengths)
+
+    def _shrunk(self, shrink: Shrinkage, lengths: Tensor) -> Tensor:
+        """Return what takes scores to shrunk coordinates, A diag(f(λ)/λ) Aᵀ.
+
+        The columns of H_C A are the Ritz vectors of K_1 in the span of H_C: AᵀHᵀHA = I and AᵀMA = diag(λ).
+        """
+        squares, directions = torch.linalg.eigh(lengths.double())
+        kept = squares > 100 * torch.finfo(self.H.dtype).eps * squares[-1]
+        basis = directions[:, kept] / squares[kept].sqrt()
+        values, vectors = torch.linalg.eigh(basis.T @ self.M.double() @ basis)
+        # Below that they are rounding, which a division would make large.
+        values = torch.where(values > 100 * torch.finfo(self.H.dtype).eps * values[-1], values, 0.0)
+        weights = shrink.weights(values)
+        if not self.center and not weights.any():
+            largest = f"the largest eigenvalue is {float(values[-1]):.3g}"
+            raise ValueError(f"shrink: nothing is left, {largest}, got {shrink.threshold:.3g}")
+        ritz = basis @ vectors
+        return ((ritz * (weights / torch.where(values > 0, values, 1.0))) @ ritz.T).to(self.H)
 
     @property
     def is_in_memory(self) -> bool:
@@ -135,6 +163,7 @@ class Components:
 
         with a from `coordinates`. Components of different layers are not orthogonal in the first feature space, hence
         the middle factor. Equation (29) of the paper has none, β = H_C H_Cᵀ k_1(X, x): the option `normalized=False`.
+        With `shrink` the projection is weighed, β = U diag(f(λ)/λ) Uᵀ k_1(X, x), by the Ritz pairs (λ, U) of the span.
         """
         beta = coordinates @ self.H.T
         return beta + self.mean_weights if self.center else beta
@@ -205,6 +234,7 @@ def components_of(
     X: Tensor | Rows,
     *,
     normalized: bool = True,
+    shrink: Shrinkage | None = None,
 ) -> Components:
     """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
 
@@ -214,9 +244,11 @@ def components_of(
     """
     kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
-        return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered)
+        return Components(kernel, X, H, center=center, normalized=normalized, gram=gram.uncentered, shrink=shrink)
     if isinstance(kernel, NystroemFeatures):
-        return on_landmarks(kernel, sums, center=center, normalized=normalized)
+        coefficients = _centered(fitted, H)
+        lengths = collectives.total(coefficients.T @ coefficients)
+        return on_landmarks(kernel, sums, center=center, normalized=normalized, shrink=shrink, lengths=lengths)
     if fitted.is_shared:
         raise ValueError(
             "gram: pre-images of samples that processes share need Nyström features in the first layer, "
@@ -231,10 +263,19 @@ def components_of(
         gram=gram.uncentered,
         mean_weights=torch.full_like(H[:, 0], 1.0 / fitted.n),
         reader=sums[:, :-1].contiguous(),
+        shrink=shrink,
     )
 
 
-def on_landmarks(kernel: NystroemFeatures, sums: Tensor, *, center: bool, normalized: bool = True) -> Components:
+def on_landmarks(
+    kernel: NystroemFeatures,
+    sums: Tensor,
+    *,
+    center: bool,
+    normalized: bool = True,
+    shrink: Shrinkage | None = None,
+    lengths: Tensor | None = None,
+) -> Components:
     """Return components of Nyström features as coefficients over the landmarks, from sums as of `component_sums`."""
     weights = kernel.factor @ sums
     return Components(
@@ -245,6 +286,8 @@ def on_landmarks(kernel: NystroemFeatures, sums: Tensor, *, center: bool, normal
         normalized=normalized,
         mean_weights=weights[:, -1].contiguous(),
         reader=sums[:, :-1].contiguous(),
+        shrink=shrink,
+        lengths=lengths,
     )
 
 

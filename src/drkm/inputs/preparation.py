@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows, largest_values
 from drkm.inputs.samples import is_frame
 from drkm.machine.memory import require
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
+#: the grey value of white in pictures of 8 bits
+WHITE = 255.0
+#: before the names of what fills gaps
+GAPS = "gaps."
+
+
+class Gaps(Protocol):
+    """What fills gaps, which are NaN, in the units of the file (`drkm.imputation.Filling`)."""
+
+    def fill(self, values: np.ndarray) -> np.ndarray:
+        """Return values with their gaps filled."""
+
+    def describe(self) -> str:
+        """Return what is done in a few words."""
+
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the plain values to write."""
+
 
 @dataclass(frozen=True)
 class Preparation:
-    """Samples are (values - offset) / scale.
+    """Samples are (values - offset) / scale, after gaps have been filled.
 
     Attributes
     ----------
@@ -29,6 +48,7 @@ class Preparation:
     white : value of white in images, where it is known; the largest training value else
     resize, grey : whether images of any size are brought to that shape, and whether colours are left out
     id : name of the column that named the rows
+    gaps : what fills them, where there may be some
     """
 
     offset: float | np.ndarray = 0.0
@@ -39,6 +59,7 @@ class Preparation:
     resize: bool = False
     grey: bool = False
     id: str | None = None
+    gaps: Gaps | None = None
 
     @classmethod
     def standardizing(cls, values: np.ndarray, **more: Any) -> Preparation:
@@ -54,6 +75,8 @@ class Preparation:
         if self.columns is not None and is_frame(values):
             values = _by_name(values, self.columns)
         samples = _own_copy(values)
+        if self.gaps is not None:
+            samples = self.gaps.fill(samples)
         samples -= self.offset
         samples /= self.scale
         return samples
@@ -65,6 +88,16 @@ class Preparation:
         values += self.offset
         return values
 
+    def knowing_white(self, X: Tensor | Rows) -> Preparation:
+        """Return it with the value of white in images: the largest one of the samples X where no other is known."""
+        if self.white is not None:
+            return self
+        return replace(self, white=float(self.undo(largest_values(X).cpu().numpy()).max()))
+
+    def pixels(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the units of the file, of which white is known, as grey values from 0 to 255."""
+        return np.clip(values * (WHITE / self.white if self.white and self.white > 0 else 1.0), 0.0, WHITE)
+
     @property
     def changes_values(self) -> bool:
         """Whether samples are other numbers than those of the file."""
@@ -72,10 +105,11 @@ class Preparation:
 
     def describe(self) -> str:
         """Return what is done in a few words, or nothing."""
+        done = [] if self.gaps is None else [self.gaps.describe()]
         if np.ndim(self.scale):
-            done = ["columns standardised"]
-        else:
-            done = [f"values divided by {self.scale:g}"] if self.scale != 1 else []
+            done.append("columns standardised")
+        elif self.scale != 1:
+            done.append(f"values divided by {self.scale:g}")
         if self.shape is not None:
             done.append(f"images of {'x'.join(map(str, self.shape))}")
         return ", ".join(done)
@@ -87,10 +121,15 @@ class Preparation:
             for name in ("offset", "scale")
         }
         plain = {name: getattr(self, name) for name in ("columns", "shape", "white", "resize", "grey", "id")}
+        if self.gaps is not None:
+            of_gaps, plain["gaps"] = self.gaps.parts()
+            tensors |= {GAPS + name: tensor for name, tensor in of_gaps.items()}
         return tensors, plain
 
     @classmethod
-    def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int) -> Preparation:
+    def from_parts(
+        cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int, gaps: Gaps | None = None
+    ) -> Preparation:
         """Return the preparation of so many features that `parts` took apart; without parts nothing is done to values.
 
         Parts that are not those of a preparation are refused with one sentence.
@@ -113,6 +152,7 @@ class Preparation:
             plain["resize"],
             plain["grey"],
             plain.get("id"),
+            gaps,
         )
 
 
@@ -144,6 +184,7 @@ def _plain_parts(features: int) -> dict[str, Part]:
         "resize": parts.truth,
         "grey": parts.truth,
         "id": parts.optional(parts.nullable(parts.text)),
+        "gaps": parts.optional(parts.group({}, others=True)),
     }
 
 

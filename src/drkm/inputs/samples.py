@@ -87,7 +87,7 @@ def _one_sentence(message: str) -> str:
     if first.startswith("Expected 2D array"):
         return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
     if first.startswith("Input X contains NaN"):
-        return "X: contains NaN: leave such rows or columns out, or fill them in, as by scikit-learn's SimpleImputer"
+        return "X: contains NaN: leave such rows or columns out, or fill them in, as by drkm.Imputer"
     if first.startswith("Sparse data"):
         return "X: expected dense data, got a sparse matrix, use '.toarray()'"
     if first.startswith(("could not convert", "float() argument")):
@@ -113,7 +113,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     X = X if not X.is_floating_point() or X.dtype in (torch.float32, torch.float64) else X.double()
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
-        raise ValueError("X: contains NaN or infinity")
+        raise ValueError("X: contains NaN or infinity: drkm.Imputer fills in NaN")
     return aligned(X)
 
 

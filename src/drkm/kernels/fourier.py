@@ -106,7 +106,7 @@ class FourierFeatures(Approximation):
         if "draw" not in entry:
             return super().read(kernel, entry, arrays)
         lengths = arrays["lengths"]
-        draw = Draw(**entry["draw"], count=len(lengths))
+        draw = Draw(**entry["draw"])
         memory.require(DRAWING * draw.inputs * draw.count, lengths.device, "path: drawing frequencies again")
         made = cls(kernel, draw.frequencies(lengths), draw)  # type: ignore[arg-type]
         if not torch.allclose(made.frequencies.norm(dim=0), lengths, rtol=SAME_LENGTH):
@@ -136,8 +136,7 @@ class FourierFeatures(Approximation):
         """What the header of a file says of it: also what the frequencies were drawn from."""
         if self.draw is None:
             return super().entry
-        # Their number is that of the lengths.
-        return {**super().entry, "draw": {name: value for name, value in vars(self.draw).items() if name != "count"}}
+        return {**super().entry, "draw": dict(vars(self.draw))}
 
     @property
     def scaled(self) -> Tensor:

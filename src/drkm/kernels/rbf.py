@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.kernels.base import Isotropic, Profile, Room, register
+from drkm.machine.powers import exp_
 
 
 @register
@@ -39,3 +40,9 @@ class RBF(Isotropic):
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return exp(e), which is its own derivative."""
         return (exponent.exp_(),) * (order + 1)
+
+    def values(self, exponent: Tensor) -> Tensor:
+        """Return exp(e); the exponents may be overwritten."""
+        if exponent.requires_grad:
+            return super().values(exponent)
+        return exp_(exponent.clamp_(max=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
     """
     # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
     return _routine("symv" if A.ndim == 1 else "symm", upper.dtype)(1.0, upper.T, A, lower=1)
+
+
+def symmetric_operator(upper: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return v ↦ Kv for many products with a small matrix, where a look at each would cost as much as it does."""
+    symv, columns = _routine("symv", upper.dtype), upper.T
+    return lambda v: symv(1.0, columns, v, lower=1)
 
 
 def upper_square(Z: Tensor, out: Tensor) -> None:

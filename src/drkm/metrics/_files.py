@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 
-from drkm.files import QUALITY, Columns, Table, listed, read_table
+from drkm.files import ANOMALY, QUALITY, Columns, Table, listed, read_table
 from drkm.files.json_values import plain
 from drkm.metrics._evaluate import ScoreTable, evaluate
 
@@ -90,11 +90,12 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
 
 
 def _without_quality(codes: Table) -> Table:
-    """Return codes without the last columns of `drkm encode --quality`, which tell how far to trust them."""
-    # Earlier versions wrote two of them.
-    if codes.columns is None or not any(codes.header[-len(told) :] == told for told in (QUALITY, QUALITY[:2])):
+    """Return codes without the last columns of `drkm encode --quality --anomaly`, which are about them."""
+    # Earlier versions wrote two of the first.
+    several = [(*told, *more) for told in (QUALITY, QUALITY[:2], ()) for more in ((ANOMALY,), ()) if told or more]
+    if codes.columns is None or not any(codes.header[-len(told) :] == told for told in several):
         return codes
-    used = [index for index, name in enumerate(codes.columns) if name not in QUALITY]
+    used = [index for index, name in enumerate(codes.columns) if name not in (*QUALITY, ANOMALY)]
     return replace(codes, values=codes.values[:, used], columns=tuple(codes.columns[index] for index in used))
 
 

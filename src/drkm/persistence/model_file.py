@@ -43,6 +43,7 @@ from drkm.kernels import Kernel, entries
 from drkm.persistence import model_parts
 from drkm.persistence.model_parts import PREPARATION
 from drkm.problem.energy import Energy
+from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Result
 from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
@@ -59,6 +60,7 @@ PLAIN = (
     "n_init",
     "axes",
     "encoder",
+    "shrink",
     "learn_bandwidth",
     "tol",
     "max_iter",
@@ -69,6 +71,7 @@ NAMED = ("init", "solver", "gram", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
 DEFAULTS = {
     "sigma2": None,
+    "shrink": None,
     "init": "kpca",
     "solver": "auto",
     "gram": "auto",
@@ -149,6 +152,14 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     """Return what a file holds for each sample of all processes."""
+    if not fitted.is_shared:
+        # Each process has them all.
+        with collectives.shared(None):
+            return _all_sample_tensors(fitted)
+    return _all_sample_tensors(fitted)
+
+
+def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
@@ -307,6 +318,8 @@ def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
 def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     """Return the parameters of the estimator that a file can hold, as JSON."""
     simple = {name: chosen[name] for name in PLAIN}
+    if (shrink := Shrinkage.of(chosen["shrink"])) is not None:
+        simple["shrink"] = shrink.parameter
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if not isinstance(chosen["dtype"], str):
         simple["dtype"] = str(dtype).removeprefix("torch.")

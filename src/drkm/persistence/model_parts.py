@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.inputs.preparation import Preparation
+from drkm.imputation.filling import Filling
+from drkm.inputs.preparation import GAPS, Preparation
 from drkm.problem import axes, stiefel
 from drkm.solvers.result import FACTS
 from drkm.training import parameters
@@ -117,15 +118,16 @@ def _frequencies(
         return {name: (inputs, _columns(tensors, name))}
     draw = {
         "inputs": parts.count(inputs, inputs),
+        "count": parts.count(1),
         "orthogonal": parts.truth,
         "random_state": parts.count(most=2**128),
         "degrees": parts.nullable(parts.positive),
     }
     parts.check(kernel, {"draw": parts.group(draw)}, others=True)
-    lengths = tensors.get(f"kernel{layer}.lengths", torch.empty(0))
-    if name in tensors or len(lengths) == 0:
+    if name in tensors:
         raise ValueError(f"kernel{layer}.lengths: expected the lengths of the frequencies, in their place")
-    return {f"kernel{layer}.lengths": (len(lengths),)}
+    # As many lengths as were drawn: the first of them would be those of a draw of fewer.
+    return {f"kernel{layer}.lengths": (kernel["draw"]["count"],)}
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:
@@ -146,4 +148,9 @@ def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparati
     own = {name.removeprefix(PREPARATION): value for name, value in tensors.items() if name.startswith(PREPARATION)}
     if own and not header.get("preparation"):
         raise ValueError("preparation: expected what belongs to its offset and scale, got nothing")
-    return Preparation.from_parts(own, header.get("preparation") or {}, header["n_features"])
+    plain, features = header.get("preparation") or {}, header["n_features"]
+    of_gaps = {name.removeprefix(GAPS): own.pop(name) for name in list(own) if name.startswith(GAPS)}
+    gaps = None
+    if of_gaps or "gaps" in plain:
+        gaps = Filling.from_parts(of_gaps, plain.get("gaps", {}), features)
+    return Preparation.from_parts(own, plain, features, gaps)

@@ -6,7 +6,7 @@ Every `plot_…` draws on `ax` or `axes` if they are given, else on a new figure
 from drkm.plotting._codes import plot_codes, plot_recovery
 from drkm.plotting._fit import plot_convergence, plot_spectrum
 from drkm.plotting._grid import image_grid
-from drkm.plotting._points import scatter_before_after
+from drkm.plotting._points import plot_cleaning, scatter_before_after
 from drkm.plotting._reconstructions import plot_reconstructions
 from drkm.plotting._selection import plot_selection
 from drkm.plotting._style import (
@@ -39,6 +39,7 @@ __all__ = [
     "STYLE",
     "VERMILION",
     "image_grid",
+    "plot_cleaning",
     "plot_codes",
     "plot_convergence",
     "plot_reconstructions",

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
+from drkm.machine import blas
 from drkm.problem.eigen import leading_eigenpairs
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
@@ -65,11 +66,11 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
     if isinstance(gram, TriangleGram):
         # What centring leaves of numbers of this size is rounding.
         floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
-        values, vectors = _of_triangle(gram, count, method, like)
+        values, vectors = _of_triangle(gram, count, method)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda and count <= phi.shape[1]:
-        return _signed(_of_features(phi.numpy(), count, method, like))
+        return _signed(_of_features(phi.numpy(), count, method))
     pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
     return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
 
@@ -78,34 +79,30 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
     solver = method.resolved(len(K), count)
     if solver == "arpack":
-        gram = TriangleGram(torch.from_numpy(K))
-        return _signed(_arpack(gram.product, gram.n, count, method, gram.K))
+        return _signed(_arpack(blas.symmetric_operator(K), len(K), count, method, K.dtype))
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
-def _of_triangle(gram: TriangleGram, count: int, method: Method, like: Tensor) -> Spectrum:
+def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
-        product = _in_cache(gram) if gram.n**2 < SMALL else gram.product
-        return _signed(_arpack(_centered(product, gram.n, like), gram.n, count, method, like))
+        upper = gram.K.numpy()
+        product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
+        return _signed(_arpack(product, gram.n, count, method, upper.dtype))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
 
 
-def _in_cache(gram: TriangleGram) -> Product:
-    """Return the product with a small matrix by torch, which can be kept to one thread at no cost."""
-    K = gram.whole()
-    return lambda v: torch.mv(K, torch.from_numpy(v)).numpy()
-
-
-def _arpack(product: Product, n: int, count: int, method: Method, like: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     from scipy.sparse.linalg import LinearOperator, eigsh
     from sklearn.utils import check_random_state
 
-    dtype = np.float32 if like.dtype == torch.float32 else np.float64
-    operator = LinearOperator((n, n), matvec=lambda v: product(v.reshape(n)), dtype=dtype)
-    start = check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype)
-    if not product(start).any():
+    operator = LinearOperator((n, n), matvec=product, dtype=dtype)
+    # ARPACK asks for vectors alone: for few samples checks of their shapes would cost as much as the products.
+    operator.matvec = product
+    # What is left of random numbers by a product is not lost: it is one step of the iteration.
+    start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
+    if not start.any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     # Of few eigenpairs a restart costs more products than the longer basis that does without it.
@@ -129,20 +126,20 @@ def _randomized(K: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, 
     return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
 
 
-def _of_features(phi: np.ndarray, count: int, method: Method, like: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def _of_features(phi: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
     """Return those of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition."""
     from scipy.linalg import svd
 
     phi = phi - phi.mean(axis=0)
     if method.resolved(min(phi.shape), count) == "arpack":
-        return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), like), len(phi), count, method, like)
+        return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype), len(phi), count, method, phi.dtype)
     vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
     return singular[:count] ** 2, vectors[:, :count]
 
 
-def _centered(product: Product, n: int, like: Tensor) -> Product:
+def _centered(product: Product, n: int, dtype: np.dtype) -> Product:
     # A product with it costs a fifth of numpy's mean, which for few samples is what counts.
-    average = like.new_full((n,), 1.0 / n).numpy()
+    average = np.full(n, 1.0 / n, dtype=dtype)
 
     def centered(v: np.ndarray) -> np.ndarray:
         image = product(v - average.dot(v))

@@ -1,7 +1,21 @@
-"""Choosing a model on held-out points, without labels and without clean data."""
+"""Choosing a model without labels and without clean data."""
 
-from drkm.selection.noise import estimate_noise
+from drkm.inference.eigencomponents import PREIMAGE_TOL
+from drkm.selection.cleaning import denoise
+from drkm.selection.noise import estimate_noise, noise_of_region, noise_of_repeats
+from drkm.selection.result import Expected, Selection
 from drkm.selection.risk import denoising_losses, perturbations
-from drkm.selection.selection import PREIMAGE_TOL, Selection, select
+from drkm.selection.selection import select
 
-__all__ = ["PREIMAGE_TOL", "Selection", "denoising_losses", "estimate_noise", "perturbations", "select"]
+__all__ = [
+    "PREIMAGE_TOL",
+    "Expected",
+    "Selection",
+    "denoise",
+    "denoising_losses",
+    "estimate_noise",
+    "noise_of_region",
+    "noise_of_repeats",
+    "perturbations",
+    "select",
+]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from drkm.machine.layout import copied
+from drkm.training.parameters import array
 
 #: samples used to fit, to test, and as places of the mixture
 MAX_POINTS = 1500
@@ -19,8 +22,73 @@ RATIO = 1.12
 #: least log-likelihood of a test point, so that outliers do not decide, and the largest part of points that may have it
 FLOOR = -100.0
 BEYOND_REACH = 0.25
+#: the part of eigenvalues and of columns that tell the noise, and the mean of as large a part of normal numbers
+LOWEST, LOWEST_OF_NORMAL = 0.25, 1.271
+#: with fewer directions that look like noise, their variance is taken to be so many times that of the noise
+FEW_DIRECTIONS, TYPICAL_EXCESS = 10, 1.3
+#: how far above the edge of the law an eigenvalue of noise may be
+SLACK = 1.02
 #: samples a dimension up to which the eigenvalues of noise are far from equal
 FEW = 2
+
+
+#: noise below this fraction of the largest deviation is rounding
+LEAST_NOISE = 1e-6
+NO_NOISE = (
+    "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win; "
+    "give it as a number, or leave columns out"
+)
+
+
+def noise_level(noise: Any, samples: np.ndarray) -> float | np.ndarray:
+    """Return the standard deviation of the noise: as it is given, one or one per column, or estimated."""
+    expected = 'noise: expected a positive number, one per column, or "auto"'
+    if isinstance(noise, str):
+        if noise != "auto":
+            raise ValueError(f"{expected}, got {noise!r}")
+        return estimate_noise(samples)
+    if isinstance(noise, Real):
+        if isinstance(noise, bool) or not 0 < float(noise) < math.inf:
+            raise ValueError(f"{expected}, got {noise!r}")
+        return float(noise)
+    try:
+        levels = array("noise", noise).numpy(force=True)
+    except TypeError as error:
+        raise ValueError(f"{expected}, got {noise!r}") from error
+    if levels.shape != samples.shape[1:] or not (np.isfinite(levels) & (levels >= 0)).all() or not levels.any():
+        raise ValueError(f"{expected}, got {levels.size} of them for {samples.shape[1]} columns")
+    return levels
+
+
+def is_rounding(noise: float | np.ndarray, samples: np.ndarray) -> bool:
+    """Return whether there is no noise to speak of beside the spread of the samples."""
+    return bool(np.max(noise) <= LEAST_NOISE * samples.std(axis=0).max())
+
+
+def noise_of_repeats(first: Any, second: Any, *more: Any) -> np.ndarray:
+    """Return the standard deviation of the noise of each column from repeated measurements of the same samples.
+
+    Parameters
+    ----------
+    first, second, *more : arrays of shape (m, d)
+        Row i of each is one measurement of the same sample; one sample measured m times is split in two halves.
+    """
+    repeats = [array("repeats", part).numpy(force=True) for part in (first, second, *more)]
+    if any(part.ndim != 2 or part.shape != repeats[0].shape for part in repeats):
+        raise ValueError(f"repeats: expected arrays of one shape (m, d), got {[part.shape for part in repeats]}")
+    return np.sqrt(np.var(repeats, axis=0, ddof=1).mean(axis=0))
+
+
+def noise_of_region(values: Any) -> float:
+    """Return the standard deviation of noise from values that would be constant without it, as of an empty corner.
+
+    Parameters
+    ----------
+    values : array of shape (n, k)
+        The columns of the region, for all samples; columns may differ in their constant.
+    """
+    region = array("values", values).numpy(force=True)
+    return float(np.sqrt(region.var(axis=0, ddof=1).mean()))
 
 
 def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
@@ -31,8 +99,9 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     explains points held out best: wider ones cannot follow the data, narrower ones follow the accidents of the
     sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
     enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
-    that fails, so what the spectrum of the covariance says is taken where it is less, or where the mixture does not
-    reach the points held out. Columns that do not vary have no part in it.
+    that fails, and what the smallest variances say is taken where it is less: those of principal directions, as far as
+    they look like noise alone, and those of columns. All three are too large where the clean points vary everywhere.
+    Columns that do not vary have no part in it.
     """
     points = copied(np.asarray(X), np.float64)
     points = points[:, (points != points[0]).any(dim=0)]
@@ -43,6 +112,11 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     ceiling = _median_variance(points) ** 0.5
     if ceiling == 0 or len(points) < 8:
         return ceiling
+    return min(_mixture_width(points, ceiling), _least_variance(points) ** 0.5, _least_column(points) ** 0.5)
+
+
+def _mixture_width(points: Tensor, ceiling: float) -> float:
+    """Return the width at which a mixture of Gaussians on half of the points explains the other half best."""
     train, test = points[::2], points[1::2]
     to_train = torch.cdist(train, train[:MAX_PLACES]).square()
     to_test = torch.cdist(test, train[:MAX_PLACES]).square()
@@ -74,12 +148,57 @@ def _median_variance(points: Tensor) -> float:
     return float(spectrum.median()) / _median_of_noise(rank / most) if rank else 0.0
 
 
-def _median_of_noise(ratio: float) -> float:
-    """Return the median of the law of Marchenko and Pastur, for a ratio of at most 1."""
+def _least_variance(points: Tensor) -> float:
+    """Return the variance of noise that the smallest eigenvalues of the covariance tell.
+
+    The first k eigenvalues are taken for those of the data, k the least for which the largest of the others is one
+    that noise alone may have, by the law of Marchenko and Pastur. The level is that of the lowest quarter of these:
+    eigenvalues of the data that no test tells from noise are above it.
+    """
+    n, d = len(points) - 1, points.shape[1]
+    centred = points - points.mean(dim=0)
+    values = torch.linalg.svdvals(centred)[: min(n, d)].square()
+    level, few = math.inf, 0
+    for k in range(len(values)):
+        few, many = sorted((n - k, d - k))
+        rest = values[k:] / many
+        # Of as many samples as dimensions the lowest eigenvalues are nearly 0 and say little.
+        lowest = max(1, round((LOWEST if 2 * few <= many else 0.5) * few))
+        level = float(rest[-lowest:].mean()) / _mean_of_noise(few / many, lowest / few)
+        if float(rest[0]) <= SLACK * level * (1 + math.sqrt(few / many)) ** 2:
+            break
+    # Few directions are hardly ever noise alone: on tables of few columns the variance was 1 to 1.8 times too large.
+    return level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS
+
+
+def _least_column(points: Tensor) -> float:
+    """Return the variance of noise that the quarter of the columns that vary least tells."""
+    n, d = points.shape
+    variances = points.var(dim=0).sort().values[: max(1, round(LOWEST * d))]
+    # What the lowest of so many sample variances of noise are on average, by their normal approximation.
+    share = 1 - (LOWEST_OF_NORMAL if d >= 4 else 0.0) * math.sqrt(2 / (n - 1))
+    return float(variances.mean()) / share if share > 0.5 else math.inf
+
+
+def _law_of_noise(ratio: float) -> tuple[Tensor, Tensor]:
+    """Return ascending values and their probabilities by the law of Marchenko and Pastur, for a ratio of at most 1."""
     angle = (torch.arange(4096, dtype=torch.float64) + 0.5) * (math.pi / 4096)
     value = 1 + ratio - 2 * ratio**0.5 * angle.cos()
-    distribution = (angle.sin().square() / value).cumsum(dim=0)
-    return float(value[torch.searchsorted(distribution, 0.5 * distribution[-1])])
+    density = angle.sin().square() / value
+    return value, density / density.sum()
+
+
+def _median_of_noise(ratio: float) -> float:
+    """Return the median of the law."""
+    value, probability = _law_of_noise(ratio)
+    return float(value[torch.searchsorted(probability.cumsum(dim=0), 0.5)])
+
+
+def _mean_of_noise(ratio: float, part: float) -> float:
+    """Return the mean of the lowest part of the law."""
+    value, probability = _law_of_noise(ratio)
+    lowest = probability.cumsum(dim=0) <= part + 1e-9
+    return float((value * probability)[lowest].sum() / probability[lowest].sum())
 
 
 def _log_likelihood(to_train: Tensor, to_test: Tensor, sigma: float, dimension: int) -> float:

@@ -6,7 +6,6 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -15,19 +14,21 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from torch import Tensor
 
 from drkm.estimator import ConstrDRKM
+from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.inputs import is_frame
 from drkm.machine import interrupts
-from drkm.selection.grid import Variants, check, configured, describe, fits_of, kept_components, split
-from drkm.selection.noise import estimate_noise
+from drkm.selection.choice import choose
+from drkm.selection.grid import Variants, check, configured, fits_of, kept_components, split
+from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
+from drkm.selection.result import Selection
 from drkm.selection.risk import denoising_losses, perturbations
+from drkm.training import parameters
 from drkm.training.parameters import array, component_columns
 from drkm.validation import checks
 
-CRITERIA = ("risk", "reconstruction")
-#: noise below this fraction of the largest deviation is rounding
-LEAST_NOISE = 1e-6
-#: pre-images to this fraction of the bandwidth are enough to compare candidates
-PREIMAGE_TOL = 1e-3
+#: what sets the draws of a choice apart from others of the same seed
+OWN_STREAM = 20
+CRITERIA, PURPOSES = ("risk", "reconstruction"), ("these", "new")
 
 
 class _Job(NamedTuple):
@@ -42,113 +43,40 @@ class _Job(NamedTuple):
     method: str | None
 
 
-@dataclass
-class Selection:
-    """What `select` found.
-
-    Attributes
-    ----------
-    table : list of dict
-        One row a candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its
-        standard error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. A candidate
-        that the data refused has NaN for all of these numbers and the reason as `failure`, None for the others.
-    best_index : int
-        Row of the smallest criterion.
-    best_params : dict
-        The candidate in that row, with the keys of the grid.
-    best_estimator : ConstrDRKM or None
-        That candidate fitted on all samples.
-    components : list of (layer, index) or None
-        The components that the candidate keeps, for `denoise`.
-    noise : float
-        The standard deviation of the noise, given or estimated.
-    criterion : str
-    spectra : list of arrays
-        Eigenvalues of each layer of that model; empty where it was not fitted.
-    """
-
-    table: list[dict[str, Any]] = field(repr=False)
-    best_index: int
-    best_estimator: ConstrDRKM | None
-    components: Any
-    noise: float
-    criterion: str
-    spectra: list[np.ndarray] = field(default_factory=list, repr=False)
-
-    @property
-    def best_params(self) -> dict[str, Any]:
-        """The candidate of smallest criterion."""
-        return self.table[self.best_index]["params"]
-
-    def denoise(self, X: Any) -> Any:
-        """Return the rows of X denoised by the chosen model with the chosen components."""
-        if self.best_estimator is None:
-            raise ValueError("refit: the chosen model was not fitted, call select with refit=True")
-        return self.best_estimator.denoise(X, components=self.components)
-
-    def to_markdown(self, rows: int = 10) -> str:
-        """Return the best candidates as a table."""
-        best = sorted(self._fitted_rows(), key=lambda row: row["criterion"])[:rows]
-        lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
-        for row in best:
-            numbers = " | ".join(f"{row[name]:.4g}" for name in ("criterion", "error", "reconstruction"))
-            lines.append(f"| {describe(row['params'])} | {row['n_components']} | {numbers} |")
-        return "\n".join(lines)
-
-    def _fitted_rows(self) -> list[dict[str, Any]]:
-        return [row for row in self.table if row["failure"] is None]
-
-    def curves(self) -> dict[str, list[tuple[int, float]]]:
-        """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
-        out: dict[str, list[tuple[int, float]]] = {}
-        for row in self._fitted_rows():
-            shared = {k: v for k, v in row["params"].items() if k not in ("keep", "components", "n_components")}
-            out.setdefault(describe(shared), []).append((row["n_components"], row["criterion"]))
-        return out
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the criterion against the number of components, and the eigenvalues of the chosen model's layers.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        from drkm.plotting import plot_selection
-
-        return plot_selection(self, axes)
-
-
 def select(
     X: Any,
-    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
     *,
+    for_: str = "these",
     estimator: ConstrDRKM | None = None,
     validation: Any = None,
     holdout: float = 0.25,
     criterion: str = "risk",
-    noise: float | str = "auto",
+    noise: Any = "auto",
     draws: int = 2,
     method: str | None = None,
     refit: bool = True,
     n_jobs: int | None = None,
+    max_seconds: float | None = None,
     random_state: int = 0,
     verbose: int = 0,
 ) -> Selection:
-    """Choose among models by how well they denoise held-out points, without labels and without clean data.
+    """Choose a model by how well it denoises, without labels and without clean data.
+
+    Without a grid everything is chosen: linear, Gaussian, Laplacian or Matérn kernel, its bandwidth, centring, and how
+    its components are weighed (`drkm.selection.automatic`). With a grid, its candidates are judged by held-out points.
 
     Parameters
     ----------
     X : array, frame or tensor of shape (n, d)
         Noisy samples.
-    grid : dict of lists, or a sequence of such dicts
+    grid : dict of lists, or a sequence of such dicts, optional
         Parameters of `ConstrDRKM`, also nested ones, and the values to combine; "sigma2" makes the kernels RBF
         where the estimator has kernel objects. Two more keys: "keep", how many leading components of each layer the
         reconstruction uses, an int for all or one per layer; "components", as in `denoise`. Candidates that differ only
         in the last two share one fit.
+    for_ : {"these", "new"}
+        Without a grid: whether the samples themselves are to be cleaned, or others like them.
     estimator : ConstrDRKM, optional
         Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
         one again with the defaults of `ConstrDRKM`.
@@ -159,8 +87,9 @@ def select(
     criterion : {"risk", "reconstruction"}
         "risk" estimates the error of the denoised points against the clean ones, see `drkm.selection.risk`.
         "reconstruction" is minus `score`, which prefers not to smooth at all.
-    noise : float or "auto"
-        Standard deviation of the noise in each coordinate; "auto" estimates it from X.
+    noise : float, array of shape (d,) or "auto"
+        Standard deviation of the noise in each coordinate, without a grid also one per column; "auto" estimates one for
+        all from X. `drkm.selection.noise_of_repeats` finds it in repeated measurements.
     draws : int
         Pairs of moved copies of each held-out point.
     method : str, optional
@@ -168,7 +97,9 @@ def select(
     refit : bool
         Fit the best candidate on all of X.
     n_jobs : int, optional
-        Processes; -1 means all.
+        Processes (threads, without a grid); -1 means all.
+    max_seconds : float, optional
+        Without a grid: time after which no further stage of the search begins.
     random_state : int
         Seed of the split and of the copies, the same for all candidates.
     verbose : int
@@ -182,6 +113,15 @@ def select(
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
     _check_choices(criterion, holdout, draws, n_jobs, estimator)
+    # To what was given, so that the model knows its names and answers in kind.
+    given = X if isinstance(X, Tensor) or is_frame(X) else samples
+    if grid is None:
+        parameters.one_of("for_", for_, PURPOSES)
+        limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
+        _generator(random_state)
+        # A stream of its own: whoever made X with the same seed would be judged by the very noise that is in it.
+        rng = np.random.default_rng([int(random_state), OWN_STREAM])
+        return choose(samples, given, noise, for_, rng, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)
@@ -193,10 +133,11 @@ def select(
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
     for fixed, variants in groups:
         check(base, fixed, variants, len(train))
-    sigma = _noise_level(noise, samples)
-    if criterion == "risk" and sigma <= LEAST_NOISE * samples.std(axis=0).max():
-        told = "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win"
-        warnings.warn(f"{told}; give it as a number, or leave columns out", UserWarning, stacklevel=2)
+    sigma = noise_level(noise, samples)
+    if not isinstance(sigma, float):
+        raise ValueError(f"noise: expected one number with a grid, got {np.shape(sigma)[0]} of them")
+    if criterion == "risk" and is_rounding(sigma, samples):
+        warnings.warn(NO_NOISE, UserWarning, stacklevel=2)
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = [_Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
     outcomes = _run(jobs, n_jobs, verbose)
@@ -208,8 +149,6 @@ def select(
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
     result = Selection(rows, best, None, None, sigma, criterion)
     if refit:
-        # To what was given, so that the model knows its names and answers in kind.
-        given = X if isinstance(X, Tensor) or is_frame(X) else samples
         _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
     return result
 
@@ -264,16 +203,6 @@ def _tell_failures(reasons: Sequence[str], candidates: int) -> None:
     if reasons:
         told = f"{len(reasons)} of {candidates} candidates could not be fitted, the first: {reasons[0]}"
         warnings.warn(told, FitFailedWarning, stacklevel=3)
-
-
-def _noise_level(noise: float | str, samples: np.ndarray) -> float:
-    if isinstance(noise, str):
-        if noise != "auto":
-            raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
-        return estimate_noise(samples)
-    if not (isinstance(noise, Real) and math.isfinite(noise) and noise > 0):
-        raise ValueError(f'noise: expected a positive number or "auto", got {noise!r}')
-    return float(noise)
 
 
 def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[dict[str, Any]]]:

@@ -19,6 +19,7 @@ from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import check_bandwidth
 from drkm.machine.layout import aligned, copied
 from drkm.problem import axes
+from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Solver
 from drkm.training import starts
 from drkm.training.checkpoint import Checkpoint
@@ -40,6 +41,7 @@ def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
     if learn_bandwidth and not any(kernel.has_bandwidth for kernel in chosen):
         raise ValueError("learn_bandwidth: none of the kernels has a bandwidth to learn, got learn_bandwidth=True")
     checks.random_state(parameters["random_state"])
+    Shrinkage.of(parameters["shrink"])
     init, n_init = start(parameters["init"]), integer("n_init", parameters["n_init"], 1)
     # A seed is drawn only where it matters, so that an unused random state stays as it was.
     needs_seed = n_init > 1 or (isinstance(init, str) and init in starts.RANDOM)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import AbsentRows, largest_values
+from drkm.files.rows import AbsentRows, in_memory, largest_values
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.gram.features import CodedFeatures
@@ -81,6 +81,23 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     return replace(fitted, kernels=kernels, X=X, features=features), features
 
 
+def with_all_samples(fitted: FittedModel) -> FittedModel:
+    """Return a model of samples that processes share with the samples and codes of all of them.
+
+    Kernels of pairs of points need them for new points, and n·d numbers are few beside n²/P.
+    """
+    begin, count = collectives.offset(), len(fitted.X)
+    means = fitted.row_means
+    return replace(
+        fitted,
+        X=collectives.gather(in_memory(fitted.X)),
+        result=replace(fitted.result, H=collectives.gather(fitted.H)),
+        residual=collectives.gather(fitted.residual),
+        row_means=None if means is None else collectives.gather(means),
+        own=slice(begin, begin + count),
+    )
+
+
 def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
@@ -102,5 +119,5 @@ def row_means(energy: Energy) -> Tensor | None:
     """Return the means of the rows of K_1 where new points are centred with them; features are centred by their sum."""
     if not energy.center or energy.kernels[0].is_explicit:
         return None
-    ones = torch.full((energy.n, 1), 1.0 / energy.n, dtype=energy.dtype, device=energy.device)
+    ones = torch.full((energy.rows, 1), 1.0 / energy.n, dtype=energy.dtype, device=energy.device)
     return energy.first_uncentered.matmul(ones)[:, 0].clone()

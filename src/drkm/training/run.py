@@ -28,7 +28,7 @@ from drkm.training import starts, weights
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.training.race import Race
-from drkm.training.record import record_of, without_samples
+from drkm.training.record import record_of, with_all_samples, without_samples
 
 #: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -39,8 +39,8 @@ LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
 SMALL_GRADIENT = 2e8
 
 
-def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram]:
-    """Return the model fitted to the rows of X, and the operator of its first layer, which is still formed."""
+def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram | None]:
+    """Return the model fitted to the rows of X, and the operator of its first layer if one is formed for them all."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
     energy = _energy(X, plan)
@@ -85,6 +85,8 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         fitted = record_of(energy, race.best, plan, race.objectives, bounded)
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
+    if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):
+        return with_all_samples(fitted), None
     return without_samples(fitted, energy.first_uncentered)
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drkm.experiments.report.markup import Markup, element, together
 from drkm.experiments.report.pictures import picture
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
+from drkm.pages.markup import Markup, element, together
 
 #: a sign beside the word, so that neither colour nor reading is needed to tell verdicts apart
 SIGNS = {Verdict.HELD: "✓", Verdict.FAILED: "✗", Verdict.UNDECIDED: "?"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import resources
 
 from drkm.experiments.report.blocks import (
     badge,
@@ -15,9 +14,10 @@ from drkm.experiments.report.blocks import (
     table_block,
 )
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
-from drkm.experiments.report.markup import Markup, element
 from drkm.experiments.report.provenance import provenance
 from drkm.experiments.section import Verdict
+from drkm.pages.assets import asset, theme
+from drkm.pages.markup import Markup, element
 from drkm.wording import counted
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
@@ -40,7 +40,7 @@ def page(report: Report) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{TITLE} ({report.scale})"),
-        element("style", Markup(resources.files("drkm.experiments.report").joinpath("page.css").read_text("utf-8"))),
+        element("style", Markup(theme() + asset("drkm.experiments.report", "page.css"))),
     )
     shown = [chapter for chapter in report.chapters if chapter.finished]
     left_out = [chapter for chapter in report.chapters if not chapter.finished]

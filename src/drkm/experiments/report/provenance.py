@@ -7,8 +7,8 @@ from typing import Any
 
 from drkm.experiments.report.blocks import table_block
 from drkm.experiments.report.chapters import Chapter, Report
-from drkm.experiments.report.markup import Markup, element
 from drkm.experiments.section import ResultTable
+from drkm.pages.markup import Markup, element
 from drkm.wording import duration
 
 #: of an environment, in this order; the name of the machine is nobody's business

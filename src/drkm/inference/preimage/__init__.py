@@ -1,5 +1,5 @@
 """From projections on components back to points: their pre-images."""
 
-from drkm.inference.preimage.search import METHODS, PreImage, preimage
+from drkm.inference.preimage.search import METHODS, PreImage, preimage, prepared_search
 
-__all__ = ["METHODS", "PreImage", "preimage"]
+__all__ = ["METHODS", "PreImage", "preimage", "prepared_search"]

@@ -22,6 +22,8 @@ from drkm.inference.subspace import Components
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
+#: by default: when to stop, after how many evaluations at the latest, and how many steps a direction remembers
+TOL, MAX_ITER, MEMORY = 1e-8, 1000, 4
 #: rows handled together, as long as they are so many numbers at most (the search keeps about twenty times as many);
 #: their kernel values are formed and used in smaller blocks
 BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
@@ -32,6 +34,13 @@ VANISHED = 1e-10
 WIDE, MANY = 4, 1 / 8
 #: up to so many dimensions sums for a Hessian cost less than the steps it saves
 NEWTON_DIMENSIONS = 8
+
+
+class Search(NamedTuple):
+    """A function from (coordinates, starting points) to points, and whether it uses the latter."""
+
+    run: Callable[[Tensor, Tensor], Minima]
+    iterative: bool
 
 
 @dataclass(frozen=True)
@@ -65,11 +74,12 @@ def preimage(
     *,
     method: str = "fixed-point",
     start: Tensor | Rows | None = None,
-    tol: float = 1e-8,
-    max_iter: int = 1000,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
     batch_size: int | None = None,
-    memory: int = 4,
+    memory: int = MEMORY,
     out: Tensor | None = None,
+    search: Search | None = None,
 ) -> PreImage:
     """Return the points whose images are nearest to projections.
 
@@ -97,14 +107,17 @@ def preimage(
         Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control, also in few dimensions.
     out : Tensor of shape (m, d), optional
         Where to write the points.
+    search : Search, optional
+        What `prepared_search` gave for these components; by default it is made here, as the options say.
     """
     checks.number("tol", tol)
     checks.integer("max_iter", max_iter, 1)
     checks.integer("memory", memory, 0)
     if batch_size is not None:
         checks.integer("batch_size", batch_size, 1)
-    in_span = start is None and _is_wide(components, len(coordinates))
-    search = _search(components, method, tol, max_iter, memory, in_span)
+    if search is None:
+        in_span = start is None and _is_wide(components, len(coordinates))
+        search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
         raise ValueError(f"coordinates: expected {components.c} columns, one per component, got shape {got}")
@@ -128,11 +141,9 @@ def preimage(
     return found
 
 
-class Search(NamedTuple):
-    """A function from (coordinates, starting points) to points, and whether it uses the latter."""
-
-    run: Callable[[Tensor, Tensor], Minima]
-    iterative: bool
+def prepared_search(components: Components, method: str) -> Search:
+    """Return the search for pre-images with all that it forms, for many small batches one after the other."""
+    return _search(components, method, TOL, MAX_ITER, MEMORY, _is_wide(components, components.n))
 
 
 def _search(

@@ -1,0 +1,147 @@
+"""Strange samples found by drkm.AnomalyDetector, beside the detectors of scikit-learn: areas under the ROC curve.
+
+Natural anomalies are a class that training has not seen: models are fitted to 60 % of the other samples and score the
+rest and that class. Planted ones are rows whose entries are drawn from different samples, each column on its own, one
+for every ten samples: models are fitted to all and score all, except that LocalOutlierFactor then scores the samples
+of its fit as scikit-learn provides for that. Tables are standardised. Nobody has a setting chosen by hand;
+LocalOutlierFactor has its default, k = 20, and k = 10.
+
+    python -m benchmarks.anomalies [--sets digits,wine]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import datasets
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.svm import OneClassSVM
+
+from drkm import AnomalyDetector
+
+#: samples of large sets, and the share of ordinary ones that models are fitted to
+ROWS, SHARE = 700, 0.6
+#: ordinary samples for each planted one
+ORDINARY = 10
+FALSE_ALARMS = 0.05
+
+
+class Problem(NamedTuple):
+    """Samples to fit to, samples to score, and which of these are strange."""
+
+    train: np.ndarray
+    test: np.ndarray
+    strange: np.ndarray
+
+
+def smallnorb() -> tuple[np.ndarray, np.ndarray]:
+    """Return toys at 16×16 pixels, means of the 64×64 that the loader gives, and their categories."""
+    from drkm.datasets import load_smallnorb
+
+    data = load_smallnorb()
+    images, factors = data.sample(ROWS, random_state=0)
+    pixels = images.reshape(-1, 16, 4, 16, 4).mean(axis=(2, 4)) / 255
+    return pixels.reshape(len(images), -1), factors[:, list(data.factor_names).index("category")]
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    X, y = datasets.load_digits(return_X_y=True)
+    rows = np.random.RandomState(0).permutation(len(X))[:ROWS]
+    return X[rows] / 16, y[rows]
+
+
+Loader = Callable[[], tuple[np.ndarray, np.ndarray]]
+#: with the classes that are left out: those that are rare or wrong where one is, else all
+NATURAL: dict[str, tuple[Loader, tuple[int, ...]]] = {
+    "digits": (digits, tuple(range(10))),
+    "breast cancer": (lambda: datasets.load_breast_cancer(return_X_y=True), (0,)),
+    "wine": (lambda: datasets.load_wine(return_X_y=True), (0, 1, 2)),
+    "iris": (lambda: datasets.load_iris(return_X_y=True), (0, 1, 2)),
+    "SmallNORB": (smallnorb, tuple(range(5))),
+}
+PLANTED: dict[str, Loader] = {
+    **{name: NATURAL[name][0] for name in ("digits", "breast cancer", "wine", "iris")},
+    "diabetes": lambda: datasets.load_diabetes(return_X_y=True),
+}
+IMAGES = ("digits", "SmallNORB")
+
+
+def left_out(X: np.ndarray, y: np.ndarray, label: int, scaled: bool) -> Problem:
+    ordinary = np.random.RandomState(label).permutation(np.flatnonzero(y != label))
+    count = int(SHARE * len(ordinary))
+    train, test = X[ordinary[:count]], np.vstack([X[ordinary[count:]], X[y == label]])
+    strange = np.arange(len(test)) >= len(ordinary) - count
+    return Problem(*(standardised(train, train, test) if scaled else (train, test)), strange)
+
+
+def planted(X: np.ndarray, seed: int, scaled: bool) -> Problem:
+    random = np.random.RandomState(seed)
+    X = X[random.permutation(len(X))[: ROWS // 2]]
+    sources = random.randint(len(X), size=(len(X) // ORDINARY, X.shape[1]))
+    rows = np.vstack([X, np.take_along_axis(X, sources, axis=0)])
+    (rows,) = standardised(rows, rows) if scaled else (rows,)
+    return Problem(rows, rows, np.arange(len(rows)) >= len(X))
+
+
+def standardised(by: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
+    spread = by.std(axis=0)
+    return [(rows - by.mean(axis=0)) / np.where(spread > 0, spread, 1.0) for rows in others]
+
+
+def problems(names: list[str]) -> Iterator[tuple[str, list[Problem]]]:
+    for name in (name for name in NATURAL if name in names):
+        load, classes = NATURAL[name]
+        X, y = load()
+        yield f"{name}, a class left out", [left_out(X, y, label, name not in IMAGES) for label in classes]
+    for name in (name for name in PLANTED if name in names):
+        X, _ = PLANTED[name]()
+        yield f"{name}, planted rows", [planted(X, seed, name not in IMAGES) for seed in range(3)]
+
+
+def neighbours(problem: Problem, k: int) -> np.ndarray:
+    """Return scores by LocalOutlierFactor, of its own samples where these are to be scored."""
+    k = min(k, len(problem.train) - 1)
+    if problem.train is problem.test:
+        return LocalOutlierFactor(n_neighbors=k).fit(problem.train).negative_outlier_factor_
+    return LocalOutlierFactor(n_neighbors=k, novelty=True).fit(problem.train).score_samples(problem.test)
+
+
+def areas(problem: Problem) -> dict[str, float]:
+    """Return the area under the ROC curve of each detector, and our share of false alarms and of strange ones found."""
+    train, test, strange = problem
+    detector = AnomalyDetector(false_alarms=FALSE_ALARMS).fit(train)
+    scores = {
+        "IsolationForest": IsolationForest(random_state=0).fit(train).score_samples(test),
+        "LOF, k = 20": neighbours(problem, 20),
+        "LOF, k = 10": neighbours(problem, 10),
+        "OneClassSVM": OneClassSVM().fit(train).score_samples(test),
+        "drkm": detector.score_samples(test),
+    }
+    called = detector.predict(test) < 0
+    found = {name: float(roc_auc_score(strange, -values)) for name, values in scores.items()}
+    return found | {"false alarms": float(called[~strange].mean()), "found": float(called[strange].mean())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=lambda text: text.split(","), default=[*NATURAL, *PLANTED])
+    asked = parser.parse_args()
+    table = []
+    for name, several in problems(asked.sets):
+        found = [areas(problem) for problem in several]
+        mean = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+        if not table:
+            print(f"| set | {' | '.join(mean)} |\n|---|{'---:|' * len(mean)}")
+        table.append(mean)
+        print(f"| {name} | {' | '.join(f'{value:.3f}' for value in mean.values())} |", flush=True)
+    means = {key: float(np.mean([row[key] for row in table])) for key in table[0]}
+    print(f"| mean | {' | '.join(f'{value:.3f}' for value in means.values())} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Cleaning a file without a model: select, and denoise --auto."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drkm.cli import _options as options
+from drkm.cli._figures import write_figure
+from drkm.cli._groups import grouped
+from drkm.cli._help import examples
+from drkm.cli._options import Data, Force, Json, TrainingData
+from drkm.cli._outcome import say
+from drkm.wording import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from drkm.files import Table
+    from drkm.inputs.preparation import Preparation
+    from drkm.selection import Selection
+
+SELECT_EXAMPLES = examples(
+    "drkm select noisy.csv --id patient -o clean.safetensors",
+    "drkm select photos/ --for new --noise 20 -o photos.safetensors",
+)
+#: samples that a figure of images shows, and points that one of a table does
+SHOWN_IMAGES, SHOWN_POINTS = 10, 2000
+
+_of_choice: Callable[..., Any] = partial(typer.Option, rich_help_panel="Choosing")
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """How a model is chosen."""
+
+    noise: Annotated[
+        str,
+        _of_choice(
+            metavar="NUMBER", help="Standard deviation of the noise in the units of the file; auto estimates it."
+        ),
+    ] = "auto"
+    jobs: Annotated[int, _of_choice(metavar="N", min=1, help="Candidates that are judged at once.")] = 1
+    max_seconds: Annotated[
+        float | None, _of_choice(metavar="NUMBER", help="Begin no further stage of the search after this time.")
+    ] = None
+    seed: Annotated[int, _of_choice(metavar="N", help="Seed of the draws by which candidates are judged.")] = 0
+    figure: Annotated[
+        Path | None, _of_choice(metavar="FILE", help="Draw samples before and after: png, svg or pdf.")
+    ] = None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse a figure that cannot be written."""
+        from drkm import files
+
+        if self.figure is not None:
+            files.check_target(self.figure, force=force, suffixes=(".png", ".svg", ".pdf"))
+
+    def level(self, scale: Any) -> Any:
+        """Return the noise in the units of prepared data."""
+        import numpy as np
+
+        if self.noise == "auto":
+            return "auto"
+        (number,) = options.numbers("noise", self.noise, float)[:1]
+        if not (np.isfinite(number) and number > 0):
+            raise ValueError(f"noise: expected a positive number or auto, got {self.noise!r}")
+        return number / scale
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was read, how it was prepared, and what was chosen for it."""
+
+    table: Table
+    preparation: Preparation
+    selection: Selection
+    cleaned: np.ndarray
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is said of it, for scripts."""
+        model, expected = self.selection.best_estimator, self.selection.expected
+        assert model is not None
+        assert expected is not None
+        return {
+            "samples": len(self.cleaned),
+            "features": self.cleaned.shape[1],
+            "kernel": model.kernels_[0].describe(),
+            "center": model.center,
+            "components": model.n_components,
+            "shrink": model.shrink,
+            "noise": self.selection.noise,
+            "noise_given": expected.noise_given,
+            "expected_error": expected.error,
+            "expected_error_deviation": expected.deviation,
+            "noise_left": expected.noise_left,
+            "sure": expected.sure,
+        }
+
+    def describe(self) -> str:
+        """Return the same for people."""
+        model, expected = self.selection.best_estimator, self.selection.expected
+        assert model is not None
+        assert expected is not None
+        centred = "centred" if model.center else "not centred"
+        lines = [
+            f"chosen: {model.kernels_[0].describe()}, {centred}, {counted(model.codes_.shape[1], 'component')}, "
+            f"shrink {model.shrink}",
+            expected.describe(),
+        ]
+        if done := self.preparation.describe():
+            lines.append(f"errors are of prepared data: {done}")
+        return "\n".join(lines)
+
+
+@grouped
+def select(
+    data: Data,
+    reading: TrainingData,
+    choosing: Choosing,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="MODEL", help="File for the model (safetensors).")
+    ] = None,
+    for_: Annotated[
+        str, typer.Option("--for", metavar="WHICH", help="these samples, or new ones that the model will clean.")
+    ] = "these",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Choose a model that cleans data.
+
+    Says which, and what error is expected. Kernel, bandwidth, centring and the weights of components are chosen without
+    labels and without clean data. Columns of tables are standardised unless --scale says otherwise. The model is for
+    drkm denoise MODEL DATA.
+    """
+    from drkm import files
+
+    if out is not None:
+        files.check_target(out, force=force)
+    found = chosen(data, reading, choosing, for_, force=force)
+    if out is not None:
+        assert found.selection.best_estimator is not None
+        with files.called("out"):
+            found.selection.best_estimator.save(out, preparation=found.preparation)
+    _tell(found, {"model": out}, f"\nmodel written to {out}" if out else "", choosing.figure, json=json)
+
+
+def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, force: bool, json: bool) -> None:
+    """Write data cleaned by a model that is chosen for them."""
+    from drkm import files
+
+    found = chosen(data, reading, choosing, "these", force=force)
+    table, preparation = found.table, found.preparation
+    values = preparation.undo(found.cleaned)
+    with files.called("out"):
+        if not out.suffix or out.is_dir():
+            if preparation.shape is None:
+                raise ValueError("shape: these are no images; give their shape as in --shape 64x64, or write to .csv")
+            pixels = values * (255.0 / (preparation.white or table.values.max() or 1.0))
+            files.write_images(out, pixels.clip(0, 255), preparation.shape, table.names)
+        else:
+            names = list(table.columns or [f"x{index}" for index in range(values.shape[1])])
+            files.write_table(out, values, names, shape=table.shape, before=table.row_names())
+    _tell(
+        found, {"out": out}, f"\n{counted(len(values), 'sample')} cleaned, written to {out}", choosing.figure, json=json
+    )
+
+
+def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, force: bool) -> Chosen:
+    """Return a model that is chosen for a file, with what it makes of the samples; draw them if asked."""
+    import dataclasses
+
+    from drkm import files
+
+    reading.check(data)
+    choosing.check(force=force)
+    from drkm.cli._data import prepare
+    from drkm.selection import select as choose
+
+    table, preparation = prepare(data, reading)
+    if reading.scale == "auto" and preparation.shape is None:
+        table, preparation = prepare(data, dataclasses.replace(reading, scale="standard"))
+    rows = preparation.apply(table.values)
+    limits: dict[str, Any] = {
+        "n_jobs": choosing.jobs,
+        "max_seconds": choosing.max_seconds,
+        "random_state": choosing.seed,
+    }
+    with files.called("data", "X"), files.called("for", "for_"):
+        found = choose(
+            rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **limits
+        )
+        cleaned = found.denoise(rows)
+    if choosing.figure is not None:
+        _draw(choosing.figure, rows, cleaned, preparation.shape)
+    return Chosen(table, preparation, found, cleaned)
+
+
+def _draw(path: Path, before: np.ndarray, after: np.ndarray, shape: tuple[int, ...] | None) -> None:
+    import numpy as np
+
+    from drkm import plotting
+
+    if shape is not None:
+        rows = np.linspace(0, len(before) - 1, min(SHOWN_IMAGES, len(before))).round().astype(int)
+        pair = np.stack([before[rows], after[rows]]).reshape(2, len(rows), *shape)
+        figure = plotting.image_grid(pair.clip(0, 1), ("before", "after"), [""] * len(rows))
+    else:
+        figure = plotting.plot_cleaning(before[:SHOWN_POINTS], after[:SHOWN_POINTS])
+    write_figure(path, figure)
+
+
+def _tell(found: Chosen, where: dict[str, Any], told: str, figure: Path | None, *, json: bool) -> None:
+    if json:
+        options.print_json({**where, "figure": figure, **found.facts()})
+        return
+    say(f"{found.describe()}{told}" + (f"\nfigure in {figure}" if figure else ""))

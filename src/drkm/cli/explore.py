@@ -1,0 +1,159 @@
+"""Looking at a model: explore."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drkm.cli import _options as options
+from drkm.cli._groups import grouped
+from drkm.cli._help import examples
+from drkm.cli._options import Device, Force, Json, Model, Reading, Shape
+from drkm.cli._outcome import say
+from drkm.wording import counted, in_bytes
+
+if TYPE_CHECKING:
+    from drkm.explorer import Subject
+
+EXAMPLES = examples(
+    "drkm explore digits.safetensors -o digits.html",
+    "drkm explore wine.safetensors wine.csv --labels class -o wine.html",
+    "drkm explore digits.safetensors new.npy --labels labels.csv --live",
+)
+#: samples that are shown at most, and how a page is called
+MOST, SUFFIXES = 50_000, (".html", ".htm")
+
+
+@grouped
+def explore(
+    model: Model,
+    reading: Reading,
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Samples to show; by default those that the model was trained on. Files as for encode.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page to write, one .html file.")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS|FILE", help="Columns of DATA, or a file with one row per sample, to colour by."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve the page on this machine instead, with the model behind it.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port of --live; 0 is any that is free.")
+    ] = 0,
+    open_: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    most: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Show at most so many samples, evenly spread over DATA.")
+    ] = MOST,
+    shape: Shape = None,
+    device: Device = "cpu",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a page that shows what a model learned, or serve it.
+
+    A map of the codes, every sample beside its reconstruction, a slider for each code, spectra, convergence and the
+    most anomalous samples, in one file that needs no network. With --live any codes are decoded, on 127.0.0.1 alone.
+    """
+    _check_target(out, live, force)
+    if data is not None:
+        reading.check(data)
+    subject = _subject(model, data, labels, reading, shape, most, device)
+    if live:
+        _serve(subject, port, show=open_)
+        return
+    from drkm import files
+    from drkm.explorer import write_page
+
+    assert out is not None
+    with files.called("out"):
+        write_page(subject, out)
+    if open_:
+        webbrowser.open(out.resolve().as_uri())
+    size = out.stat().st_size
+    if json:
+        options.print_json({"out": out, "samples": subject.count, "bytes": size})
+    else:
+        say(f"{counted(subject.count, 'sample')} in {out} ({in_bytes(size)}): open it in a browser")
+
+
+def _check_target(out: Path | None, live: bool, force: bool) -> None:
+    """Refuse, before work begins, a page that is neither written nor served, or both."""
+    if live:
+        if out is not None:
+            raise ValueError(f"out: a live page is served and not written, leave {out} or --live out")
+        from drkm.explorer.server import web_server
+
+        web_server()
+        return
+    if out is None:
+        raise ValueError("out: expected a page to write, as in -o page.html, or --live")
+    from drkm import files
+
+    files.check_target(out, force=force, suffixes=SUFFIXES)
+
+
+def _subject(
+    path: Path, data: Path | None, labels: str | None, reading: Reading, shape: str | None, most: int, device: str
+) -> Subject:
+    """Return the model with the samples to show and what is known of them."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from drkm.cli._data import PreparedModel, labels_of
+    from drkm.explorer import Subject
+
+    fitted = PreparedModel(path, device)
+    table, rows = (None, None) if data is None else fitted.read(data, reading)
+    preparation = fitted.preparation
+    if shape is not None:
+        preparation = replace(preparation, shape=fitted.image_shape(options.sizes("shape", shape)))
+    count = fitted.model.fitted_.n if rows is None else len(rows)
+    known = {} if labels is None else labels_of(labels, data, reading.header)
+    for name, entries in known.items():
+        if len(entries) != count:
+            raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
+    kept = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+    if len(kept) < count and rows is None:
+        rows = fitted.numpy(fitted.model.fitted_.X[:])
+
+    def chosen(entries: Sequence[Any]) -> Sequence[Any]:
+        return entries if len(kept) == count else [entries[row] for row in kept]
+
+    return Subject(
+        fitted.model,
+        rows if rows is None or len(kept) == count else rows[kept],
+        preparation,
+        path.stem,
+        fitted.columns,
+        None if table is None or table.names is None else chosen(table.names),
+        {name: chosen(entries) for name, entries in known.items()},
+    )
+
+
+def _serve(subject: Subject, port: int, *, show: bool) -> None:
+    """Serve the page until Ctrl-C."""
+    from drkm.explorer.content import Content
+    from drkm.explorer.server import LiveServer
+
+    server = LiveServer(Content(subject), port)
+    say(f"the page is at {server.address}\nthis machine alone can open it; Ctrl-C ends it")
+    if show:
+        webbrowser.open(server.address)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        say("ended")

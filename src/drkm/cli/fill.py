@@ -1,0 +1,66 @@
+"""Gaps of a table, filled: fill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drkm.cli import _options as options
+from drkm.cli._groups import grouped
+from drkm.cli._help import examples
+from drkm.cli._options import Data, Force, Json, Reading
+from drkm.cli._outcome import say
+from drkm.wording import counted
+
+EXAMPLES = examples(
+    "drkm fill patients.csv -o whole.csv --id patient --drop label",
+    "drkm fit patients.csv -o p.safetensors --id patient --impute fill --scale standard   # kept in the model",
+)
+
+
+@grouped
+def fill(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="File for the table: npy, npz or csv.")],
+    reading: Reading,
+    impute: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="fill, by weighed components; mean or median, of the column.",
+            autocompletion=options.completed(*options.IMPUTE),
+        ),
+    ] = "fill",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Fill the gaps of a table: entries that are empty, NA or NaN.
+
+    Rows are cleaned, the values in their gaps are put there, and they are cleaned again until these move little.
+    Kernels, widths and weights of components are those that fill best known entries that were masked for the purpose.
+    All other entries are written as they were.
+    """
+    import numpy as np
+
+    from drkm import files
+
+    files.check_target(out, force=force, suffixes=files.WRITABLE)
+    reading.check(data)
+    options.check_impute(impute)
+    from drkm.cli._data import check_finite, filling_of
+
+    columns = files.Columns(reading.id, reading.dropped, header=reading.header, gaps=True)
+    table = files.read_table(data, array=reading.array, columns=columns)
+    check_finite(data, table, gaps=True)
+    gaps = int(np.isnan(table.values).sum())
+    values = filling_of(data, table, impute).fill(table.values) if gaps else table.values
+    names = list(table.columns or [f"x{index}" for index in range(values.shape[1])])
+    with files.called("out"):
+        files.write_table(out, values, names, shape=table.shape, before=table.row_names())
+    if json:
+        options.print_json({"out": out, "samples": len(values), "features": values.shape[1], "filled": gaps})
+        return
+    share = f"{gaps / values.size:.2g} of all entries" if gaps else "there were none"
+    say(f"{counted(gaps, 'gap')} of {counted(len(values), 'sample')} filled ({share}), written to {out}")

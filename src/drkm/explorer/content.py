@@ -1,0 +1,106 @@
+"""What a page shows, as plain data."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from drkm._version import __version__
+from drkm.explorer.colouring import labelled
+from drkm.explorer.details import Details, anomalies
+from drkm.explorer.facts import facts
+from drkm.explorer.packing import floats, packed, quantised, rounded_pixels
+from drkm.explorer.strips import Strips
+from drkm.explorer.subject import Subject
+from drkm.plotting import COLOURS
+
+#: bytes of all columns of a table that colour the map
+COLUMN_BYTES = 1 << 21
+#: bytes of the training samples beside which new ones are shown
+TRAINING_BYTES = 1 << 21
+
+
+def record(subject: Subject) -> dict[str, Any]:
+    """Return what the page of a model shows: texts, numbers and packed arrays, nothing that runs."""
+    return Content(subject).record()
+
+
+class Content:
+    """A subject with what is computed of it once: codes, reconstructions, what sliders do."""
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        self.details = Details(subject)
+        self.strips = Strips(subject, self.codes)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """The codes of the samples that are shown, all layers side by side."""
+        return self._encoded[0]
+
+    @cached_property
+    def _encoded(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes, and which samples are strange."""
+        model, samples = self.subject.model, self.subject.samples
+        if self.subject.is_training and model.fitted_.encoder == "stationary":
+            # A model of tensors has its codes on its device.
+            codes = torch.as_tensor(model.codes_).double().cpu().numpy()
+            return codes, np.zeros(len(samples), dtype=bool)
+        found = model.encode(samples, ambiguity=False)
+        return np.asarray(found.codes), np.asarray(found.strange)
+
+    def record(self) -> dict[str, Any]:
+        """Return everything that the page shows."""
+        subject = self.subject
+        return {
+            "title": subject.title,
+            "version": __version__,
+            "count": subject.count,
+            "training": subject.is_training,
+            "names": None if subject.names is None else list(map(str, subject.names)),
+            "codes": quantised(self.codes),
+            "unit": float(np.sqrt(subject.model.fitted_.n)),
+            "palette": list(COLOURS),
+            "colours": self._colours(),
+            "anomaly": quantised(anomalies(subject, self.details)),
+            "sample": self._kind() | self.details.record(),
+            "reference": None if subject.is_training else self._reference(),
+            "traverse": self.strips.record(),
+            "model": facts(subject),
+            "live": False,
+        }
+
+    def _kind(self) -> dict[str, Any]:
+        """Return what one sample is."""
+        if self.subject.is_image:
+            return {"kind": "image", "shape": list(self.subject.picture_shape)}
+        return {"kind": "table", "columns": self.subject.features}
+
+    def _colours(self) -> list[dict[str, Any]]:
+        """Return what the map can be coloured by, besides codes and anomalies."""
+        strange = self._encoded[1]
+        labels = dict(self.subject.labels)
+        if strange.any():
+            labels["strange"] = np.where(strange, "unlike all training samples", "like some").tolist()
+        found = [labelled(name, entries) for name, entries in labels.items()]
+        if not self.subject.is_image:
+            columns = self.subject.features[: max(1, COLUMN_BYTES // (2 * self.subject.count))]
+            for index, name in enumerate(columns):
+                values = self.details.values_of_column(index)
+                found.append({"name": name, "kind": "column", "values": quantised(values)})
+        return found
+
+    def _reference(self) -> dict[str, Any] | None:
+        """Return the training samples among which neighbours of new ones are looked for, as many as have room."""
+        subject = self.subject
+        if subject.training is None:
+            return None
+        most = max(1, TRAINING_BYTES // subject.sample_bytes)
+        rows = np.unique(np.linspace(0, len(subject.training) - 1, min(most, len(subject.training))).astype(int))
+        chosen = subject.training[rows]
+        codes = np.asarray(subject.model.transform(chosen))
+        shown = packed(rounded_pixels(subject.pictures(chosen))) if subject.is_image else floats(subject.values(chosen))
+        return {"rows": packed(rows.astype(np.uint32)), "codes": floats(codes), "original": shown}

@@ -1,0 +1,240 @@
+"""The page with its model behind it, for one reader on this machine.
+
+It listens on the loopback alone and gives nothing but the page and what its model makes: no file is ever read for a
+request. A random token in the address, compared in constant time, keeps other users and pages of this machine out, and
+the names in `Host` and `Origin` keep out pages that a browser was lured to. Questions are short, and the model answers
+them one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drkm.explorer.content import Content
+from drkm.explorer.details import reconstructed, values_of
+from drkm.explorer.page import page, policy
+from drkm.explorer.strips import decoded
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LOOPBACK = "127.0.0.1"
+#: bytes of a question, seconds in which it must have arrived, and questions that may wait for the model
+MOST_BYTES, MOST_SECONDS, MOST_WAITING = 1 << 16, 10.0, 256
+#: codes to decode at once
+MOST_CODES = 64
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Refusal(Exception):
+    """A question that is not answered: the status and one sentence."""
+
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status = status
+
+
+class LiveModel:
+    """What a page may ask of its model, one question at a time."""
+
+    def __init__(self, content: Content):
+        self.content, self.subject = content, content.subject
+        self.text = page(content.record() | {"live": True}).encode()
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+
+    async def answer(self, question: Callable[[Any], np.ndarray], asked: Any) -> bytes:
+        """Return what the model makes of a question, after all that came before it."""
+        if self._waiting >= MOST_WAITING:
+            raise Refusal(503, "too many questions at once, ask again")
+        self._waiting += 1
+        try:
+            async with self._lock:
+                found = await asyncio.to_thread(question, asked)
+        finally:
+            self._waiting -= 1
+        little = found.dtype.newbyteorder("<")
+        return np.ascontiguousarray(found).astype(little, copy=False).tobytes()
+
+    def decode(self, asked: Any) -> np.ndarray:
+        """Return the samples that codes stand for."""
+        return decoded(self.subject, self._codes(asked, MOST_CODES))
+
+    def strips(self, asked: Any) -> np.ndarray:
+        """Return what each code does to the sample that has these codes."""
+        return decoded(self.subject, self.content.strips.around(self._codes(asked, 1)[0]))
+
+    def sample(self, asked: Any) -> np.ndarray:
+        """Return one of the samples that are shown, and its reconstruction."""
+        row = asked.get("row") if isinstance(asked, dict) else None
+        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < self.subject.count:
+            raise Refusal(422, f"row: expected an integer from 0 to {self.subject.count - 1}")
+        rows = np.array([row])
+        pair = np.vstack([self.subject.samples[rows], reconstructed(self.subject, rows)])
+        return values_of(self.subject, pair)
+
+    def _codes(self, asked: Any, most: int) -> np.ndarray:
+        width = self.content.codes.shape[1]
+        wanted = f"codes: expected 1 to {most} rows of {width} finite numbers"
+        try:
+            codes = np.array(asked["codes"], dtype=np.float64)
+        except (TypeError, KeyError, ValueError, OverflowError):
+            raise Refusal(422, wanted) from None
+        # What is far outside says nothing of the model, and may be no number after it.
+        inside = np.abs(codes) <= 100 * np.abs(self.content.codes).max()
+        if codes.ndim != 2 or not 1 <= len(codes) <= most or codes.shape[1] != width or not inside.all():
+            raise Refusal(422, wanted)
+        return codes
+
+
+def application(live: LiveModel, token: str, hosts: tuple[str, ...]) -> Starlette:
+    """Return the application: a page and three questions under a token, refused to everybody else."""
+    web_server()
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    questions = {"decode": live.decode, "strips": live.strips, "sample": live.sample}
+    shown = HEADERS | {"Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'"}
+
+    async def show(request: Request) -> Response:
+        _check(request, token, hosts)
+        return Response(live.text, media_type="text/html", headers=shown)
+
+    async def ask(request: Request) -> Response:
+        _check(request, token, hosts)
+        question = questions.get(request.path_params["question"])
+        if question is None:
+            raise Refusal(404, "not found")
+        found = await live.answer(question, await _asked(request))
+        return Response(found, media_type="application/octet-stream", headers=HEADERS)
+
+    app = Starlette(
+        routes=[
+            Route("/{token}/", _refusing(show), methods=["GET"]),
+            Route("/{token}/{question}", _refusing(ask), methods=["POST"]),
+        ],
+    )
+    # A redirection would repeat whatever host was asked for.
+    app.router.redirect_slashes = False
+    return app
+
+
+Answering = Callable[["Request"], Awaitable["Response"]]
+
+
+def _refusing(answer: Answering) -> Answering:
+    """Return an endpoint whose refusals are JSON with one sentence."""
+
+    async def endpoint(request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        try:
+            return await answer(request)
+        except Refusal as refusal:
+            # What is left of a question that was not read would be taken for the next one.
+            more = {"Connection": "close"} if refusal.status == 413 else {}
+            return JSONResponse({"error": str(refusal)}, refusal.status, headers=HEADERS | more)
+
+    return endpoint
+
+
+def _check(request: Request, token: str, hosts: tuple[str, ...]) -> None:
+    """Refuse whoever does not know the token, or comes from another page or under another name."""
+    if request.headers.getlist("host") not in [[host] for host in hosts]:
+        raise Refusal(421, "this is not the host that you ask for")
+    origins = request.headers.getlist("origin")
+    if origins and origins not in [[f"http://{host}"] for host in hosts]:
+        raise Refusal(403, "another page may not ask")
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Refusal(403, "another page may not ask")
+    if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
+        raise Refusal(404, "not found")
+
+
+async def _asked(request: Request) -> Any:
+    """Return a question, which is short and arrives soon, or refuse it."""
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdecimal() or int(declared) > MOST_BYTES:
+        raise Refusal(413, f"a question has at most {MOST_BYTES} bytes")
+    body = b""
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise Refusal(413, f"a question has at most {MOST_BYTES} bytes")
+        return json.loads(body)
+    except TimeoutError:
+        raise Refusal(408, "the question did not arrive in time") from None
+    except (ValueError, RecursionError):
+        raise Refusal(422, "a question is JSON") from None
+
+
+def web_server() -> Any:
+    """Return uvicorn, or say what to install."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise ImportError("a live page needs the extra 'web': pip install 'drkm[web]'") from error
+    return uvicorn
+
+
+class LiveServer:
+    """A server of one live page.
+
+    Attributes
+    ----------
+    address : str
+        Where the page is, token included.
+    """
+
+    def __init__(self, content: Content, port: int = 0):
+        uvicorn = web_server()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((LOOPBACK, port))
+        # From now on whoever opens the address waits, and is not turned away.
+        self._socket.listen(MOST_WAITING)
+        number = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        self.address = f"http://{LOOPBACK}:{number}/{token}/"
+        hosts = (f"{LOOPBACK}:{number}", f"localhost:{number}")
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application(LiveModel(content), token, hosts),
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
+
+    def run(self) -> None:
+        """Answer until Ctrl-C, or until `stop` is called."""
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End `run` in another thread."""
+        self._server.should_exit = True

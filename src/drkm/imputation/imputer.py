@@ -1,0 +1,132 @@
+"""The imputer: scikit-learn's conventions around what fills gaps."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drkm.imputation import choice
+from drkm.validation import checks
+
+
+class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fills gaps in data with what cleaning by weighed kernel PCA components puts there.
+
+    Columns are standardised inside. Gaps begin at the means of their columns; each row is cleaned, the values in its
+    gaps are put there, and it is cleaned again until they move little, with the linear kernel first and then with RBF
+    and Matérn kernels. Widths, weights of components and the share of each kernel in the result are those that fill
+    best a tenth of the known entries that were masked on purpose. New rows are filled against the samples of the fit.
+
+    Parameters
+    ----------
+    missing_values : float, default=nan
+        What stands in gaps.
+    max_samples : int, default=1000
+        Samples whose components fill the gaps of all rows, drawn from those of the fit. Time grows with their cube.
+    add_indicator : bool, default=False
+        Add a column for each feature that had gaps in `fit`: whether the entry was one.
+    keep_empty_features : bool, default=False
+        Keep features that had no number in `fit`, as 0; else they are left out.
+    random_state : int, RandomState instance or None, default=0
+        Which entries are masked and which samples are drawn.
+
+    Attributes
+    ----------
+    filling_ : Filling
+        What was chosen: `linear` with its ridge, and `members` with their kernels, weights of components and shares.
+    statistics_ : array of shape (n_features,)
+        Means of the features, from which filling begins; NaN for those that had no number.
+    indicator_ : MissingIndicator or None
+    n_features_in_, feature_names_in_
+        Number and names of the features seen by `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from drkm import Imputer
+    >>> X = load_iris().data
+    >>> X[::7, 2] = np.nan
+    >>> bool(np.isnan(Imputer().fit_transform(X)).any())
+    False
+    """
+
+    def __init__(
+        self,
+        *,
+        missing_values: float = np.nan,
+        max_samples: int = choice.MAX_SAMPLES,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        random_state: Any = 0,
+    ):
+        self.missing_values = missing_values
+        self.max_samples = max_samples
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Imputer:
+        """Learn from the rows of X, of which every entry may be a gap, how gaps are filled."""
+        for name in ("add_indicator", "keep_empty_features"):
+            checks.boolean(name, getattr(self, name))
+        checks.integer("max_samples", self.max_samples, 2)
+        random = checks.random_state(self.random_state)
+        values = self._read(X, reset=True)
+        empty = np.isnan(values).all(axis=0)
+        if empty.all():
+            raise ValueError(f"X: expected at least one number, got {values.size} gaps")
+        self.filling_ = choice.filling(values[:, ~empty], max_samples=self.max_samples, random_state=random)
+        self.statistics_ = np.full(len(empty), np.nan)
+        self.statistics_[~empty] = self.filling_.offset
+        self.indicator_ = None
+        if self.add_indicator:
+            # Takes half a second to be imported, which whoever loads a model need not wait for.
+            from sklearn.impute import MissingIndicator
+
+            self.indicator_ = MissingIndicator(error_on_new=False).fit(values)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the rows of X with their gaps filled; all other entries are as they were."""
+        check_is_fitted(self)
+        values = self._read(X, reset=False)
+        empty = np.isnan(self.statistics_)
+        filled = self.filling_.fill(values[:, ~empty])
+        if self.keep_empty_features and empty.any():
+            whole = np.zeros(values.shape)
+            whole[:, ~empty] = filled
+            filled = whole
+        return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(values)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of `transform`."""
+        check_is_fitted(self)
+        names = super().get_feature_names_out(input_features)
+        kept = names if self.keep_empty_features else names[~np.isnan(self.statistics_)]
+        if self.indicator_ is None:
+            return kept
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: NaN is what it is for."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._gaps_are_nan
+        return tags
+
+    @property
+    def _gaps_are_nan(self) -> bool:
+        return isinstance(self.missing_values, Real) and math.isnan(self.missing_values)
+
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Return X as float64 with NaN in its gaps."""
+        finite = "allow-nan" if self._gaps_are_nan else True
+        values = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, copy=True)
+        if not self._gaps_are_nan:
+            values[values == self.missing_values] = np.nan
+        return values

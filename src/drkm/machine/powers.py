@@ -1,0 +1,31 @@
+"""Powers of e by who is quickest on the CPU at hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: what numpy calls the instructions with which its exp takes half the time of torch's
+_WIDE = ("AVX512", "X86_V4")
+
+
+def exp_(exponents: Tensor) -> Tensor:
+    """Replace numbers by their powers of e, without gradients; several threads of torch are quicker than numpy."""
+    if exponents.is_cuda or torch.get_num_threads() > 1 or not _numpy_is_quick():
+        return exponents.exp_()
+    array = exponents.numpy()
+    np.exp(array, out=array)
+    return exponents
+
+
+@cache
+def _numpy_is_quick() -> bool:
+    # Not by a race of the two: results must not depend on who else is busy. Before numpy 2.1 nobody can say.
+    introspect = getattr(np.lib, "introspect", None)
+    if introspect is None:
+        return False
+    loops = introspect.opt_func_info(func_name="^exp$", signature="float64").get("exp", {})
+    return any(loop["current"].startswith(_WIDE) for loop in loops.values())

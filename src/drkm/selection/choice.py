@@ -1,0 +1,123 @@
+"""The choice without a grid: noise, search, and the chosen model with what is expected of it."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from drkm.estimator import ConstrDRKM
+from drkm.inference.eigencomponents import EigenComponents
+from drkm.machine.threads import one_thread
+from drkm.selection.automatic import Path, Search
+from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
+from drkm.selection.perturbed import Judged, Perturbed, scaled
+from drkm.selection.result import Expected, Selection
+from drkm.validation import checks
+
+#: samples by which kernels are compared; thresholds are compared on up to so many
+SOME, MANY = 800, 5000
+#: draws of the samples for how sure a choice is, and how much worse a candidate counts as the same
+REDRAWS, ALIKE = 200, 1.02
+
+
+def choose(
+    samples: np.ndarray,
+    given: Any,
+    noise: Any,
+    for_: str,
+    rng: np.random.Generator,
+    *,
+    refit: bool,
+    n_jobs: int | None,
+    max_seconds: float | None,
+    verbose: int,
+) -> Selection:
+    """Return a denoiser that is chosen from the samples alone; it is fitted to them as they were given."""
+    sigma = noise_level(noise, samples)
+    if is_rounding(sigma, samples):
+        warnings.warn(NO_NOISE, UserWarning, stacklevel=4)
+        raise ValueError("noise: none was found in X, so there is nothing to remove")
+    deadline = math.inf if max_seconds is None else time.monotonic() + checks.number("max_seconds", max_seconds)
+    some = samples if len(samples) <= SOME else samples[np.sort(rng.permutation(len(samples))[:SOME])]
+    each = _mapper(n_jobs, verbose)
+    search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
+    best = search.run()
+    if len(some) < len(samples) <= MANY and time.monotonic() < deadline:
+        best = Search(samples, Perturbed(samples, sigma, for_, rng), each).around(best)
+    fresh = Perturbed(some, sigma, for_, rng)
+    expected = _expected(fresh.again(best, search.most), fresh, search, given_noise=not isinstance(noise, str))
+    level = math.sqrt(fresh.variance)
+    found = Selection(_table(search, len(samples)), search.tried.index(search.best), None, None, level, "risk")
+    found.expected = expected
+    if expected.noise_left > 1:
+        told = f"noise: cleaning is expected to leave {expected.noise_left:.0%} of it"
+        warnings.warn(f"{told}: the samples tell little of each other", UserWarning, stacklevel=4)
+    if refit:
+        found.best_estimator = _fitted(best, samples, given)
+        found.spectra = [np.asarray(values, dtype=float) for values in found.best_estimator.eigenvalues_]
+    return found
+
+
+def _mapper(n_jobs: int | None, verbose: int) -> Callable[[Any, Sequence[Path]], Iterator[list[Judged]]]:
+    from sklearn.utils.parallel import Parallel, delayed
+    from tqdm import tqdm
+
+    def each(judge: Callable[[Path], list[Judged]], paths: Sequence[Path]) -> Iterator[list[Judged]]:
+        def alone(path: Path) -> list[Judged]:
+            with one_thread(n_jobs not in (None, 1)):
+                return judge(path)
+
+        found = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(alone)(path) for path in paths)
+        return iter(tqdm(found, total=len(paths), disable=not verbose, desc="select", leave=False))
+
+    return each
+
+
+def _expected(losses: np.ndarray, fresh: Perturbed, search: Search, *, given_noise: bool) -> Expected:
+    n = len(losses)
+    draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=REDRAWS) / n
+    risks = draws @ np.stack([one.losses for one in search.tried], axis=1)
+    chosen = risks[:, search.tried.index(search.best)]
+    sure = float((chosen <= ALIKE * risks.min(axis=1)).mean())
+    error, deviation = max(float(losses.mean()), 0.0), float(losses.std() / math.sqrt(n))
+    return Expected(error, deviation, error / fresh.variance, sure, given_noise)
+
+
+def _table(search: Search, n: int) -> list[dict[str, Any]]:
+    best = search.best.losses
+    return [
+        {
+            "params": {
+                "kernel": one.kernel,
+                "center": one.center,
+                "shrink": scaled(one.shrink, n).parameter,
+                "n_components": round(one.rank),
+            },
+            "criterion": one.risk,
+            "error": float((one.losses - best).std() / math.sqrt(len(best))),
+            "reconstruction": math.nan,
+            "n_components": round(one.rank),
+            "seconds": math.nan,
+            "converged": True,
+            "failure": None,
+        }
+        for one in search.tried
+    ]
+
+
+def _fitted(best: Judged, samples: np.ndarray, given: Any) -> ConstrDRKM:
+    shrink = scaled(best.shrink, len(samples))
+    if len(samples) <= MANY:
+        X = torch.from_numpy(np.ascontiguousarray(samples))
+        most = len(samples) if len(samples) <= SOME else min(len(samples), 2 * math.ceil(best.rank))
+        count = EigenComponents(best.kernel, X, center=best.center, rank=most).rank(shrink)
+    else:
+        count = math.ceil(best.rank)
+    model = ConstrDRKM(count, kernel=best.kernel, center=best.center, shrink=shrink.parameter)
+    return model.fit(given)

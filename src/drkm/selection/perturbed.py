@@ -1,0 +1,156 @@
+"""The risk of cleaning samples, estimated by cleaning them again with a little more noise.
+
+Of samples Y = x + noise make Y + αω and Y - ω/α, ω a second draw of the noise. For Gaussian noise these two are
+independent, so that a model that is fitted to the first and cleans it can be judged by the second:
+
+    E‖f(Y + αω) - x‖² = E‖f(Y + αω) - Y‖² + 2/α · E⟨f(Y + αω), ω⟩ - E‖ω‖²
+
+which is the risk with (1 + α²) times the variance of the noise, fit and choice of the eigenvectors included. The draws
+come in pairs ±ω, which takes most of the chance out of the middle term, and are the same for all candidates. For new
+points the model is fitted to other samples, as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.inference.eigencomponents import EigenComponents
+from drkm.kernels import Kernel
+from drkm.problem.shrinkage import Shrinkage
+
+#: α: the extra noise relative to the noise there is
+ALPHA = 0.25
+#: the part of the samples that stand for new points
+HELD = 0.25
+#: entries that the draws of all samples have together, in pairs of which there are at most so many
+ENTRIES, MOST_PAIRS = 20_000, 4
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Samples to fit to, points to clean (the samples where there are none), what they were, and what was added."""
+
+    samples: Tensor
+    points: Tensor | None
+    before: Tensor
+    omega: Tensor
+
+
+class Judged(NamedTuple):
+    """A kernel, whether it is centred, a shrinkage relative to the number of samples, and what it was judged by.
+
+    `rank` is where in the spectrum the threshold is; `losses` has one number per judged sample, a mean over entries.
+    """
+
+    kernel: Kernel
+    center: bool
+    shrink: Shrinkage
+    rank: float
+    losses: np.ndarray
+
+    @property
+    def risk(self) -> float:
+        """The estimated mean squared error per entry."""
+        return float(self.losses.mean())
+
+
+class Perturbed:
+    """Trials by which candidates are judged.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Noisy samples.
+    noise : array of shape (d,) or float
+        Standard deviation of the noise.
+    for_ : {"these", "new"}
+        Whether the samples themselves are cleaned, or others.
+    rng : Generator
+    """
+
+    def __init__(self, X: np.ndarray, noise: np.ndarray | float, for_: str, rng: np.random.Generator):
+        held = _held(len(X), rng) if for_ == "new" else np.ones(len(X), bool)
+        self.judged, self.d = int(held.sum()), X.shape[1]
+        self.variance = float(np.broadcast_to(np.square(noise), self.d).mean())
+        pairs = int(np.clip(ENTRIES // (self.judged * self.d), 1, MOST_PAIRS))
+        Y = X - X.mean(axis=0)
+        omegas = noise * rng.standard_normal((pairs, self.judged, self.d))
+        # Norms as they are expected: their chance is the same for all candidates, and an error of what is expected.
+        omegas *= np.sqrt(self.variance / np.square(omegas).mean(axis=(1, 2), keepdims=True))
+        rows = np.concatenate([Y, *omegas])
+        if len(rows) < self.d:
+            # All points that cleaning meets are in the span of these.
+            rows = rows @ np.linalg.qr(rows.T)[0]
+        before, *parts = np.split(torch.from_numpy(rows).numpy(), np.cumsum([len(Y), *[self.judged] * (pairs - 1)]))
+        train = None if for_ == "these" else torch.from_numpy(np.ascontiguousarray(before[~held]))
+        self.trials = [
+            _trial(train, torch.from_numpy(before[held]), torch.from_numpy(sign * omega))
+            for omega in parts
+            for sign in (1.0, -1.0)
+        ]
+        self.fitted_to = len(self.trials[0].samples)
+
+    def path(
+        self, kernel: Kernel, center: bool, ranks: Sequence[float], kinds: Sequence[str], most: int
+    ) -> list[Judged]:
+        """Return shrinkages whose thresholds are the eigenvalues at these ranks, each with its losses.
+
+        One eigenproblem per trial serves them all; `most` is the largest number of components.
+        """
+        judged: list[Judged] = []
+        for trial in self.trials:
+            eigen = EigenComponents(kernel, trial.samples, center=center, rank=most)
+            if not judged:
+                thresholds = _at(eigen.values.numpy(), ranks) / self.fitted_to
+                judged = [
+                    Judged(kernel, center, Shrinkage(float(threshold), kind), rank, np.zeros(self.judged))
+                    for rank, threshold in zip(ranks, thresholds, strict=True)
+                    for kind in kinds
+                ]
+            for one in judged:
+                one.losses[:] += self._loss(trial, eigen, scaled(one.shrink, self.fitted_to)) / len(self.trials)
+        return judged
+
+    def again(self, judged: Judged, most: int) -> np.ndarray:
+        """Return the losses of one candidate on these trials."""
+        found = np.zeros(self.judged)
+        for trial in self.trials:
+            eigen = EigenComponents(judged.kernel, trial.samples, center=judged.center, rank=most)
+            found += self._loss(trial, eigen, scaled(judged.shrink, self.fitted_to)) / len(self.trials)
+        return found
+
+    def _loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> np.ndarray:
+        if not eigen.center and not shrink.rank(eigen.values):
+            return np.full(self.judged, np.inf)
+        cleaned = eigen.denoise(shrink, trial.points)
+        change = (cleaned - trial.before).square().sum(dim=1)
+        followed = (cleaned * trial.omega).sum(dim=1)
+        return (change + 2 / ALPHA * followed).numpy() / self.d - self.variance
+
+
+def scaled(shrink: Shrinkage, n: int) -> Shrinkage:
+    """Return a shrinkage whose threshold was relative to the number of samples as one for n samples."""
+    return Shrinkage(shrink.threshold * n, shrink.kind)
+
+
+def _held(n: int, rng: np.random.Generator) -> np.ndarray:
+    held = np.zeros(n, bool)
+    held[rng.permutation(n)[: max(1, round(HELD * n))]] = True
+    return held
+
+
+def _trial(train: Tensor | None, before: Tensor, omega: Tensor) -> Trial:
+    moved = before + ALPHA * omega
+    return Trial(moved, None, before, omega) if train is None else Trial(train, moved, before, omega)
+
+
+def _at(values: np.ndarray, ranks: Sequence[float]) -> np.ndarray:
+    """Return eigenvalues at ranks, counted from 1, between which they fall geometrically."""
+    positive = values[values > 1e-12 * values[0]]
+    return np.exp(np.interp(ranks, np.arange(1, len(positive) + 1), np.log(positive)))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from command_line import drkm, refused
+from drkm import AnomalyDetector, ConstrDRKM
+from drkm.anomalies import false_alarm_distance
+from drkm.estimator import load_prepared
+
+IRIS = load_iris()
+X = (IRIS.data - IRIS.data.mean(axis=0)) / IRIS.data.std(axis=0)
+
+
+@parametrize_with_checks([AnomalyDetector()])
+def test_scikit_learn_estimator_check(estimator, check):
+    check(estimator)
+
+
+def test_scores_are_minus_distances_and_score_is_minus_the_mean_of_their_squares():
+    model = ConstrDRKM(5).fit(X[:100])
+    scores = model.score_samples(X[100:])
+    np.testing.assert_allclose(scores, -np.linalg.norm(X[100:] - model.denoise(X[100:]), axis=1))
+    assert model.score(X[100:]) == pytest.approx(-np.mean(scores**2))
+
+
+def test_scores_are_in_the_units_of_the_data():
+    detector = AnomalyDetector()
+    scores, offset = detector.fit(X).score_samples(X[:20]), detector.offset_
+    other = detector.fit(10 * X).score_samples(10 * X[:20])
+    np.testing.assert_allclose(other, 10 * scores, rtol=1e-4)
+    assert detector.offset_ == pytest.approx(10 * offset, rel=1e-4)
+
+
+def test_a_class_that_training_has_not_seen_scores_lower():
+    rows = np.random.RandomState(0).permutation(100) + 50
+    train, held = X[rows[:60]], X[rows[60:]]
+    detector = AnomalyDetector().fit(train)
+    scores = detector.score_samples(np.vstack([held, X[:50]]))
+    assert roc_auc_score(np.arange(90) < 40, scores) > 0.99
+    assert (detector.predict(X[:50]) == -1).mean() > 0.95
+
+
+def test_planted_rows_stand_out_among_the_samples_of_the_fit():
+    areas = []
+    for seed in range(3):
+        random = np.random.RandomState(seed)
+        rows = np.vstack([X, np.stack([random.permutation(column)[:15] for column in X.T], axis=1)])
+        areas.append(roc_auc_score(np.arange(165) < 150, AnomalyDetector().fit(rows).score_samples(rows)))
+    assert np.mean(areas) > 0.85
+
+
+def test_an_isolated_sample_does_not_explain_itself():
+    rows = np.vstack([X, [[9.0, -9.0, 9.0, -9.0]]])
+    scores = AnomalyDetector().fit(rows).score_samples(rows)
+    assert scores.argmin() == 150
+    assert scores[150] < 3 * np.sort(scores)[1]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_false_alarms_on_new_samples_are_about_as_many_as_were_allowed(share):
+    random = np.random.RandomState(0)
+    mix = random.normal(size=(3, 6))
+    train, new = (random.normal(size=(count, 3)) @ mix + 0.1 * random.normal(size=(count, 6)) for count in (200, 2000))
+    alarms = (AnomalyDetector(false_alarms=share).fit(train).predict(new) < 0).mean()
+    # Four standard errors of the quantile of 200 scores.
+    assert abs(alarms - share) < 4 * np.sqrt(share * (1 - share) / 200)
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, "few"])
+def test_shares_of_false_alarms_that_mean_nothing_are_refused(share):
+    with pytest.raises((TypeError, ValueError), match="false_alarms: "):
+        AnomalyDetector(false_alarms=share).fit(X)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("anomalies") / "plants.csv"
+    frame = pd.DataFrame(IRIS.data, columns=["sl", "sw", "pl", "pw"])
+    frame.insert(0, "plant", [f"p{i}" for i in range(150)])
+    frame.iloc[7, 2] = np.nan
+    frame.iloc[9, 3] = 60.0
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::drkm.strange_data.StrangeDataWarning")  # of the row that is to be found
+def test_encode_writes_the_anomaly_of_every_row_and_tells_the_threshold(table, tmp_path):
+    model, codes = tmp_path / "m.safetensors", tmp_path / "codes.csv"
+    options = ("--id", "plant", "--impute", "fill", "--scale", "standard", "--anomalies")
+    assert drkm("fit", table, "-o", model, *options).code == 0
+    done = drkm("encode", model, table, "-o", codes, "--anomaly", "--json")
+    assert done.code == 0, done.err
+    found, facts = pd.read_csv(codes), json.loads(done.out)
+    loaded, preparation = load_prepared(model)
+    rows = preparation.apply(pd.read_csv(table).iloc[:, 1:])
+    np.testing.assert_allclose(found["anomaly"], -loaded.score_samples(rows), rtol=1e-5)
+    assert found["plant"][found["anomaly"].idxmax()] == "p9"
+    assert facts["anomaly_threshold"] == pytest.approx(false_alarm_distance(loaded, 0.05))
+    assert facts["anomalies"] == (found["anomaly"] > facts["anomaly_threshold"]).sum() >= 1
+    assert "rows have an anomaly above" in drkm("encode", model, table, "-o", codes, "--anomaly", "--force").out
+
+
+def test_anomalies_choose_the_model_alone_and_need_a_place_in_the_file(table, tmp_path):
+    said = refused("fit", table, "-o", tmp_path / "m", "--id", "plant", "--impute", "mean", "--anomalies", "-c", "3")
+    assert "anomalies: chooses components itself" in said
+    assert "anomaly: " in refused("encode", tmp_path / "m", table, "-o", tmp_path / "c.npy", "--anomaly")

@@ -1,0 +1,229 @@
+"""Cleaning without a choice by hand: select without a grid, drkm.denoise, and their commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import drkm
+from command_line import drkm as command
+from command_line import refused
+from drkm.kernels import RBF
+from drkm.selection import noise_of_region, noise_of_repeats, perturbed, select
+from drkm.selection.perturbed import ALPHA, Perturbed
+
+NOISE = 0.3
+
+
+def plane(n=80, d=6, noise=NOISE, seed=0):
+    """Return noisy and clean points of a bent surface of two dimensions."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(-1, 1, (n, 2))
+    clean = np.column_stack([u, u**2, u[:, :1] * u[:, 1:], np.sin(3 * u)])[:, :d] * 2
+    return clean + noise * rng.standard_normal(clean.shape), clean
+
+
+def error(found, clean):
+    return float(((np.asarray(found) - clean) ** 2).mean())
+
+
+@pytest.fixture(autouse=True)
+def one_pair_of_draws(monkeypatch):
+    """Judge by one pair of draws, which takes a quarter of the time."""
+    monkeypatch.setattr(perturbed, "MOST_PAIRS", 1)
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    noisy, clean = plane()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(perturbed, "MOST_PAIRS", 1)
+        return noisy, clean, select(noisy, noise=NOISE)
+
+
+def test_cleaning_removes_noise_as_it_is_expected_to(chosen):
+    noisy, clean, found = chosen
+    left = error(found.denoise(noisy), clean)
+    assert left < 0.75 * error(noisy, clean)
+    assert abs(found.expected.error - left) < 5 * found.expected.deviation + 0.1 * NOISE**2
+    assert found.expected.noise_left == pytest.approx(found.expected.error / NOISE**2)
+    assert 0 <= found.expected.sure <= 1
+    assert "of the noise, which was given" in found.expected.describe()
+
+
+def test_the_risk_of_a_denoiser_is_its_error_with_a_little_more_noise():
+    errors, risks = [], []
+    for seed in range(3):
+        noisy, clean = plane(100, seed=seed)
+        trials = Perturbed(noisy, NOISE, "these", np.random.default_rng(seed))
+        (judged,) = trials.path(RBF(4.0), True, [12.0], ["firm"], 100)
+        more, _ = plane(100, noise=NOISE * np.sqrt(1 + ALPHA**2), seed=seed)
+        model = drkm.ConstrDRKM(30, sigma2=4.0, center=True, shrink=("firm", 100 * judged.shrink.threshold)).fit(more)
+        errors.append(error(model.denoise(more), clean))
+        risks.append(judged.risk)
+    assert np.mean(risks) == pytest.approx(np.mean(errors), rel=0.1)
+
+
+def test_the_same_seed_chooses_the_same(chosen):
+    noisy, _, found = chosen
+    again = select(noisy, noise=NOISE, n_jobs=2, refit=False)
+    assert again.best_params == found.best_params
+    assert again.best_estimator is None
+    assert len(again.table) == len(found.table) > 40
+
+
+def test_a_short_time_still_chooses_something(chosen):
+    noisy, clean, found = chosen
+    quick = select(noisy, noise=NOISE, max_seconds=1e-6)
+    assert len(quick.table) < len(found.table)
+    assert error(quick.denoise(noisy), clean) < error(noisy, clean)
+
+
+def test_new_points_are_cleaned_by_a_model_for_them():
+    noisy, _ = plane(100)
+    found = select(noisy, noise=NOISE, for_="new", max_seconds=1e-6)
+    new, clean = plane(100, seed=7)
+    assert error(found.denoise(new), clean) < 0.85 * error(new, clean)
+
+
+def test_one_call_answers_in_kind_and_without_the_noise():
+    noisy, clean = plane(120)
+    frame = pd.DataFrame(noisy, columns=list("abcdef"), index=[f"r{i}" for i in range(len(noisy))])
+    cleaned, found = drkm.denoise(frame, return_selection=True, max_seconds=1e-6)
+    assert list(cleaned.columns) == list("abcdef")
+    assert list(cleaned.index) == list(frame.index)
+    assert error(cleaned, clean) < 0.85 * error(noisy, clean)
+    assert not found.expected.noise_given
+    assert NOISE < found.noise < 2 * NOISE
+    tensor = drkm.denoise(torch.from_numpy(noisy), max_seconds=1e-6)
+    assert isinstance(tensor, torch.Tensor)
+
+
+def test_columns_may_have_noise_of_their_own():
+    rng = np.random.default_rng(0)
+    _, clean = plane(150)
+    levels = np.array([0.05, 0.05, 0.05, 0.6, 0.6, 0.6])
+    noisy = clean + levels * rng.standard_normal(clean.shape)
+    trials = Perturbed(noisy, levels, "these", rng).trials
+    np.testing.assert_allclose(trials[0].omega.std(dim=0), levels, rtol=0.2)
+    found = select(noisy, noise=levels, max_seconds=1e-6)
+    assert found.noise == pytest.approx(np.sqrt(np.mean(levels**2)))
+    assert error(found.denoise(noisy), clean) < 0.8 * error(noisy, clean)
+
+
+def test_noise_is_found_in_repeats_and_in_an_empty_region():
+    rng = np.random.default_rng(0)
+    levels = np.array([0.1, 0.5])
+    x = rng.standard_normal((2000, 2))
+    repeats = [x + levels * rng.standard_normal(x.shape) for _ in range(3)]
+    np.testing.assert_allclose(noise_of_repeats(*repeats), levels, rtol=0.05)
+    assert noise_of_region(np.array([5, 8]) + 0.2 * rng.standard_normal((2000, 2))) == pytest.approx(0.2, rel=0.05)
+    with pytest.raises(ValueError, match=r"^repeats: expected arrays of one shape"):
+        noise_of_repeats(x, x[:5])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"noise": -1}, "noise: expected a positive number"),
+        ({"noise": "much"}, "noise: expected a positive number"),
+        ({"noise": [1.0, 2.0]}, "noise: expected a positive number, one per column, or .* got 2 of them for 6 columns"),
+        ({"for_": "all"}, "for_: got 'all', allowed are these, new"),
+        ({"max_seconds": 0}, "max_seconds: expected a positive number"),
+    ],
+)
+def test_other_wishes_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        select(plane(30)[0], **options)
+
+
+def test_a_grid_takes_one_noise_level():
+    with pytest.raises(ValueError, match="noise: expected one number with a grid, got 6"):
+        select(plane(30)[0], {"n_components": [2]}, noise=np.ones(6))
+
+
+def test_samples_without_noise_have_nothing_to_clean():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 30))
+    with pytest.warns(UserWarning, match="noise: half"), pytest.raises(ValueError, match="noise: none was found in X"):
+        drkm.denoise(X)
+
+
+def write_table(path, values):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["patient", *"abcdef"])
+        writer.writerows([f"p{number}", *row] for number, row in enumerate(values))
+
+
+def test_a_table_is_cleaned_by_one_command(tmp_path):
+    noisy, clean = plane()
+    write_table(tmp_path / "noisy.csv", noisy * 10 + 5)
+    out, figure = tmp_path / "clean.csv", tmp_path / "figure.png"
+    words = ("--auto", "--id", "patient", "--noise", "3", "--figure", figure, "--max-seconds", "0.001")
+    done = command("denoise", tmp_path / "noisy.csv", "-o", out, *words)
+    assert done.code == 0, done.err
+    assert "chosen: " in done.out
+    assert "expected mean squared error" in done.out
+    assert figure.stat().st_size > 1000
+    with open(out, newline="") as file:
+        header, *rows = list(csv.reader(file))
+    assert header == ["patient", *"abcdef"]
+    assert [row[0] for row in rows[:2]] == ["p0", "p1"]
+    found = np.array([row[1:] for row in rows], dtype=float)
+    assert error(found, clean * 10 + 5) < 0.8 * error(noisy * 10 + 5, clean * 10 + 5)
+
+
+def test_a_model_that_is_selected_cleans_by_its_file(tmp_path):
+    noisy, _ = plane()
+    write_table(tmp_path / "noisy.csv", noisy)
+    model = tmp_path / "m.safetensors"
+    done = command(
+        *("select", tmp_path / "noisy.csv", "--id", "patient", "-o", model, "--for", "new", "--json"),
+        *("--noise", NOISE, "--scale", "1", "--max-seconds", "0.001"),
+    )
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["noise"] == pytest.approx(NOISE)
+    assert told["noise_left"] < 0.9
+    assert drkm.load(model).shrink == (tuple(told["shrink"]) if isinstance(told["shrink"], list) else told["shrink"])
+    write_table(tmp_path / "new.csv", plane(50, seed=3)[0])
+    done = command("denoise", model, tmp_path / "new.csv", "-o", tmp_path / "new_clean.csv")
+    assert done.code == 0, done.err
+    found = pd.read_csv(tmp_path / "new_clean.csv", index_col="patient").to_numpy()
+    assert error(found, plane(50, seed=3)[1]) < error(plane(50, seed=3)[0], plane(50, seed=3)[1])
+
+
+def test_a_folder_of_images_is_cleaned_by_one_command(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    clean = 60 + load_digits().images[:90] * 8
+    noisy = np.clip(clean + 30 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
+    (tmp_path / "noisy").mkdir()
+    for number, image in enumerate(noisy):
+        Image.fromarray(image).save(tmp_path / "noisy" / f"{number:02d}.png")
+    figure = tmp_path / "f.png"
+    words = ("--auto", "--noise", "30", "--max-seconds", "0.001", "--figure", figure, "--json")
+    done = command("denoise", tmp_path / "noisy", "-o", tmp_path / "clean", *words)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["samples"] == 90
+    found = np.stack([np.asarray(Image.open(tmp_path / "clean" / f"{i:02d}.png"), dtype=float) for i in range(90)])
+    assert error(found, clean) < 0.8 * error(noisy.astype(float), clean)
+    assert figure.stat().st_size > 1000
+
+
+def test_commands_say_what_they_lack(tmp_path):
+    write_table(tmp_path / "t.csv", plane(30)[0])
+    table, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    assert "data: expected MODEL and DATA" in refused("denoise", table, "-o", out)
+    assert "auto: expected the data alone" in refused("denoise", table, table, "-o", out, "--auto")
+    assert "noise: is for --auto" in refused("denoise", table, table, "-o", out, "--noise", "1")
+    assert "noise: expected" in refused("denoise", table, "-o", out, "--auto", "--id", "patient", "--noise", "-1")
+    assert "for: got 'all'" in refused("select", table, "--id", "patient", "--for", "all")
+    assert "no images" in refused("denoise", table, "-o", tmp_path / "folder", "--auto", "--id", "patient")

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import csv
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_iris, load_wine
+from sklearn.impute import KNNImputer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from command_line import drkm, refused
+from drkm import ConstrDRKM, Imputer
+from drkm.estimator import load_prepared
+from drkm.files import container
+from drkm.imputation import Filling, filling
+from drkm.imputation.filling import Member
+from drkm.imputation.linear import LinearFill
+from drkm.kernels import RBF, Matern
+from drkm.persistence import model_file
+from drkm.problem.shrinkage import Shrinkage
+
+
+@parametrize_with_checks([Imputer(), Imputer(add_indicator=True, keep_empty_features=True, missing_values=-1.0)])
+def test_scikit_learn_estimator_check(estimator, check):
+    check(estimator)
+
+
+def with_gaps(X, share=0.2, seed=0):
+    return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
+
+
+def standard(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+WINE = standard(load_wine().data)
+GAPPY = with_gaps(WINE)
+#: what fills gaps of few columns, with components of both kinds
+SOME = Filling(
+    np.zeros(13),
+    np.ones(13),
+    LinearFill.of(GAPPY, 0.1),
+    LinearFill.of(GAPPY, 0.1).fill(GAPPY),
+    (Member(RBF(10.0), Shrinkage(0.5, "firm"), 0.5), Member(Matern(1.5, 20.0), Shrinkage(0.5), 0.25)),
+)
+
+
+def test_only_gaps_change_and_new_rows_are_filled_one_by_one():
+    imputer = Imputer().fit(GAPPY[:120])
+    new = GAPPY[120:]
+    filled = imputer.transform(new)
+    known = ~np.isnan(new)
+    np.testing.assert_array_equal(filled[known], new[known])
+    assert np.isfinite(filled).all()
+    alone = np.vstack([imputer.transform(row[None]) for row in new[:5]])
+    np.testing.assert_allclose(alone, filled[:5], rtol=1e-8, atol=1e-8)
+
+
+def test_gaps_are_filled_better_than_by_neighbours_and_means():
+    gaps = np.isnan(GAPPY)
+
+    def error(imputer):
+        return np.mean((imputer.fit_transform(GAPPY) - WINE)[gaps] ** 2)
+
+    assert error(Imputer()) < 0.95 * min(error(KNNImputer(n_neighbors=k)) for k in (5, 10, 20)) < 0.8
+
+
+def test_the_linear_kernel_ends_where_cleaning_changes_nothing_and_that_is_the_conditional_mean():
+    fill = LinearFill.of(GAPPY, 0.1)
+    filled = fill.fill(GAPPY)
+    noisy = fill.covariance + 0.1 * np.eye(13)
+    cleaned = fill.mean + (filled - fill.mean) @ fill.covariance @ np.linalg.inv(noisy)
+    gaps = np.isnan(GAPPY)
+    np.testing.assert_allclose(cleaned[gaps], filled[gaps], atol=1e-8)
+    # What is most likely, by a density from elsewhere: any move of a gap makes the row less so.
+    row = int(np.argmax(gaps.sum(axis=1)))
+    density = multivariate_normal(fill.mean, noisy)
+    for place in np.flatnonzero(gaps[row]):
+        moved = np.stack([filled[row], filled[row], filled[row]])
+        moved[1:, place] += (0.01, -0.01)
+        best, *others = density.logpdf(moved)
+        assert best > max(others)
+
+
+def test_the_answer_depends_on_neither_units_nor_order_of_columns():
+    imputer, order = Imputer(), np.random.default_rng(1).permutation(13)
+    filled = imputer.fit_transform(GAPPY)
+    scale, offset = np.geomspace(1e-3, 1e3, 13), np.linspace(-50, 50, 13)
+    other = imputer.fit_transform(GAPPY * scale + offset)
+    np.testing.assert_allclose((other - offset) / scale, filled, atol=1e-6)
+    # The entries that are masked are others, so that the choice may be.
+    turned = imputer.fit_transform(GAPPY[:, order])
+    assert np.mean((turned - filled[:, order]) ** 2) < 0.1 * np.mean((filled - WINE) ** 2)
+
+
+def test_empty_features_indicators_and_other_marks_are_as_in_simple_imputer():
+    X = GAPPY[:40, :4].copy()
+    X[:, 2] = np.nan
+    plain = Imputer().fit(X)
+    assert plain.get_feature_names_out().tolist() == ["x0", "x1", "x3"]
+    kept = Imputer(keep_empty_features=True, add_indicator=True).fit(X)
+    names = ["x0", "x1", "x2", "x3", *(f"missingindicator_x{i}" for i in range(4))]
+    assert kept.get_feature_names_out().tolist() == names
+    out = kept.transform(X)
+    np.testing.assert_array_equal(out[:, 4:], np.isnan(X))
+    np.testing.assert_array_equal(out[:, [0, 1, 3]], plain.transform(X))
+    np.testing.assert_array_equal(out[:, 2], 0)
+    marked = np.where(np.isnan(X), -9.0, X)
+    np.testing.assert_array_equal(Imputer(missing_values=-9.0).fit_transform(marked), plain.transform(X))
+
+
+def test_a_frame_keeps_its_names_and_rows():
+    frame = pd.DataFrame(GAPPY, columns=load_wine().feature_names, index=[f"w{i}" for i in range(len(GAPPY))])
+    out = Imputer().set_output(transform="pandas").fit_transform(frame)
+    assert out.columns.tolist() == frame.columns.tolist()
+    assert out.index.tolist() == frame.index.tolist()
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (30, 1), (12, 40)])
+def test_few_rows_one_column_and_wide_tables_are_filled(shape):
+    X = with_gaps(np.random.default_rng(0).normal(size=shape))
+    X[0] = np.nan
+    X[1] = 1.0
+    assert np.isfinite(Imputer().fit_transform(X)).all()
+
+
+def test_a_row_without_a_number_gets_the_means():
+    X = np.vstack([GAPPY, np.full((1, 13), np.nan)])
+    imputer = Imputer().fit(GAPPY)
+    np.testing.assert_allclose(imputer.transform(X)[-1], imputer.statistics_, atol=0.6)
+
+
+def test_large_sets_are_filled_against_some_of_their_rows():
+    X = with_gaps(np.random.default_rng(0).normal(size=(300, 5)) @ np.random.default_rng(1).normal(size=(5, 5)))
+    imputer = Imputer(max_samples=50).fit(X)
+    reference = imputer.filling_.reference
+    assert reference is None or reference.shape == (50, 5)
+    assert np.isfinite(imputer.transform(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("imputer", "X", "words"),
+    [
+        (Imputer(), np.full((4, 2), np.nan), "X: expected at least one number"),
+        (Imputer(max_samples=1), GAPPY, "max_samples: .*2"),
+        (Imputer(add_indicator="yes"), GAPPY, "add_indicator: "),
+        (Imputer(), np.where(np.isnan(GAPPY), np.inf, GAPPY), "infinity"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(imputer, X, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        imputer.fit(X)
+
+
+def test_the_model_refuses_gaps_and_names_who_fills_them():
+    with pytest.raises(ValueError, match=r"X: contains NaN.*drkm\.Imputer"):
+        ConstrDRKM(3).fit(GAPPY)
+
+
+@pytest.mark.parametrize("how", ["fill", "mean", "median"])
+def test_what_was_learned_can_be_taken_apart_and_put_together(how):
+    learned = SOME if how == "fill" else filling(GAPPY, how)
+    tensors, plain = learned.parts()
+    again = Filling.from_parts(tensors, json.loads(json.dumps(plain)), 13)
+    np.testing.assert_array_equal(again.fill(GAPPY), learned.fill(GAPPY))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(learned)).fill(GAPPY), learned.fill(GAPPY))
+    if how != "fill":
+        middle = np.nanmean if how == "mean" else np.nanmedian
+        gap = np.argwhere(np.isnan(GAPPY))[0]
+        assert learned.fill(GAPPY)[tuple(gap)] == pytest.approx(middle(GAPPY, axis=0)[gap[1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensors, plain: tensors.pop("covariance"), "covariance"),
+        (lambda tensors, plain: tensors.pop("reference"), "reference"),
+        (lambda tensors, plain: plain.update(how="guess"), "how"),
+        (lambda tensors, plain: plain["members"][0].update(weight="all"), "weight"),
+        (lambda tensors, plain: plain["members"][0].update(kernel={"type": "Linear", "parameters": {}}), "members"),
+        (lambda tensors, plain: tensors["scale"].zero_(), "scale"),
+    ],
+)
+def test_parts_that_are_damaged_are_refused(change, words):
+    tensors, plain = SOME.parts()
+    tensors, plain = {name: tensor.clone() for name, tensor in tensors.items()}, json.loads(json.dumps(plain))
+    change(tensors, plain)
+    with pytest.raises((TypeError, ValueError), match=words):
+        Filling.from_parts(tensors, plain, 13)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A csv with a column of names, gaps of several kinds and a column of text."""
+    path = tmp_path_factory.mktemp("gaps") / "plants.csv"
+    marks, iris = ("", "NA", "nan", " ? "), load_iris()
+    gaps = np.random.default_rng(0).random(iris.data.shape) < 0.1
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["plant", "sl", "sw", "pl", "pw", "species"])
+        for i, (row, gap) in enumerate(zip(iris.data, gaps, strict=True)):
+            entries = [marks[i % 4] if empty else repr(float(value)) for value, empty in zip(row, gap, strict=True)]
+            writer.writerow([f"p{i}", *entries, "setosa"])
+    return path, np.where(gaps, np.nan, iris.data)
+
+
+READ = ("--id", "plant", "--drop", "species")
+
+
+def test_fill_writes_the_table_with_its_names_and_every_gap_filled(table, tmp_path):
+    path, X = table
+    out = tmp_path / "whole.csv"
+    done = drkm("fill", path, "-o", out, *READ, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["filled"] == np.isnan(X).sum()
+    frame = pd.read_csv(out)
+    assert frame.columns.tolist() == ["plant", "sl", "sw", "pl", "pw"]
+    assert frame["plant"].tolist() == [f"p{i}" for i in range(150)]
+    np.testing.assert_allclose(frame.iloc[:, 1:], Imputer().fit_transform(X), rtol=1e-6)
+    told = drkm("fill", path, "-o", tmp_path / "m.npy", *READ, "--impute", "median")
+    assert f"{np.isnan(X).sum()} gaps of 150 samples filled" in told.out
+    np.testing.assert_allclose(np.load(tmp_path / "m.npy"), filling(X, "median").fill(X))
+
+
+@pytest.mark.parametrize("how", ["fill", "mean", "median"])
+def test_a_model_remembers_how_gaps_were_filled_and_fills_those_of_new_data(table, tmp_path, how):
+    path, X = table
+    model, codes, clean = tmp_path / "m.safetensors", tmp_path / "codes.csv", tmp_path / "clean.csv"
+    done = drkm("fit", path, "-o", model, "-c", "3", *READ, "--impute", how, "--scale", "standard")
+    assert done.code == 0, done.err
+    assert "gaps filled" in done.out
+    loaded, preparation = load_prepared(model)
+    expected = filling(X, how).fill(X)
+    rows = preparation.apply(X)
+    np.testing.assert_allclose(preparation.undo(rows), expected, rtol=1e-6)
+    np.testing.assert_allclose(rows.std(axis=0), 1)
+    assert drkm("encode", model, path, "-o", codes, "--drop", "species").code == 0
+    np.testing.assert_allclose(pd.read_csv(codes).iloc[:, 1:], loaded.transform(rows), atol=1e-7)
+    assert drkm("denoise", model, path, "-o", clean, "--drop", "species", "--json").code == 0
+    assert np.isfinite(pd.read_csv(clean).iloc[:, 1:]).all().all()
+
+
+def test_gaps_without_a_way_to_fill_them_are_refused_and_the_way_is_named(table, tmp_path):
+    path, X = table
+    assert "drkm fill" in refused("fit", path, "-o", tmp_path / "m", *READ)
+    np.save(tmp_path / "x.npy", X)
+    assert "drkm fill" in refused("fit", tmp_path / "x.npy", "-o", tmp_path / "m")
+    said = refused("fit", path, "-o", tmp_path / "m", *READ, "--impute", "guess")
+    assert "impute: unknown way 'guess', allowed are fill, mean, median" in said
+    assert "impute: " in refused("fill", path, "-o", tmp_path / "m.csv", *READ, "--impute", "guess")
+    X[:, 1] = np.nan
+    np.save(tmp_path / "empty.npy", X)
+    assert "no number in column '1'" in refused("fill", tmp_path / "empty.npy", "-o", tmp_path / "m.csv")
+    X[0, 0] = np.inf
+    np.save(tmp_path / "infinite.npy", X)
+    assert "inf in row 1" in refused("fill", tmp_path / "infinite.npy", "-o", tmp_path / "m.csv")
+
+
+def test_a_damaged_filling_in_a_file_is_refused(table, tmp_path):
+    path, _ = table
+    model = tmp_path / "m.safetensors"
+    assert drkm("fit", path, "-o", model, "-c", "2", *READ, "--impute", "fill").code == 0
+    tensors, header = container.read(model, model_file.KIND, model_file.VERSION)
+    del tensors["preparation.gaps.scale"]
+    container.write(model, tensors, header)
+    assert "damaged" in refused("encode", model, path, "-o", tmp_path / "c.csv", "--drop", "species")
