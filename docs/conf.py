@@ -59,8 +59,11 @@ html_title = "drkm"
 html_static_path = ["_static"]
 html_css_files = ["drkm.css"]
 html_show_sourcelink = False
+# Pages with nothing below them need no room for it.
+html_sidebars = {"tutorials": []}
 html_theme_options = {
     "show_toc_level": 2,
+    "show_prev_next": False,
     "navigation_with_keys": True,
     "header_links_before_dropdown": 6,
     "navbar_align": "left",

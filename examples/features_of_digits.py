@@ -2,8 +2,8 @@
 Features for a classifier
 =========================
 
-Fifteen codes of an image of 64 pixels are enough for a linear classifier, and a few labels are enough for the codes:
-the model itself needs none.
+Fifteen codes of an image do as well for a linear classifier as its 64 pixels, however few labels there are. The model
+itself needs none.
 """
 
 # %%
@@ -30,7 +30,7 @@ model = pipeline[0]
 figure = plot_codes(model, X[test][:400], y[test][:400], components=[(1, 1), (1, 2), (1, 3)])
 
 # %%
-# Few labels: the model of all 500 images, and a classifier that sees the labels of some. Pixels need more of them.
+# Few labels: the model of all 500 images, and a classifier that sees the labels of some.
 
 codes, new = (pipeline[:2].transform(X[rows]) for rows in (train, test))
 counts = [20, 40, 80, 160, 320]
@@ -48,6 +48,7 @@ with style() as plt:
     for column, (name, marker) in enumerate((("15 codes", "o"), ("64 pixels", "s"))):
         axes.semilogx(counts, accuracy[:, column], marker=marker, markersize=4, label=name)
     axes.set_xticks(counts, counts)
+    axes.minorticks_off()
     axes.set_xlabel("labels")
     axes.set_ylabel("accuracy on unseen digits")
     axes.legend()

@@ -49,11 +49,11 @@ for word, other in zip(new, nearest, strict=True):
 # Words by their first two codes.
 
 with style() as plt:
-    figure, axes = plt.subplots(figsize=(6, 4.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
     for name, colour, marker in zip(LANGUAGES, COLOURS, MARKERS, strict=False):
         axes.scatter(*model.codes_[language == name, :2].T, s=12, color=colour, marker=marker, label=name)
     for word, code in zip(words, model.codes_, strict=True):
-        axes.annotate(word, code[:2], (3, 2), textcoords="offset points", fontsize=7)
+        axes.annotate(word, code[:2], (3, 2), textcoords="offset points", fontsize=6)
     axes.set_xlabel("layer1_0")
     axes.set_ylabel("layer1_1")
     axes.legend()

@@ -51,6 +51,13 @@ def test_every_page_can_be_reached_from_the_readme(page):
     assert page in seen
 
 
+@by_name([ROOT / "docs" / name for name in ("results.md", "benchmarks.md")])
+def test_long_tables_are_folded(page):
+    shown = re.sub(r"<details>.*?</details>", "", text_of(page), flags=re.DOTALL)
+    assert all(len(table.splitlines()) <= 14 for table in re.findall(r"(?:^\|.*\n)+", shown, re.MULTILINE))
+    assert text_of(page).count("<details>") == text_of(page).count("</details>") > 3
+
+
 FOR_KERNEL_PCA = ROOT / "docs" / "coming-from-kernel-pca.md"
 
 

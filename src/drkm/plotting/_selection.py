@@ -47,5 +47,6 @@ def plot_selection(selection: Selection, axes: Any = None) -> Any:
             )
         else:
             spectrum.text(0.5, 0.5, "no model was fitted: refit=False", ha="center", transform=spectrum.transAxes)
-        curve.xaxis.get_major_locator().set_params(integer=True)
+        for axis in (curve, spectrum):
+            axis.xaxis.get_major_locator().set_params(integer=True)
     return figure
