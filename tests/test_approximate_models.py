@@ -13,7 +13,7 @@ from dense_oracle import dense_energy, structured
 from drkm import ConstrDRKM, load
 from drkm.files import container
 from drkm.gram import Dense, Fourier, Nystroem, Workload
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, Cosine, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial, Precomputed
 from drkm.persistence.model_file import VERSION
 from drkm.training.checkpoint.fingerprint import fingerprint
@@ -198,7 +198,7 @@ def test_the_energy_is_near_the_exact_one(kernel):
 def test_the_gradient_in_the_bandwidths_is_the_limit_of_differences(gram, center, monkeypatch):
     # Features of another bandwidth are made from the samples.
     monkeypatch.setattr("drkm.training.run.without_samples", lambda fitted, first: (fitted, first))
-    energy = problem_of(ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X).fitted_)
+    energy = energy_of(ConstrDRKM(SIZES, gram=gram, center=center, tol=1e-2).fit(X).fitted_)
     H = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).standard_normal((len(X), sum(SIZES)))))[0]
     kernels, h = energy.kernels, 1e-5
     for layer, kernel in enumerate(kernels):

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drkm import ConstrDRKM, load
 from drkm.files import container
 from drkm.gram import Dense
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, FeatureMap, Matern
 from drkm.solvers import LBFGS, Penalty
 from drkm.training.checkpoint import Checkpoint
@@ -252,7 +252,7 @@ def test_a_kept_checkpoint_of_a_trainable_map_gives_its_trained_weights_back(tmp
         first, again = (model.fit(X) for model in models)
     assert again.objective_ == pytest.approx(first.objective_, rel=1e-6)
     for model in (first, again):
-        np.testing.assert_allclose(problem_of(model.fitted_).value(model.fitted_.H), model.objective_, rtol=1e-9)
+        np.testing.assert_allclose(energy_of(model.fitted_).value(model.fitted_.H), model.objective_, rtol=1e-9)
 
 
 def test_objects_as_parameters_do_not_stop_a_resume(tmp_path):

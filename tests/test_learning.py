@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dense_oracle import draw, network, orthonormal, structured
 from drkm import ConstrDRKM, load
 from drkm.gram import Dense
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
 from drkm.problem import learning
 from drkm.problem.energy import Energy
@@ -164,7 +164,7 @@ class TestSeveralStarts:
     @pytest.mark.parametrize("seed", range(3))
     def test_the_map_that_is_kept_is_that_of_the_best_start(self, seed):
         fitted = self.train(2, seed)
-        assert problem_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
+        assert energy_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
 
 
 class TestRounds:
@@ -191,7 +191,7 @@ class TestRounds:
     def test_they_end_where_no_bandwidth_lowers_the_energy(self):
         fitted, _ = train(X, self.plan(center=True, eta=3.0))
         assert fitted.result.converged
-        slopes = [problem_of(fitted).bandwidth_gradient(fitted.H, layer) for layer in (0, 1)]
+        slopes = [energy_of(fitted).bandwidth_gradient(fitted.H, layer) for layer in (0, 1)]
         assert max(map(abs, slopes)) < 5e-5 * abs(fitted.result.objective)
 
 
@@ -232,7 +232,7 @@ class TestStopping:
         fitted = self.train(kernels)
         assert fitted.result.status is Status.INTERRUPTED
         assert fitted.result.stationarity < 0.1
-        assert problem_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
+        assert energy_of(fitted).value(fitted.H) == pytest.approx(fitted.result.objective, rel=1e-10)
 
 
 class TestPenalty:

@@ -11,7 +11,7 @@ from dense_oracle import LargestTensor
 from drkm import ConstrDRKM, load
 from drkm.files.rows import AbsentRows, Rows, largest_values, open_rows
 from drkm.gram import Dense, NotEnoughMemory, Tiled, TiledGram
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 from drkm.kernels import RBF, Cosine, Polynomial
 from drkm.machine import memory
 from drkm.problem.energy import Energy, workload
@@ -250,7 +250,7 @@ class TestFit:
         with pytest.raises(NotEnoughMemory, match='gram="tiled" would need'):
             ConstrDRKM(gram="dense", **SETTINGS).fit(npy)
         again = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
-        assert isinstance(problem_of(again.fitted_).first, TiledGram)
+        assert isinstance(energy_of(again.fitted_).first, TiledGram)
 
 
 def test_bandwidths_of_a_file_are_those_of_the_array_to_the_last_digit():
