@@ -72,7 +72,7 @@ def test_columns_of_a_table_have_their_names(place):
         (("-o", "x.png"), "what: x.png holds one figure, name one of spectrum, codes"),
         (("--what", "codes", "-o", "x.txt"), "out: x.txt should end in .png, .svg or .pdf"),
         (("--labels", "cultivar", "-o", "x"), "labels: there is no file cultivar, and no table of data"),
-        (("--labels", "labels.npy", "-o", "x"), "labels: labels.npy has 70 entries, there are 178 samples"),
+        (("--labels", "labels.npy", "-o", "x"), "labels: label has 70 entries, there are 178 samples"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(place, words, sentence, monkeypatch):

@@ -12,7 +12,7 @@ import typer
 from drkm.cli import _options as options
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
-from drkm.cli._options import Device, Force, Json, Model, Reading, Shape
+from drkm.cli._options import Device, Force, Json, Model, Reading, Shape, ShownData
 from drkm.cli._outcome import say
 from drkm.wording import counted, in_bytes
 
@@ -32,14 +32,7 @@ MOST, SUFFIXES = 50_000, (".html", ".htm")
 def explore(
     model: Model,
     reading: Reading,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Samples to show; by default those that the model was trained on. Files as for encode.",
-            show_default=False,
-        ),
-    ] = None,
+    data: ShownData = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page to write, one .html file.")
     ] = None,
@@ -122,10 +115,7 @@ def _subject(
     if shape is not None:
         preparation = replace(preparation, shape=fitted.image_shape(options.sizes("shape", shape)))
     count = fitted.model.fitted_.n if rows is None else len(rows)
-    known = {} if labels is None else labels_of(labels, data, reading.header)
-    for name, entries in known.items():
-        if len(entries) != count:
-            raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
+    known = {} if labels is None else labels_of(labels, data, reading.header, count)
     kept = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
     if len(kept) < count and rows is None:
         rows = fitted.numpy(fitted.model.fitted_.X[:])

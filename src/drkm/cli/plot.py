@@ -13,7 +13,7 @@ from drkm.cli import _options as options
 from drkm.cli._figures import FIGURES, write_figure
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
-from drkm.cli._options import Device, Force, Json, Model, Reading, Shape, completed
+from drkm.cli._options import Device, Force, Json, Model, Reading, Shape, ShownData, completed
 from drkm.cli._outcome import say
 from drkm.wording import counted
 
@@ -53,14 +53,7 @@ class Drawing:
 def plot(
     model: Model,
     reading: Reading,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Samples to show; by default those that the model was trained on. Files as for encode.",
-            show_default=False,
-        ),
-    ] = None,
+    data: ShownData = None,
     out: Annotated[
         Path,
         typer.Option("--out", "-o", metavar="OUT", help="A new folder for png files, or one png, svg or pdf file."),
@@ -135,13 +128,11 @@ def _drawing(
     rows = None if data is None else fitted.read(data, reading)[1]
     if rows is None and isinstance(fitted.model.fitted_.X, AbsentRows):
         raise ValueError("data: the model was saved without its samples, give data to show")
-    known = None if labels is None else labels_of(labels, data, reading.header)
-    if known is not None and len(known) != 1:
-        raise ValueError(f"labels: expected one column, {labels} has {files.listed(list(known))}")
-    entries = None if known is None else next(iter(known.values()))
     count = fitted.model.fitted_.n if rows is None else len(rows)
-    if entries is not None and len(entries) != count:
-        raise ValueError(f"labels: {labels} has {len(entries)} entries, there are {counted(count, 'sample')}")
+    known = {} if labels is None else labels_of(labels, data, reading.header, count)
+    if len(known) > 1:
+        raise ValueError(f"labels: expected one column, {labels} has {files.listed(list(known))}")
+    entries = next(iter(known.values()), None)
     image = fitted.image_shape(options.sizes("shape", shape)) if shape is not None else fitted.preparation.shape
     return Drawing(fitted.model, rows, entries, fitted.feature_names(), image)
 
