@@ -15,7 +15,7 @@ import drkm
 from command_line import drkm as command
 from command_line import refused
 from drkm.kernels import RBF
-from drkm.selection import noise_of_region, noise_of_repeats, perturbed, select
+from drkm.selection import choice, noise_of_region, noise_of_repeats, perturbed, select
 from drkm.selection.perturbed import ALPHA, Perturbed
 
 NOISE = 0.3
@@ -76,6 +76,24 @@ def test_the_same_seed_chooses_the_same(chosen):
     assert again.best_params == found.best_params
     assert again.best_estimator is None
     assert len(again.table) == len(found.table) > 40
+
+
+def test_samples_made_with_the_same_seed_are_judged_by_other_noise(monkeypatch):
+    """Noise that is in X already would be taken for what was added, and its removal for an error."""
+    rng = np.random.default_rng(0)
+    added = rng.standard_normal((80, 6))
+    seen = []
+
+    class Spied(Perturbed):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            seen.extend(trial.omega.numpy() for trial in self.trials)
+
+    monkeypatch.setattr(choice, "Perturbed", Spied)
+    select(plane()[1] + NOISE * added, noise=NOISE, random_state=0, refit=False, max_seconds=1e-6)
+    assert seen
+    for omega in seen:
+        assert abs(np.corrcoef(omega.ravel(), added.ravel())[0, 1]) < 0.2
 
 
 def test_a_short_time_still_chooses_something(chosen):

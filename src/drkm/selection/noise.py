@@ -24,8 +24,9 @@ FLOOR = -100.0
 BEYOND_REACH = 0.25
 #: the part of eigenvalues and of columns that tell the noise, and the mean of as large a part of normal numbers
 LOWEST, LOWEST_OF_NORMAL = 0.25, 1.271
-#: with fewer directions that look like noise, their variance is taken to be so many times that of the noise
-FEW_DIRECTIONS, TYPICAL_EXCESS = 10, 1.3
+#: with fewer directions that look like noise, their variance is taken to be so many times that of the noise, unless two
+#: or more of them are a floor: the next eigenvalue is so many times larger than the largest that noise may have
+FEW_DIRECTIONS, TYPICAL_EXCESS, GAP = 10, 1.3, 1.5
 #: how far above the edge of the law an eigenvalue of noise may be
 SLACK = 1.02
 #: samples a dimension up to which the eigenvalues of noise are far from equal
@@ -158,17 +159,21 @@ def _least_variance(points: Tensor) -> float:
     n, d = len(points) - 1, points.shape[1]
     centred = points - points.mean(dim=0)
     values = torch.linalg.svdvals(centred)[: min(n, d)].square()
-    level, few = math.inf, 0
+    level, few, gap = math.inf, 0, 1.0
     for k in range(len(values)):
         few, many = sorted((n - k, d - k))
         rest = values[k:] / many
         # Of as many samples as dimensions the lowest eigenvalues are nearly 0 and say little.
         lowest = max(1, round((LOWEST if 2 * few <= many else 0.5) * few))
         level = float(rest[-lowest:].mean()) / _mean_of_noise(few / many, lowest / few)
-        if float(rest[0]) <= SLACK * level * (1 + math.sqrt(few / many)) ** 2:
+        edge = level * (1 + math.sqrt(few / many)) ** 2
+        if float(rest[0]) <= SLACK * edge:
+            gap = float(values[k - 1]) / many / edge if k else 1.0
             break
-    # Few directions are hardly ever noise alone: on tables of few columns the variance was 1 to 1.8 times too large.
-    return level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS
+    # Eigenvalues of tables fall gradually, and the last of them are hardly ever noise alone: with few columns the
+    # variance was 1 to 1.8 times too large. Above those of noise around a surface or clusters there is a gap.
+    is_floor = few >= FEW_DIRECTIONS or d > n or (few > 1 and gap >= GAP)
+    return level if is_floor else level / TYPICAL_EXCESS
 
 
 def _least_column(points: Tensor) -> float:
