@@ -2,6 +2,7 @@
 
 python -m benchmarks.cleaning                              seven real sets, two noise levels (needs DRKM_DATA for three)
 python -m benchmarks.cleaning --sets unseen                sets that were named before they were first run
+python -m benchmarks.cleaning --sets further               more such sets, named after the estimate of the noise changed
 python -m benchmarks.cleaning --sets curves                plane curves of no experiment: how much of the noise is left
 python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,new
 
@@ -54,8 +55,15 @@ UNSEEN = {
     "s_curve": (0.1, 0.3),
     "blobs": (0.5, 1.5),
 }
+FURTHER = {
+    "iris": (0.3, 0.6),
+    "torus": (0.1, 0.3),
+    "helix": (0.1, 0.3),
+    "china_squares": (0.05, 0.15),
+    "ellipsoids": (0.3, 0.8),
+}
 CURVES = {"lissajous": (0.1, 0.2), "rose": (0.1, 0.2), "waves": (0.1, 0.2)}
-GROUPS = {"seven": SETS, "unseen": UNSEEN, "curves": CURVES}
+GROUPS = {"seven": SETS, "unseen": UNSEEN, "further": FURTHER, "curves": CURVES}
 
 
 def clean_samples(name: str, rng: np.random.Generator) -> np.ndarray:
@@ -68,8 +76,11 @@ def clean_samples(name: str, rng: np.random.Generator) -> np.ndarray:
         images = np.load(Path(os.environ["DRKM_DATA"]) / IMAGES[name])["images"]
         rows = _drawn(images, 200, rng).reshape(200, -1).astype(float)
         return rows / (255 if rows.max() > 1 else 1)
-    if name.endswith("_patches"):
-        return _patches(datasets.load_sample_image(name.replace("_patches", ".jpg")), rng)
+    if name.endswith(("_patches", "_squares")):
+        photograph, kind = name.split("_")
+        return _patches(datasets.load_sample_image(f"{photograph}.jpg"), 8 if kind == "patches" else 5, rng)
+    if name in ("torus", "helix", "ellipsoids"):
+        return _shape(name, rng)
     if name in CURVES:
         return curve(name, 1200, rng)
     if name in ("swiss_roll", "s_curve"):
@@ -85,10 +96,26 @@ def _drawn(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray
     return rows[np.sort(rng.permutation(len(rows))[:count])]
 
 
-def _patches(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _patches(image: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarray:
     grey = image.mean(axis=2) / 255
-    corners = zip(*(rng.integers(size - 8, size=400) for size in grey.shape), strict=True)
-    return np.stack([grey[i : i + 8, j : j + 8].ravel() for i, j in corners])
+    corners = zip(*(rng.integers(size - side, size=400) for size in grey.shape), strict=True)
+    return np.stack([grey[i : i + side, j : j + side].ravel() for i, j in corners])
+
+
+def _shape(name: str, rng: np.random.Generator) -> np.ndarray:
+    """Return 400 points of a surface or curve in a random subspace of 8 dimensions, or of clusters in 12."""
+    u, v = 2 * np.pi * rng.random((2, 400))
+    if name == "ellipsoids":
+        spreads = rng.uniform(0.1, 0.8, (3, 12))
+        which = rng.integers(3, size=400)
+        return 2 * rng.standard_normal((3, 12))[which] + spreads[which] * rng.standard_normal((400, 12))
+    if name == "torus":
+        points = np.column_stack(
+            [(1.5 + 0.6 * np.cos(v)) * np.cos(u), (1.5 + 0.6 * np.cos(v)) * np.sin(u), 0.6 * np.sin(v)]
+        )
+    else:
+        points = np.column_stack([np.cos(2 * u), np.sin(2 * u), u / np.pi - 1])
+    return points @ np.linalg.qr(rng.standard_normal((8, 8)))[0][:3]
 
 
 def curve(name: str, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -184,13 +211,13 @@ def show(rows: list[dict[str, float | str]], what: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", default="seven", help="seven, unseen, curves, or names with commas")
+    parser.add_argument("--sets", default="seven", help="seven, unseen, further, curves, or names with commas")
     parser.add_argument("--seeds", type=lambda text: [int(word) for word in text.split(",")], default=[0])
     parser.add_argument("--what", type=lambda text: text.split(","), default=["given", "unknown"])
     parser.add_argument("--keep", type=Path, help="file of finished cells, one JSON object per line")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    known = SETS | UNSEEN | CURVES
+    known = SETS | UNSEEN | FURTHER | CURVES
     names = GROUPS[asked.sets] if asked.sets in GROUPS else {name: known[name] for name in asked.sets.split(",")}
     done = (
         [json.loads(line) for line in asked.keep.read_text().splitlines()] if asked.keep and asked.keep.exists() else []

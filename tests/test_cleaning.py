@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits
 import drkm
 from command_line import drkm as command
 from command_line import refused
-from drkm.kernels import RBF
-from drkm.selection import noise_of_region, noise_of_repeats, perturbed, select
+from drkm.kernels import RBF, Linear
+from drkm.selection import choice, noise, noise_of_region, noise_of_repeats, perturbed, select
 from drkm.selection.perturbed import ALPHA, Perturbed
 
 NOISE = 0.3
@@ -78,6 +78,24 @@ def test_the_same_seed_chooses_the_same(chosen):
     assert len(again.table) == len(found.table) > 40
 
 
+def test_samples_made_with_the_same_seed_are_judged_by_other_noise(monkeypatch):
+    """Noise that is in X already would be taken for what was added, and its removal for an error."""
+    rng = np.random.default_rng(0)
+    added = rng.standard_normal((80, 6))
+    seen = []
+
+    class Spied(Perturbed):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            seen.extend(trial.omega.numpy() for trial in self.trials)
+
+    monkeypatch.setattr(choice, "Perturbed", Spied)
+    select(plane()[1] + NOISE * added, noise=NOISE, random_state=0, refit=False, max_seconds=1e-6)
+    assert seen
+    for omega in seen:
+        assert abs(np.corrcoef(omega.ravel(), added.ravel())[0, 1]) < 0.2
+
+
 def test_a_short_time_still_chooses_something(chosen):
     noisy, clean, found = chosen
     quick = select(noisy, noise=NOISE, max_seconds=1e-6)
@@ -115,6 +133,25 @@ def test_columns_may_have_noise_of_their_own():
     found = select(noisy, noise=levels, max_seconds=1e-6)
     assert found.noise == pytest.approx(np.sqrt(np.mean(levels**2)))
     assert error(found.denoise(noisy), clean) < 0.8 * error(noisy, clean)
+
+
+def test_what_is_chosen_for_too_much_noise_says_that_it_is_too_much():
+    rng = np.random.default_rng(0)
+    noisy = 2 * rng.standard_normal((200, 2)) @ np.eye(2, 8) + 0.2 * rng.standard_normal((200, 8))
+    for presumed in (0.2, 0.28):
+        trials = Perturbed(noisy, presumed, "these", np.random.default_rng(1))
+        judged = trials.path(Linear(), True, [1, 2, 3, 5, 8], ["firm"], 200)
+        best = min(judged, key=lambda one: one.risk)
+        assert best.passed.mean() == pytest.approx(2 / 8, abs=0.05)
+        assert trials.consistent_noise(best) == pytest.approx(0.2, rel=0.1)
+
+
+def test_an_estimate_that_is_too_large_is_corrected_and_a_given_level_is_not(monkeypatch):
+    noisy, _ = plane(120)
+    monkeypatch.setattr(noise, "estimate_noise", lambda samples: 1.8 * NOISE)
+    corrected = select(noisy, refit=False, max_seconds=1e-6)
+    assert NOISE < corrected.noise < 1.6 * NOISE
+    assert select(noisy, noise=1.8 * NOISE, refit=False, max_seconds=1e-6).noise == pytest.approx(1.8 * NOISE)
 
 
 def test_noise_is_found_in_repeats_and_in_an_empty_region():

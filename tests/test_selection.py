@@ -31,6 +31,22 @@ def test_noise_in_many_dimensions_comes_from_the_smallest_variances():
     assert estimate_noise(X) == pytest.approx(0.3, rel=0.1)
 
 
+@pytest.mark.parametrize("noise", [0.2, 0.3])
+@pytest.mark.parametrize("seed", range(2))
+def test_few_directions_below_a_gap_are_noise_alone(seed, noise):
+    rng = np.random.default_rng(seed)
+    u, v = rng.random((2, 400))
+    sheet = np.column_stack([3 * u, 3 * v, np.sin(6 * u)]) @ np.linalg.qr(rng.standard_normal((7, 7)))[0][:3]
+    assert estimate_noise(sheet + noise * rng.standard_normal(sheet.shape)) == pytest.approx(noise, rel=0.06)
+
+
+def test_clusters_below_a_gap_are_not_noise():
+    rng = np.random.default_rng(0)
+    corners = np.vstack([np.eye(3), -np.eye(3)])[rng.integers(6, size=600)]
+    X = np.column_stack([rng.choice([-5, 5], 600), corners])
+    assert estimate_noise(X + 0.1 * rng.standard_normal(X.shape)) == pytest.approx(0.1, rel=0.15)
+
+
 def test_noise_is_not_lost_where_no_sample_reaches_another():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 80)) + 0.1 * rng.standard_normal((300, 80))

@@ -22,6 +22,8 @@ from drkm.validation import checks
 
 #: samples by which kernels are compared; thresholds are compared on up to so many
 SOME, MANY = 800, 5000
+#: the part of the estimated noise below which what was chosen by it says that it is too large
+TOO_LARGE = 0.95
 #: draws of the samples for how sure a choice is, and how much worse a candidate counts as the same
 REDRAWS, ALIKE = 200, 1.02
 
@@ -48,6 +50,10 @@ def choose(
     each = _mapper(n_jobs, verbose)
     search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
     best = search.run()
+    if isinstance(noise, str) and (less := search.perturbed.consistent_noise(best)) < TOO_LARGE * np.max(sigma):
+        sigma = less
+        search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
+        best = search.run()
     if len(some) < len(samples) <= MANY and time.monotonic() < deadline:
         best = Search(samples, Perturbed(samples, sigma, for_, rng), each).around(best)
     fresh = Perturbed(some, sigma, for_, rng)

@@ -26,6 +26,9 @@ BEYOND_REACH = 0.25
 LOWEST, LOWEST_OF_NORMAL = 0.25, 1.271
 #: with fewer directions that look like noise, their variance is taken to be so many times that of the noise
 FEW_DIRECTIONS, TYPICAL_EXCESS = 10, 1.3
+#: so many directions are a floor of noise if the next eigenvalue is so many times larger than the largest that noise
+#: may have, and if the mixture does not see structure below that part of its level
+FLOOR_DIRECTIONS, GAP, STRUCTURE = 3, 1.5, 0.75
 #: how far above the edge of the law an eigenvalue of noise may be
 SLACK = 1.02
 #: samples a dimension up to which the eigenvalues of noise are far from equal
@@ -100,8 +103,8 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
     enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
     that fails, and what the smallest variances say is taken where it is less: those of principal directions, as far as
-    they look like noise alone, and those of columns. All three are too large where the clean points vary everywhere.
-    Columns that do not vary have no part in it.
+    they look like noise alone, and those of columns. Three or more directions that a gap in the spectrum sets apart
+    decide alone. All are too large where the clean points vary everywhere. Columns that do not vary have no part in it.
     """
     points = copied(np.asarray(X), np.float64)
     points = points[:, (points != points[0]).any(dim=0)]
@@ -112,7 +115,11 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     ceiling = _median_variance(points) ** 0.5
     if ceiling == 0 or len(points) < 8:
         return ceiling
-    return min(_mixture_width(points, ceiling), _least_variance(points) ** 0.5, _least_column(points) ** 0.5)
+    mixture = _mixture_width(points, ceiling)
+    variance, is_floor = _least_variance(points)
+    if is_floor and mixture > STRUCTURE * variance**0.5:
+        return variance**0.5
+    return min(mixture, variance**0.5, _least_column(points) ** 0.5)
 
 
 def _mixture_width(points: Tensor, ceiling: float) -> float:
@@ -148,12 +155,13 @@ def _median_variance(points: Tensor) -> float:
     return float(spectrum.median()) / _median_of_noise(rank / most) if rank else 0.0
 
 
-def _least_variance(points: Tensor) -> float:
-    """Return the variance of noise that the smallest eigenvalues of the covariance tell.
+def _least_variance(points: Tensor) -> tuple[float, bool]:
+    """Return the variance of noise that the smallest eigenvalues of the covariance tell, and whether it is a floor.
 
     The first k eigenvalues are taken for those of the data, k the least for which the largest of the others is one
     that noise alone may have, by the law of Marchenko and Pastur. The level is that of the lowest quarter of these:
-    eigenvalues of the data that no test tells from noise are above it.
+    eigenvalues of the data that no test tells from noise are above it. Below a gap there are none of those, and all
+    of the directions tell the level.
     """
     n, d = len(points) - 1, points.shape[1]
     centred = points - points.mean(dim=0)
@@ -165,10 +173,14 @@ def _least_variance(points: Tensor) -> float:
         # Of as many samples as dimensions the lowest eigenvalues are nearly 0 and say little.
         lowest = max(1, round((LOWEST if 2 * few <= many else 0.5) * few))
         level = float(rest[-lowest:].mean()) / _mean_of_noise(few / many, lowest / few)
-        if float(rest[0]) <= SLACK * level * (1 + math.sqrt(few / many)) ** 2:
+        edge = level * (1 + math.sqrt(few / many)) ** 2
+        if float(rest[0]) <= SLACK * edge:
+            if d <= n and k and few >= FLOOR_DIRECTIONS and float(values[k - 1]) / many >= GAP * edge:
+                return float(rest.mean()), True
             break
-    # Few directions are hardly ever noise alone: on tables of few columns the variance was 1 to 1.8 times too large.
-    return level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS
+    # Eigenvalues of tables fall gradually, and the last of them are hardly ever noise alone: with few columns the
+    # variance was 1 to 1.8 times too large.
+    return (level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS), False
 
 
 def _least_column(points: Tensor) -> float:

@@ -45,7 +45,8 @@ class Trial:
 class Judged(NamedTuple):
     """A kernel, whether it is centred, a shrinkage relative to the number of samples, and what it was judged by.
 
-    `rank` is where in the spectrum the threshold is; `losses` has one number per judged sample, a mean over entries.
+    `rank` is where in the spectrum the threshold is; `losses` has one number per judged sample, a mean over entries,
+    and so has `passed`: which part of what was added is still there after cleaning.
     """
 
     kernel: Kernel
@@ -53,6 +54,7 @@ class Judged(NamedTuple):
     shrink: Shrinkage
     rank: float
     losses: np.ndarray
+    passed: np.ndarray
 
     @property
     def risk(self) -> float:
@@ -109,12 +111,14 @@ class Perturbed:
             if not judged:
                 thresholds = _at(eigen.values.numpy(), ranks) / self.fitted_to
                 judged = [
-                    Judged(kernel, center, Shrinkage(float(threshold), kind), rank, np.zeros(self.judged))
+                    Judged(kernel, center, Shrinkage(float(threshold), kind), rank, *np.zeros((2, self.judged)))
                     for rank, threshold in zip(ranks, thresholds, strict=True)
                     for kind in kinds
                 ]
             for one in judged:
-                one.losses[:] += self._loss(trial, eigen, scaled(one.shrink, self.fitted_to)) / len(self.trials)
+                loss, passed = self._loss(trial, eigen, scaled(one.shrink, self.fitted_to))
+                one.losses[:] += loss / len(self.trials)
+                one.passed[:] += passed / len(self.trials)
         return judged
 
     def again(self, judged: Judged, most: int) -> np.ndarray:
@@ -122,16 +126,28 @@ class Perturbed:
         found = np.zeros(self.judged)
         for trial in self.trials:
             eigen = EigenComponents(judged.kernel, trial.samples, center=judged.center, rank=most)
-            found += self._loss(trial, eigen, scaled(judged.shrink, self.fitted_to)) / len(self.trials)
+            found += self._loss(trial, eigen, scaled(judged.shrink, self.fitted_to))[0] / len(self.trials)
         return found
 
-    def _loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> np.ndarray:
+    def consistent_noise(self, judged: Judged) -> float:
+        """Return the noise level at which the best denoiser would do what this one does.
+
+        The best one, the posterior mean, has the error covariance σ²J, J its Jacobian, and so leaves of the noise the
+        part that passes: E‖y - f(y)‖² = σ²(d - tr J). If the noise was presumed too large, what was chosen smooths
+        more than it should, and the level that its residuals tell is nearer to the truth.
+        """
+        more, passed = (1 + ALPHA**2) * self.variance, float(judged.passed.mean())
+        residual = judged.risk + more * (1 - 2 * passed)
+        level = residual / max(1 - passed, 1e-3) - ALPHA**2 * self.variance
+        return max(level, 0.0) ** 0.5
+
+    def _loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
         if not eigen.center and not shrink.rank(eigen.values):
-            return np.full(self.judged, np.inf)
+            return np.full(self.judged, np.inf), np.zeros(self.judged)
         cleaned = eigen.denoise(shrink, trial.points)
         change = (cleaned - trial.before).square().sum(dim=1)
-        followed = (cleaned * trial.omega).sum(dim=1)
-        return (change + 2 / ALPHA * followed).numpy() / self.d - self.variance
+        followed = (cleaned * trial.omega).sum(dim=1).numpy() / self.d
+        return change.numpy() / self.d + 2 / ALPHA * followed - self.variance, followed / (ALPHA * self.variance)
 
 
 def scaled(shrink: Shrinkage, n: int) -> Shrinkage:
