@@ -644,13 +644,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the record is made again: a pickle is about as large as a file.
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_inference", "codes_")}
+        made = ("_inference", "codes_", "kernels_")
+        return {name: value for name, value in super().__getstate__().items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
             self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
+            self.kernels_ = self.fitted_.kernels
 
     @property
     def _features(self) -> Sequence[Any]:

@@ -6,7 +6,8 @@ Gram matrix: operators are formed from it when they are first needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
-from drkm.kernels import Kernel
+from drkm.kernels import Kernel, NystroemFeatures
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
@@ -23,6 +24,8 @@ from drkm.solvers.result import ALIKE
 SETTLED, EXPECTED = 0.1, 1e3
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
 FAINT = 1e-5
+#: landmarks whose factor, n×n, is formed again in about a second; that of more is kept
+FORMED_AGAIN = 2000
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,24 @@ class FittedModel:
     def is_of_a_group(self) -> bool:
         """Whether several processes have this model, all samples or some of them in each."""
         return self.is_shared or self.own is not None
+
+    @property
+    def landmarks_are_samples(self) -> bool:
+        """Whether the first layer has Nyström features whose landmarks are the samples, all of them and in order."""
+        first = self.kernels[0]
+        return isinstance(first, NystroemFeatures) and len(first.landmarks) == self.n and not self.is_shared
+
+    def as_stored(self) -> FittedModel:
+        """Return what files and pickles hold: of landmarks that are the samples nothing that can be formed again."""
+        first = self.kernels[0]
+        if self.features is None or not self.landmarks_are_samples or self.n > FORMED_AGAIN:
+            return self
+        assert isinstance(first, NystroemFeatures)
+        formed = NystroemFeatures(first.kernel, first.landmarks)
+        return replace(self, X=first.landmarks, kernels=(formed, *self.kernels[1:]), features=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self.as_stored())
 
     def layer_codes(self) -> list[Tensor]:
         """Return H_l of each layer."""

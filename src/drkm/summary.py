@@ -51,7 +51,7 @@ def _certificate(fitted: FittedModel) -> list[str]:
     lines += [
         f"layer {layer}: {kernel.describe_error(error)}"
         for layer, (kernel, error) in enumerate(zip(fitted.kernels, fitted.errors, strict=True), start=1)
-        if kernel.count is not None and error is not None
+        if kernel.original is not kernel and error is not None
     ]
     if len(fitted.objectives) > 1:
         ended = [f"{value:.6g}" for value in fitted.objectives if value is not None]
