@@ -15,7 +15,7 @@ from torch import Tensor
 from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
-from drkm.kernels import Kernel, NystroemFeatures
+from drkm.kernels import Kernel
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
@@ -133,19 +133,21 @@ class FittedModel:
         return self.is_shared or self.own is not None
 
     @property
+    def landmarks(self) -> Tensor | None:
+        """Landmarks of the first layer, if it has Nyström features."""
+        return getattr(self.kernels[0], "landmarks", None)
+
+    @property
     def landmarks_are_samples(self) -> bool:
-        """Whether the first layer has Nyström features whose landmarks are the samples, all of them and in order."""
-        first = self.kernels[0]
-        return isinstance(first, NystroemFeatures) and len(first.landmarks) == self.n and not self.is_shared
+        """Whether the landmarks of the first layer are the samples, all of them and in order."""
+        return self.landmarks is not None and len(self.landmarks) == self.n and not self.is_shared
 
     def as_stored(self) -> FittedModel:
         """Return what files and pickles hold: of landmarks that are the samples nothing that can be formed again."""
-        first = self.kernels[0]
-        if self.features is None or not self.landmarks_are_samples or self.n > FORMED_AGAIN:
+        if self.landmarks is None or self.features is None or not self.landmarks_are_samples or self.n > FORMED_AGAIN:
             return self
-        assert isinstance(first, NystroemFeatures)
-        formed = NystroemFeatures(first.kernel, first.landmarks)
-        return replace(self, X=first.landmarks, kernels=(formed, *self.kernels[1:]), features=None)
+        first, *deep = self.kernels
+        return replace(self, X=self.landmarks, kernels=(first.with_parameters(), *deep), features=None)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self.as_stored())

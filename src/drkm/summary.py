@@ -82,6 +82,14 @@ def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
     return lines
 
 
+def doubt_of_convergence(fitted: FittedModel) -> str:
+    """Return the sentence that a fit warns with if it did not converge, or not where it matters; else nothing."""
+    if not fitted.result.converged:
+        return f"ConstrDRKM {fitted.message}"
+    doubt = faintness(fitted) or (fitted.unsettled if fitted.surprising else "")
+    return f"ConstrDRKM: {doubt}" if doubt else ""
+
+
 def faintness(fitted: FittedModel) -> str:
     """Return one sentence about layers that have next to no energy, and what to change; nothing if none has."""
     if not fitted.faint:

@@ -174,6 +174,11 @@ class Inference:
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
+    def squared_distances(self, points: Tensor, others: Tensor | Rows) -> Tensor:
+        """Return the squared distance between points and others in the same rows, which may be in a file."""
+        batches = self.batches(len(points))
+        return torch.cat([(points[rows] - others[rows]).square().sum(dim=1) for rows in batches])
+
     def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
         with self._threads(len(codes)):
