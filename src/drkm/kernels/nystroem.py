@@ -51,7 +51,7 @@ class NystroemFeatures(Approximation):
 
     @cached_property
     def factor(self) -> Tensor:
-        """F, if none is given from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned."""
+        """F, if none is given from the eigenvectors of K_ZZ, in float64, without those that are rounding errors."""
         return inverse_root(self.kernel, self.landmarks) if self.given_factor is None else self.given_factor
 
     @classmethod
@@ -152,7 +152,7 @@ class NystroemFeatures(Approximation):
 def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
     """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
     K = kernel(Z.double(), Z.double())
-    # Eigenvectors of nearby eigenvalues are at the mercy of rounding, and all processes must have the same.
+    # Eigenvectors of nearby eigenvalues depend on rounding, and all processes must have the same.
     values, vectors = (collectives.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
     kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
     return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)
