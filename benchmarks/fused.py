@@ -102,7 +102,7 @@ def gradient(n: int) -> None:
     print(f"n = {n}, σ² = {kernels[0].sigma2:.4g}, {kernels[1].sigma2:.4g}")  # type: ignore[attr-defined]
     print(f"K_1: {4e-9 * n**2:.1f} GB, formed in {seconds:.2f} s with a peak of {held:.1f} GB beside X\n")
     H = starts.kernel_pca(energy)
-    exact = Energy(X.double(), kernels, SIZES, ETA, Tiled(keep=0)).evaluate(H.double()).gradient
+    exact = Energy(X.double(), kernels, SIZES, ETA, Tiled(keep=0)).value_and_gradient(H.double()).gradient
     stored = energy.first_uncentered
     assert isinstance(stored, StoredGram)
     rivals = {
@@ -118,11 +118,11 @@ def gradient(n: int) -> None:
     for name, rival in rivals.items():
         repeats = 2 if name.endswith("recomputed") else 20
         # The first call keeps the tiles, so that the peak of the second is that of a gradient.
-        error = float((rival.evaluate(H).gradient.double() - exact).norm() / exact.norm())
+        error = float((rival.value_and_gradient(H).gradient.double() - exact).norm() / exact.norm())
         first = milliseconds(lambda rival=rival: rival.first.matmul(H[:, : SIZES[0]]), repeats)
         second = milliseconds(lambda rival=rival: rival.moving(1, H).sums(H[:, SIZES[0] :]), repeats)
-        times[name] = milliseconds(lambda rival=rival: rival.evaluate(H), repeats)
-        peak = peak_above(lambda rival=rival: rival.evaluate(H))
+        times[name] = milliseconds(lambda rival=rival: rival.value_and_gradient(H), repeats)
+        peak = peak_above(lambda rival=rival: rival.value_and_gradient(H))
         print(f"| {name} | {times[name]:.1f} | {first:.1f} | {second:.1f} | {error:.1e} | {peak:.2f} |", flush=True)
     ours, torch_sweeps, tiled = list(times.values())[:3]
     print(f"\n{torch_sweeps / ours:.1f} times faster than the sweeps in torch, {tiled / ours:.1f} times than tiled")

@@ -44,7 +44,7 @@ def main() -> None:
     for name, kernel in KERNELS.items():
         deep = kernel.resolve(H[:, : SIZES[0]], layer=2)
         energy = Energy(X, [Linear(), deep], SIZES, (1.0, 1.0), Dense())
-        runs[name] = (lambda e=energy: e.evaluate(H), lambda e=energy: e.hessian(H)(direction))
+        runs[name] = (lambda e=energy: e.value_and_gradient(H), lambda e=energy: e.hessian(H)(direction))
     least = {name: [float("inf")] * 2 for name in runs}
     for _ in range(REPEATS):
         for name, pair in runs.items():

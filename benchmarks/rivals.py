@@ -74,7 +74,7 @@ def pymanopt_rival(optimiser: str) -> Rival:
             return problem.cost(H, K1)
 
         # pymanopt stops on the plain norm of the gradient; ‖G‖ hardly changes on the way.
-        scale = float(problem.energy.evaluate(H).gradient.norm())
+        scale = float(problem.energy.value_and_gradient(H).gradient.norm())
         kind = getattr(pymanopt.optimizers, optimiser)
         options = {"max_iterations": 10**7, "min_gradient_norm": TOL * scale, "min_step_size": 0.0, "verbosity": 0}
         search = kind(max_time=seconds, **options)
@@ -117,7 +117,7 @@ def _adam(problem: Problem, H: Tensor, seconds: float, rate: float) -> tuple[Ten
 
 
 def stationarity_of(problem: Problem, H: Tensor) -> float:
-    return stiefel.stationarity(H, problem.energy.evaluate(H).gradient)
+    return stiefel.stationarity(H, problem.energy.value_and_gradient(H).gradient)
 
 
 RIVALS: dict[str, Rival] = {

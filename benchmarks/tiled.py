@@ -57,7 +57,7 @@ def speed(rows: Rows) -> None:
     gradients: dict[str, list[float]] = {name: [] for name in begun}
     for _ in range(REPEATS):
         for name, (_, energy, H) in begun.items():
-            gradients[name].append(timed(lambda e=energy, H=H: e.evaluate(H)))
+            gradients[name].append(timed(lambda e=energy, H=H: e.value_and_gradient(H)))
     total = {name: begun[name][0] + 100 * statistics.median(gradients[name]) for name in begun}
     for name, times in gradients.items():
         ratio = total[name] / total["dense"]
@@ -70,7 +70,7 @@ def memory(rows: Rows, budget: float) -> None:
     energy = energy_of(rows, Tiled(memory=budget))
     print(f"n = {len(rows)}, d = {rows.shape[1]}, budget {in_bytes(budget)}: {energy.strategy.describe()}", flush=True)
     H = stiefel.polar(torch.randn(len(rows), sum(SIZES), dtype=torch.float64))
-    seconds = [timed(lambda: energy.evaluate(H)) for _ in range(2)]
+    seconds = [timed(lambda: energy.value_and_gradient(H)) for _ in range(2)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(f"first gradient {seconds[0]:.0f} s, second {seconds[1]:.0f} s")
     print(f"peak of the process {in_bytes(peak)}, of which {in_bytes(imports)} before the fit")

@@ -78,7 +78,7 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
     for path in (tmp_path / "first", tmp_path / "second"):
         model.save(path)
         tensors, header = container.read(path, "model", VERSION)
-        assert header["version"] == VERSION
+        assert header["version"] == 3
         shapes = [tuple(tensor.shape) for tensor in tensors.values()]
         assert X.shape not in shapes
         assert (len(X), 40) not in shapes
@@ -100,9 +100,14 @@ def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     monkeypatch.setattr("drkm.training.run.without_samples", lambda fitted, first: (fitted, first))
     model = ConstrDRKM(SIZES, gram=Nystroem(40, deep=Fourier(100)), tol=1e-3).fit(X)
     model.save(tmp_path / "old")
-    tensors, _ = container.read(tmp_path / "old", "model", VERSION)
+    tensors, header = container.read(tmp_path / "old", "model", VERSION)
     np.testing.assert_array_equal(tensors["X"], X)
-    np.testing.assert_array_equal(load(tmp_path / "old").transform(NEW), model.transform(NEW))
+    # Their factor was always written.
+    del header["kernels"][0]["formed"]
+    tensors["kernel0.factor"] = model.kernels_[0].factor
+    container.write(tmp_path / "old", tensors, {**header, "version": 3})
+    # Sums over samples are made in one thread from a file, and may be in several after a fit.
+    np.testing.assert_allclose(load(tmp_path / "old").transform(NEW), model.transform(NEW), atol=1e-9)
 
 
 @pytest.mark.parametrize("gram", [Fourier(100), Nystroem(40, deep=Fourier(100))], ids=lambda gram: gram.name)
@@ -169,6 +174,60 @@ def test_a_file_without_samples_and_landmarks_is_damaged(tmp_path):
     container.write(tmp_path / "bad", {**tensors, "first.phi": tensors["first.phi"][:-1]}, header)
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path / "bad")
+
+
+ALL = {"n_components": SIZES, "gram": Nystroem(1000, deep=Fourier(100)), "tol": 1e-2}
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "float32", "center": True}, {"learn_bandwidth": True}], ids=str)
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
+def test_landmarks_that_are_the_samples_are_put_away_once_and_their_factor_is_formed_at_first_use(options, tmp_path):
+    few = X[:, :6]
+    model = ConstrDRKM(**ALL, **options).fit(few)
+    codes, points = model.transform(NEW[:, :6]), model.denoise(NEW[:, :6])
+    model.save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
+    assert header["version"] == 4
+    assert [name for name, tensor in tensors.items() if len(X) in tensor.shape] == ["H", "X", "residual"]
+    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert "factor" not in vars(again.kernels_[0])
+        assert again.summary() == model.summary()
+        np.testing.assert_array_equal(again.codes_, model.codes_)
+        np.testing.assert_array_equal(again.transform(NEW[:, :6]), codes)
+        np.testing.assert_array_equal(again.denoise(NEW[:, :6]), points)
+        again.save(tmp_path / "again")
+        written, _ = container.read(tmp_path / "again", "model", VERSION)
+        assert written.keys() == tensors.keys()
+
+
+def test_many_landmarks_that_are_the_samples_are_put_away_with_their_factor(tmp_path, monkeypatch):
+    monkeypatch.setattr("drkm.fitted.FORMED_AGAIN", len(X) - 1)
+    model = ConstrDRKM(**ALL).fit(X)
+    model.save(tmp_path / "model")
+    assert {"kernel0.factor", "first.phi"} <= container.read(tmp_path / "model", "model", VERSION)[0].keys()
+    np.testing.assert_array_equal(load(tmp_path / "model").transform(NEW), model.transform(NEW))
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("kernel0.factor: ", lambda tensors, kernel: tensors.update({"kernel0.factor": torch.ones(120, 8)})),
+        ("kernel0.factor: ", lambda tensors, kernel: tensors.pop("X")),
+        ("kernel0.landmarks: ", lambda tensors, kernel: kernel.pop("formed")),
+        ("kernel0.landmarks: ", lambda tensors, kernel: kernel.update(formed=False)),
+        ("kernel0.landmarks: ", lambda tensors, kernel: tensors.update({"kernel0.landmarks": torch.ones(120, 3)})),
+        ("formed: ", lambda tensors, kernel: kernel.update(formed="yes")),
+    ],
+)
+def test_a_forged_file_of_landmarks_that_are_the_samples_is_refused(part, change, tmp_path):
+    ConstrDRKM(**ALL).fit(X).save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
+    change(tensors, header["kernels"][0])
+    container.write(tmp_path / "model", tensors, header)
+    with pytest.raises(ValueError, match="model is damaged") as caught:
+        load(tmp_path / "model")
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("axes", ["varimax", "ica", None])

@@ -43,7 +43,7 @@ class TestAgainstTheDenseFormula:
         energy, J = make(sizes, eta, center, first)
         H = orthonormal(N, sum(sizes))
         assert energy.value(H) == pytest.approx(J(H).item(), rel=1e-11)
-        assert energy.evaluate(H).value == pytest.approx(J(H).item(), rel=1e-11)
+        assert energy.value_and_gradient(H).value == pytest.approx(J(H).item(), rel=1e-11)
 
     @pytest.mark.parametrize("on_manifold", [True, False])
     @pytest.mark.parametrize("center", [False, True])
@@ -54,7 +54,7 @@ class TestAgainstTheDenseFormula:
         S = sum(sizes)
         H = orthonormal(N, S) if on_manifold else 0.4 * draw(N, S, seed=5)
         Z = draw(N, S, seed=6)
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         H_ = H.clone().requires_grad_()
         (expected,) = torch.autograd.grad(J(H_), H_, create_graph=True)
         (product,) = torch.autograd.grad((expected * Z).sum(), H_)
@@ -71,7 +71,7 @@ class TestAgainstTheDenseFormula:
         W = K2 * (H2 @ H2.T)
         first = -K1 @ H1 / eta[0] + (torch.diag(W.sum(dim=1)) - W) @ H1 / (sigma2 * eta[1])
         expected = torch.cat([first, -K2 @ H2 / eta[1]], dim=1)
-        torch.testing.assert_close(energy.evaluate(H).gradient, expected, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(energy.value_and_gradient(H).gradient, expected, rtol=1e-10, atol=1e-12)
 
     def test_layer_values_add_up_to_the_value(self):
         energy, _ = make((3, 2, 2), (0.5, 2.0, 1.1))
@@ -96,9 +96,9 @@ class TestAgainstTheDenseFormula:
         double, _ = make(sizes, eta, center)
         single = Energy(X.float(), double.kernels, sizes, eta, Dense(), center)
         H, Z = orthonormal(N, 5), draw(N, 5, seed=6)
-        value, G, _ = single.evaluate(H.float())
+        value, G, _ = single.value_and_gradient(H.float())
         assert value == pytest.approx(double.value(H), rel=1e-5)
-        assert (G.double() - double.evaluate(H).gradient).norm() <= 1e-5 * G.norm()
+        assert (G.double() - double.value_and_gradient(H).gradient).norm() <= 1e-5 * G.norm()
         exact = double.hessian(H)(Z)
         assert (single.hessian(H.float())(Z.float()).double() - exact).norm() <= 1e-5 * exact.norm()
 
@@ -140,7 +140,7 @@ class TestTaylor:
     @given(problems())
     def test_the_gradient_leaves_a_remainder_of_second_order(self, problem):
         energy, H, directions = problem
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
 
         def remainder(t: float) -> float:
             return math.hypot(*(energy.value(H + t * Z) - value - t * (G * Z).sum().item() for Z in directions))
@@ -151,7 +151,7 @@ class TestTaylor:
     @given(problems())
     def test_the_hessian_leaves_a_remainder_of_third_order(self, problem):
         energy, H, directions = problem
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         hessian = energy.hessian(H)
         models = [((G * Z).sum().item(), 0.5 * (Z * hessian(Z)).sum().item()) for Z in directions]
 
@@ -169,10 +169,10 @@ class TestTaylor:
     @given(problems())
     def test_the_hessian_leaves_a_remainder_of_second_order_in_the_gradient(self, problem):
         energy, H, (Z, *_) = problem
-        G, HZ = energy.evaluate(H).gradient, energy.hessian(H)(Z)
+        G, HZ = energy.value_and_gradient(H).gradient, energy.hessian(H)(Z)
 
         def remainder(t: float) -> float:
-            return (energy.evaluate(H + t * Z).gradient - G - t * HZ).norm().item()
+            return (energy.value_and_gradient(H + t * Z).gradient - G - t * HZ).norm().item()
 
         assert slope_of(remainder, [2.0**-k for k in (7, 8, 9)]) == pytest.approx(2.0, abs=0.1)
 
@@ -251,7 +251,7 @@ class TestDerivedEnergies:
         energy, _ = make((3, 2), (1.0, 1.0))
         H = orthonormal(N, 5)
         energy.value(H)
-        energy.evaluate(H)
+        energy.value_and_gradient(H)
         energy.hessian(H)(H)
         assert (energy.count.evaluations, energy.count.hessian_products) == (2, 1)
 

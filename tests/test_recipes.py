@@ -191,13 +191,13 @@ class Steepest(solvers.Solver[SteepestState]):
     state_class = SteepestState
 
     def start(self, energy, H):
-        return SteepestState.at(H, energy.evaluate(H), length=self.first)
+        return SteepestState.at(H, energy.value_and_gradient(H), length=self.first)
 
     def step(self, energy, state, tol):
         from drkm.problem import stiefel
 
         trial = stiefel.retraction(state.H, -state.length * state.R)
-        found = energy.evaluate(trial)
+        found = energy.value_and_gradient(trial)
         if found.value < state.objective:
             return state.moved(trial, found, length=1.5 * state.length)
         if state.length < 1e-15:

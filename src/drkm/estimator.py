@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -24,36 +24,29 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
-from drkm.inference import passing
-from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
-from drkm.inference.kernel_projection import ProjectionModule
-from drkm.inference.preimage import PreImage
+from drkm.inference.passing import NoiseWarning
+from drkm.inference.point_methods import PointMethods
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel
 from drkm.persistence import model_file
-from drkm.problem.shrinkage import Shrinkage
-from drkm.summary import faintness
+from drkm.summary import doubt_of_convergence
 from drkm.summary import summary as summarise
 from drkm.training import dimensions, parameters, train
 from drkm.training.checkpoint.fingerprint import fingerprint, settings
 from drkm.training.progress import progress_shown
 from drkm.validation import checks, nested
 
+__all__ = ["ConstrDRKM", "NoiseWarning", "load", "load_prepared"]
+
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "shrink")
 #: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
 #: they then agree on
 OWN = ("init", "random_state")
-#: a model that lets this part of small changes pass does not denoise
-MOST_NOISE = 0.9
 
 
-class NoiseWarning(UserWarning):
-    """A model that leaves nearly all of the noise was asked to denoise."""
-
-
-class ConstrDRKM(TransformerMixin, BaseEstimator):
+class ConstrDRKM(PointMethods, BaseEstimator):
     """Deep restricted kernel machine with orthogonality constraints.
 
     Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of
@@ -314,10 +307,8 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
             warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
-        if not self.converged_:
-            warnings.warn(f"ConstrDRKM {self.fitted_.message}", ConvergenceWarning, stacklevel=2)
-        elif doubt := faintness(self.fitted_) or (self.fitted_.surprising and self.fitted_.unsettled):
-            warnings.warn(f"ConstrDRKM: {doubt}", ConvergenceWarning, stacklevel=2)
+        if doubt := doubt_of_convergence(self.fitted_):
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
 
     def _samples(self, X: Any) -> Tensor | Rows:
@@ -331,252 +322,11 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
         # A copy: what follows in a pipeline may change it in place.
         return inputs.write(self.fit(X, y, **fit_params)._inference.own_codes.clone(), X, self.get_feature_names_out())
 
-    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
-        """Return the codes of the rows of X, all layers side by side.
-
-        Parameters
-        ----------
-        X : array of shape (m, d), or the path of a .npy or HDF5 file
-            New points. A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
-        out : array of shape (m, S), optional
-            Where to write the codes, for example a `numpy.memmap`; it is what is returned.
-        """
-        check_is_fitted(self)
-        points = self._read(X)
-        target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
-        encoding = self._inference.encode(points, out=target)
-        # Past scikit-learn's wrapper, to the caller's own line.
-        if doubt := encoding.doubt():
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
-        strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
-        return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
-
-    def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
-        """Return the codes of the rows of X with the residual and the ambiguity of each point.
-
-        Returns
-        -------
-        Encoding
-            `codes` (m×S), `residual` (the norm of ψ's gradient relative to its parts), `ambiguous` (whether the second
-            nearest training sample leads to other codes), `strange` (whether the point is unlike all training samples).
-        """
-        check_is_fitted(self)
-        codes, *others = self._inference.encode(self._read(X), ambiguity=ambiguity)
-        written: list[Any] = [None if part is None else inputs.write(part, X) for part in others]
-        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)
-
-    def inverse_transform(self, Z: Any) -> Any:
-        """Return data points from their codes.
-
-        They are pre-images of projections on the components of the first layer, whose scores follow from the codes of
-        all layers: `inverse_transform(transform(X))` is `denoise(X, components="layer 1")`.
-
-        Parameters
-        ----------
-        Z : array of shape (m, S)
-            Codes of all layers side by side, as `transform` returns them.
-        """
-        check_is_fitted(self)
-        found = self._decode(self._read_codes(Z))
-        return inputs.write(found.points, Z, self._features)
-
-    def decoder(self) -> Callable[[Any], Any]:
-        """Return `inverse_transform` as a function that is quick for few codes at a time, as sliders ask for.
-
-        It holds what the search for pre-images needs, about three copies of the training samples.
-        """
-        check_is_fitted(self)
-        decode = self._inference.decoder(self._shrinkage)
-        return lambda Z: inputs.write(decode(self._read_codes(Z)).points, Z, self._features)
-
-    def denoise(
-        self,
-        X: Any,
-        components: Any = None,
-        method: str | None = None,
-        *,
-        shrink: Any = None,
-        out: np.ndarray | None = None,
-    ) -> Any:
-        """Return the rows of X reconstructed from their projections on a set of components.
-
-        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
-        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
-        lets nearly all of the noise pass warns of it the first time.
-
-        Parameters
-        ----------
-        X : array of shape (m, d), or the path of a .npy or HDF5 file
-            A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
-        components : None, "layer l" or list of (layer, index)
-            Layers count from 1, indices from 0; None means all components of all layers.
-        method : {"fixed-point", "gradient", "ridge"}, optional
-            How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
-        shrink : float or pair of str and float, optional
-            How components are weighed, as the parameter of the same name, which it replaces here; 0 keeps all.
-        out : array of shape (m, d), optional
-            Where to write the points, for example a `numpy.memmap`; it is what is returned.
-        """
-        found = self._reconstruct(X, components, method, shrink=shrink, out=out)
-        strange_data.warn_of_strangers(found.strange, stacklevel=2)
-        if shrink is None and self._shrinkage is None and (told := self._noise_passed(X, components, method)):
-            warnings.warn(told, NoiseWarning, stacklevel=2)
-        return self._written(found, X).points if out is None else out
-
-    def _noise_passed(self, X: Any, components: Any, method: str | None) -> str:
-        """Return one sentence, once per model, if most of the noise in X is left by denoising it."""
-        points, kernel = self._read(X), self.kernels_[0]
-        if self._inference.noise_told or not kernel.is_isotropic or len(points) < passing.LEAST_ROWS:
-            return ""
-        self._inference.noise_told = True
-        columns = parameters.component_columns(components, self.layer_slices_)
-        share = passing.share_passed(
-            lambda rows: self._inference.reconstruct(rows, columns, method=method).points,
-            points[: len(points)],
-            kernel.bandwidth**0.5,
-        )
-        if share < MOST_NOISE:
-            return ""
-        return (
-            f"ConstrDRKM: denoise lets {share:.0%} of small changes pass and removes little noise: its bandwidth and "
-            "components were not chosen for that, drkm.denoise(X) and drkm.select(X) choose them"
-        )
-
-    def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
-
-        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`, `normalized=False` the paper's projection,
-        `start="point"` its start, the point itself; any other start is an array of shape (m, d). Points unlike all
-        training samples are marked as `strange`, where `denoise` warns of them.
-        """
-        return self._written(self._reconstruct(X, components, method, **options), X)
-
-    @staticmethod
-    def _written(found: PreImage, X: Any) -> PreImage:
-        """Return pre-images as whatever X is."""
-        points, *others = vars(found).values()
-        written = [inputs.write(part, X) for part in others]
-        return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
-
-    def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model."""
-        check_is_fitted(self)
-        points = self._read(X)
-        columns = parameters.component_columns(components, self.layer_slices_)
-        start, shrink = options.pop("start", None), Shrinkage.of(options.pop("shrink", None))
-        if shrink is None and options.get("normalized", True):
-            shrink = self._shrinkage
-        if isinstance(start, str):
-            if start != "point":
-                raise ValueError(f'start: expected "point" or an array of points, got {start!r}')
-            options["start"] = points
-        elif start is not None:
-            options["start"] = parameters.array("start", start).to(self._inference.codes)
-            if not torch.isfinite(options["start"]).all():
-                raise ValueError("start: contains NaN or infinity")
-        options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
-        return self._inference.reconstruct(points, columns, method=method, shrink=shrink, **options)
-
-    def _decode(self, codes: Tensor) -> PreImage:
-        """Return pre-images of codes, shrunk as the model says."""
-        return self._inference.decode(codes, self._shrinkage)
-
-    @property
-    def _shrinkage(self) -> Shrinkage | None:
-        return Shrinkage.of(self._chosen.get("shrink"))
-
-    def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
-        """Return data along one component: one point for each value of that code.
-
-        Parameters
-        ----------
-        layer, index : int
-            The component; layers count from 1, indices from 0.
-        values : sequence of float
-            Values of its code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
-        base : int or array of shape (d,), optional
-            The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
-            frame; by default the training sample whose codes are nearest to their mean.
-
-        Returns
-        -------
-        array of shape (len(values), d)
-            Of the kind of `base` where that is a point, else of what `fit` got.
-        """
-        check_is_fitted(self)
-        column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
-        grid = parameters.grid("values", values).to(self._inference.codes)
-        known = self._inference.encoded_samples()
-        if base is None:
-            base = int((known - known.mean(dim=0)).norm(dim=1).argmin())
-        like = self._like_fit()
-        if isinstance(base, int | np.integer) and not isinstance(base, bool):
-            if not -len(known) <= base < len(known):
-                raise ValueError(f"base: expected a training sample from 0 to {len(known) - 1}, got {base}")
-            codes = known[int(base)]
-        else:
-            like = inputs.as_row(base)
-            if tuple(like.shape) != (1, self.n_features_in_):
-                got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"
-                expected = f"the row of a training sample or one point of {self.n_features_in_} features"
-                raise ValueError(f"base: expected {expected}, got {got}")
-            encoding = self._inference.encode(self._read(like))
-            strange_data.warn_of_strangers(encoding.strange, stacklevel=2)
-            codes = encoding.codes[0]
-        moved = codes.repeat(len(grid), 1)
-        moved[:, column] = grid
-        return inputs.write(self._decode(moved).points, like, self._features, same_rows=False)
-
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
-        """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
-
-        The number of mixture components is chosen by the Bayesian information criterion. Points are of the kind that
-        `fit` got.
-        """
-        check_is_fitted(self)
-        checks.integer("n", n, 1)
-        drawn = self._inference.density.draw(n, checks.random_state(random_state))
-        return inputs.write(self._decode(drawn).points, self._like_fit(), self._features, same_rows=False)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean over rows of the squared distance between a point and its reconstruction.
-
-        Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
-        """
-        squares, strange = self._squared_changes(X)
-        strange_data.warn_of_strangers(strange, stacklevel=2)
-        return -float(squares.mean())
-
-    def score_samples(self, X: Any) -> Any:
-        """Return minus the distance between each row of X and its reconstruction, in the units of the data.
-
-        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that has been
-        fitted for it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among those it was
-        fitted to (docs/anomalies.md).
-        """
-        return inputs.write(-self._squared_changes(X)[0].sqrt(), X)
-
-    def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
-        """Return the squared distance between each row and its reconstruction, and which rows are strange."""
-        check_is_fitted(self)
-        points = self._read(X)
-        found = self._reconstruct(X)
-        batches = self._inference.batches(len(points))
-        return torch.cat([(found.points[rows] - points[rows]).square().sum(dim=1) for rows in batches]), found.strange
-
-    def to_torch(self) -> ProjectionModule:
-        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
-
-        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
-        """
-        check_is_fitted(self)
-        return self._inference.projection().module()
-
     def summary(self) -> str:
         """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.
 
-        A line has the components of the layer, on how many samples they rest (n where all have codes of one length),
-        the kernel, the part of the energy J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
+        A line has the components of the layer, its effective sample size, its kernel and its part of the energy J, and
+        the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
         """
         check_is_fitted(self)
         return summarise(self.fitted_, self._inference.undetermined)
@@ -644,41 +394,15 @@ class ConstrDRKM(TransformerMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the record is made again: a pickle is about as large as a file.
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_inference", "codes_")}
+        made = ("_inference", "codes_", "kernels_")
+        return {name: value for name, value in super().__getstate__().items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
             self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
-
-    @property
-    def _features(self) -> Sequence[Any]:
-        """Names of the columns of data points."""
-        return getattr(self, "feature_names_in_", range(self.n_features_in_))
-
-    def _like_fit(self) -> Any:
-        """Return something of the kind that `fit` got."""
-        return inputs.empty_frame() if self._fitted_to_frame else self.codes_
-
-    def _read(self, X: Any) -> Tensor | Rows:
-        """Return new samples in the precision and on the device of the model."""
-        return inputs.read(self, X, reset=False).to(
-            dtype=self._inference.codes.dtype, device=self._inference.codes.device
-        )
-
-    def _read_codes(self, Z: Any) -> Tensor:
-        codes = parameters.array("Z", Z)
-        names = self.get_feature_names_out()
-        # Only where all names are known are they in the wrong order: a frame may have names of its own.
-        if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
-            raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
-        if codes.ndim != 2 or codes.shape[1] != self._inference.codes.shape[1]:
-            shape = "×".join(map(str, codes.shape))
-            raise ValueError(f"Z: expected m×{self._inference.codes.shape[1]} codes, got {shape}")
-        if not torch.isfinite(codes).all():
-            raise ValueError("Z: contains NaN or infinity")
-        return codes.to(self._inference.codes)
+            self.kernels_ = self.fitted_.kernels
 
 
 def load(

@@ -6,7 +6,8 @@ Gram matrix: operators are formed from it when they are first needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ from drkm.solvers.result import ALIKE
 SETTLED, EXPECTED = 0.1, 1e3
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
 FAINT = 1e-5
+#: landmarks whose factor, n×n, is formed again in about a second; that of more is kept
+FORMED_AGAIN = 2000
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,26 @@ class FittedModel:
     def is_of_a_group(self) -> bool:
         """Whether several processes have this model, all samples or some of them in each."""
         return self.is_shared or self.own is not None
+
+    @property
+    def landmarks(self) -> Tensor | None:
+        """Landmarks of the first layer, if it has Nyström features."""
+        return getattr(self.kernels[0], "landmarks", None)
+
+    @property
+    def landmarks_are_samples(self) -> bool:
+        """Whether the landmarks of the first layer are the samples, all of them and in order."""
+        return self.landmarks is not None and len(self.landmarks) == self.n and not self.is_shared
+
+    def as_stored(self) -> FittedModel:
+        """Return what files and pickles hold: of landmarks that are the samples nothing that can be formed again."""
+        if self.landmarks is None or self.features is None or not self.landmarks_are_samples or self.n > FORMED_AGAIN:
+            return self
+        first, *deep = self.kernels
+        return replace(self, X=self.landmarks, kernels=(first.with_parameters(), *deep), features=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self.as_stored())
 
     def layer_codes(self) -> list[Tensor]:
         """Return H_l of each layer."""

@@ -51,7 +51,7 @@ def _certificate(fitted: FittedModel) -> list[str]:
     lines += [
         f"layer {layer}: {kernel.describe_error(error)}"
         for layer, (kernel, error) in enumerate(zip(fitted.kernels, fitted.errors, strict=True), start=1)
-        if kernel.count is not None and error is not None
+        if kernel.original is not kernel and error is not None
     ]
     if len(fitted.objectives) > 1:
         ended = [f"{value:.6g}" for value in fitted.objectives if value is not None]
@@ -80,6 +80,14 @@ def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
             "the energy hardly depends on them"
         )
     return lines
+
+
+def doubt_of_convergence(fitted: FittedModel) -> str:
+    """Return the sentence that a fit warns with if it did not converge, or not where it matters; else nothing."""
+    if not fitted.result.converged:
+        return f"ConstrDRKM {fitted.message}"
+    doubt = faintness(fitted) or (fitted.unsettled if fitted.surprising else "")
+    return f"ConstrDRKM: {doubt}" if doubt else ""
 
 
 def faintness(fitted: FittedModel) -> str:

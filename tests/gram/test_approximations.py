@@ -285,7 +285,7 @@ def test_a_gradient_forms_nothing_larger_than_the_features(center):
     H = torch.linalg.qr(draw(n, 5, seed=1))[0]
     with LargestTensor() as seen:
         energy = Energy(X, kernels, (3, 2), (1.0, 1.0), strategy, center)
-        energy.evaluate(H)
+        energy.value_and_gradient(H)
         energy.hessian(H)(H)
     assert 0 < seen.entries <= n * m
 

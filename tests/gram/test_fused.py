@@ -127,8 +127,10 @@ class TestFusedFit:
         n = 60 if INTERPRETED else 3000
         X, H = structured(n), orthonormal(n, 5)
         kernels = [RBF(50.0), RBF(6 / n)]
-        exact = Energy(X, kernels, (3, 2), (1.0, 1.0), Dense()).evaluate(H)
-        found = Energy(X.float().to(DEVICE), kernels, (3, 2), (1.0, 1.0), Fused()).evaluate(H.float().to(DEVICE))
+        exact = Energy(X, kernels, (3, 2), (1.0, 1.0), Dense()).value_and_gradient(H)
+        found = Energy(X.float().to(DEVICE), kernels, (3, 2), (1.0, 1.0), Fused()).value_and_gradient(
+            H.float().to(DEVICE)
+        )
         assert (found.gradient.cpu().double() - exact.gradient).norm() <= 1e-5 * exact.gradient.norm()
         assert found.value == pytest.approx(exact.value, rel=1e-5)
 
@@ -136,7 +138,7 @@ class TestFusedFit:
         n = 40 if INTERPRETED else 3000
         energy = Energy(structured(n).float().to(DEVICE), [RBF(50.0), RBF(6 / n)], (3, 2), (1.0, 1.0), Fused())
         H = orthonormal(n, 5).float().to(DEVICE)
-        assert torch.equal(energy.evaluate(H).gradient, energy.evaluate(H).gradient)
+        assert torch.equal(energy.value_and_gradient(H).gradient, energy.value_and_gradient(H).gradient)
 
     def test_training_ends_where_dense_float64_does(self):
         n, sizes = (30, (2, 1)) if INTERPRETED else (400, (10, 5))
@@ -158,8 +160,10 @@ class TestFusedFit:
         assert "tiled" in energy.strategy.describe()
         assert not isinstance(energy.first_uncentered, StoredGram)
         assert isinstance(energy.moving(1, orthonormal(n, 5).to(DEVICE)), FusedGram)
-        expected = Energy(X.cpu(), [RBF(50.0), RBF(6 / n)], (3, 2), (1.0, 1.0), Dense()).evaluate(orthonormal(n, 5))
-        found = energy.evaluate(orthonormal(n, 5).to(DEVICE))
+        expected = Energy(X.cpu(), [RBF(50.0), RBF(6 / n)], (3, 2), (1.0, 1.0), Dense()).value_and_gradient(
+            orthonormal(n, 5)
+        )
+        found = energy.value_and_gradient(orthonormal(n, 5).to(DEVICE))
         torch.testing.assert_close(found.gradient.cpu(), expected.gradient, rtol=1e-9, atol=1e-9)
 
     @needs_gpu
@@ -174,7 +178,7 @@ class TestFusedFit:
         assert torch.cuda.max_memory_allocated() - before <= 1.05 * matrix
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        energy.evaluate(H)
+        energy.value_and_gradient(H)
         assert torch.cuda.max_memory_allocated() - before <= 50 * n * S * 4
 
 
@@ -192,11 +196,11 @@ class TestWithoutGPU:
         X, H = structured(50), orthonormal(50, 5)
         with caplog.at_level(logging.WARNING, logger="drkm"):
             energy = Energy(X, [RBF(50.0), RBF(0.1)], (3, 2), (1.0, 1.0), Fused())
-            found = energy.evaluate(H)
+            found = energy.value_and_gradient(H)
             energy.hessian(H)(H)
         warned = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
         assert warned == ["gram: fused needs a CUDA device, got cpu, tiled is used instead"]
-        expected = Energy(X, [RBF(50.0), RBF(0.1)], (3, 2), (1.0, 1.0), Dense()).evaluate(H)
+        expected = Energy(X, [RBF(50.0), RBF(0.1)], (3, 2), (1.0, 1.0), Dense()).value_and_gradient(H)
         torch.testing.assert_close(found.gradient, expected.gradient, rtol=1e-9, atol=1e-9)
 
     def test_says_when_triton_is_missing(self, caplog, monkeypatch):

@@ -225,7 +225,7 @@ class TestPrecomputed:
         Precomputed().resolve(K * (1 + 1e-9 * draw(*K.shape)), layer=1)
 
     def test_above_the_first_layer_gets_one_sentence(self):
-        with pytest.raises(ValueError, match="belongs in layer 1, got it in layer 2: name one kernel a layer"):
+        with pytest.raises(ValueError, match="belongs in layer 1, got it in layer 2: name one kernel per layer"):
             Precomputed().resolve(K, layer=2)
 
 

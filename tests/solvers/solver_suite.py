@@ -119,7 +119,7 @@ class SolverSuite:
         energy = self.energy()
         result = self.run(energy=energy)
         assert result.n_evaluations == energy.count.evaluations
-        value, G, _ = energy.evaluate(result.H)
+        value, G, _ = energy.value_and_gradient(result.H)
         assert result.objective == pytest.approx(value, rel=1e-12)
         assert result.stationarity == pytest.approx(stiefel.stationarity(result.H, G), rel=1e-6, abs=1e-12)
         assert result.feasibility == stiefel.feasibility(result.H)
@@ -199,14 +199,14 @@ class SolverSuite:
     def test_ctrl_c_inside_an_evaluation_returns_the_last_whole_iteration(self, monkeypatch):
         energy = self.energy()
         H = self.begin(energy)
-        whole, calls = energy.evaluate, itertools.count()
+        whole, calls = energy.value_and_gradient, itertools.count()
 
         def interrupted(H):
             if next(calls) == self.cut + 1:
                 raise KeyboardInterrupt
             return whole(H)
 
-        monkeypatch.setattr(energy, "evaluate", interrupted)
+        monkeypatch.setattr(energy, "value_and_gradient", interrupted)
         result = self.run(energy=energy, H=H, prepare=False)
         assert result.status is Status.INTERRUPTED
         assert result.n_iter == len(result.history) - 1
@@ -245,8 +245,8 @@ class SolverSuite:
     def test_an_energy_that_is_not_a_number_is_an_error(self, monkeypatch):
         energy = self.energy()
         H = self.begin(energy)
-        whole = energy.evaluate
-        monkeypatch.setattr(energy, "evaluate", lambda H: whole(H)._replace(value=float("nan")))
+        whole = energy.value_and_gradient
+        monkeypatch.setattr(energy, "value_and_gradient", lambda H: whole(H)._replace(value=float("nan")))
         with pytest.raises(FloatingPointError, match="NaN or inf"):
             self.run(energy=energy, H=H, prepare=False)
 

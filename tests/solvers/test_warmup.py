@@ -24,7 +24,7 @@ class TestCoarseStep:
     def test_where_deep_kernels_barely_move_it_is_almost_the_optimum(self):
         energy = make_energy((10, 5), (50.0, 50.0), points=structured(200))
         H = starts.kernel_pca(energy)
-        moved = coarse_step(energy, H, energy.evaluate(H).gradient)
+        moved = coarse_step(energy, H, energy.value_and_gradient(H).gradient)
         assert stiefel.feasibility(moved) < 1e-12
         assert energy.value(moved) < energy.value(H)
         assert energy.value(moved) == pytest.approx(-126.379, rel=1e-3)
@@ -32,7 +32,7 @@ class TestCoarseStep:
     def test_is_none_where_the_subspace_is_everything(self):
         energy = make_energy((4, 2), (20.0, 0.1), points=structured(12))
         H = orthonormal(12, 6)
-        assert coarse_step(energy, H, energy.evaluate(H).gradient) is None
+        assert coarse_step(energy, H, energy.value_and_gradient(H).gradient) is None
 
 
 class TestWarmUp:
@@ -86,7 +86,7 @@ class TestPreconditioner:
         energy = make_energy(sizes, (20.0, 0.13, 0.2)[: len(sizes)])
         energy.eta = (1.0, deep_eta, deep_eta**2)[: len(sizes)]
         H = orthonormal(N, sum(sizes))
-        evaluation = energy.evaluate(H)
+        evaluation = energy.value_and_gradient(H)
         multipliers = stiefel.multipliers(H, evaluation.gradient)
         made = row_preconditioner(energy, multipliers, evaluation.curvature, H.dtype)
         Y, Z = (stiefel.projection(H, draw(N, sum(sizes), seed=seed)) for seed in (1, 2))
@@ -101,7 +101,7 @@ class TestPreconditioner:
     def test_inverts_the_multipliers_and_the_weight_of_every_row(self):
         energy = make_energy()
         H = solve(LBFGS(), energy, starts.kernel_pca(energy)).H
-        evaluation = energy.evaluate(H)
+        evaluation = energy.value_and_gradient(H)
         M = -stiefel.multipliers(H, evaluation.gradient)
         values, vectors = torch.linalg.eigh(M)
         floor = 0.1 * values.abs().mean()
@@ -140,7 +140,7 @@ class TestLineSearch:
     def test_finds_a_point_that_lowers_the_energy_enough(self):
         energy = make_energy()
         H = orthonormal(N, 6)
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         direction = -stiefel.projection(H, G)
         slope = (direction * G).sum().item()
         trial, evaluation = backtrack(energy, H, direction, value, slope, 1e3)
@@ -151,7 +151,7 @@ class TestLineSearch:
     def test_gives_up_on_a_direction_that_leads_up(self):
         energy = make_energy()
         H = orthonormal(N, 6)
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         uphill = stiefel.projection(H, G)
         # A slope that promises descent where there is none.
         assert backtrack(energy, H, uphill, value, -1e9 / SUFFICIENT, 1.0) is None

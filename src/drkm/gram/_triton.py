@@ -9,7 +9,7 @@ Exponents are formed from differences u_j - u_i, which lose no digits; ‖u_i‖
 Sums over j are cut into chunks, one program each, whose results the caller adds up: always in the same order, unlike
 atomic additions, and with less rounding than one long sum.
 
-A sweep reads the samples twice: `columns` (one row a column, for the rows that threads own) and `rows`. Points arrive
+A sweep reads the samples twice: `columns` (one row per column, for the rows that threads own) and `rows`. Points arrive
 scaled such that exponentials are powers of 2, which is what the hardware computes (`drkm.kernels.Profile`).
 """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: torch adds n numbers up in four levels of at least 16 and some n^¼ terms each. Rounding errors of random sign in a
 #: chain of c additions stay below 4√c·eps/2 of the sizes that are added, but once in 3,000 sums (Higham and Mary, 2019)
 LEVELS, LEAST_LEVEL, LIKELY = 4, 16, 4
-#: rows looked at together for what is left of them: memory does not notice so many
+#: rows compared at once for what is left of them: so few that memory does not matter
 SPREAD_ROWS = 1 << 14
 
 
@@ -92,14 +92,14 @@ class Gram(ABC):
         return None
 
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
-        """Let go of what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
+        """Free what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
 
     def feature_sums(self, A: Tensor) -> Tensor | None:
         """Return ΦᵀA over all samples, if features Φ are kept."""
         return None
 
     def coded(self, H: Tensor) -> CodedFeatures | None:
-        """Return what is left of kept features when nothing but the codes H is held against them."""
+        """Return what is left of kept features when they are multiplied by nothing but the codes H."""
         return None
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from drkm.files.rows import Rows, mean_row, tiles
 from drkm.kernels import Kernel, Pairwise
 
-#: samples that a batch is held against at once
+#: samples that a batch is compared with at once
 ROWS = {"cpu": 1024, "cuda": 1 << 20}
 
 

@@ -76,7 +76,7 @@ class FeatureGram(MovingGram):
         return inner(A, self.phi).T
 
     def coded(self, H: Tensor) -> CodedFeatures:
-        """Return what is left of the features when nothing but the codes H is held against them."""
+        """Return what is left of the features when they are multiplied by nothing but the codes H."""
         sums = self.feature_sums(torch.cat([H, torch.ones_like(H[:, :1])], dim=1))
         # All processes must have the same basis.
         basis = collectives.of_first(torch.linalg.qr(sums.double())[0]).to(H)
@@ -92,7 +92,7 @@ class FeatureGram(MovingGram):
 
 
 class CodedFeatures(Gram):
-    """ΦΦᵀ for products with the codes of a trained model and with ones, which need s numbers a sample and no sample.
+    """ΦΦᵀ for products with the codes of a trained model and with ones, which need s numbers per sample, no sample.
 
     In a basis B of the sums Φᵀ[H, 1] the features are ΦB, n×s with s ≤ S + 1: for A in the span of H and ones, ΦᵀA is
     B(ΦB)ᵀA and ΦΦᵀA is ΦB(ΦB)ᵀA. For other blocks the products are wrong.
@@ -148,7 +148,7 @@ def inner(A: Tensor, phi: Tensor) -> Tensor:
 
 
 def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -> Tensor:
-    """Return ΦᵀA, the sums over samples that new points are held against; from the features that an operator keeps."""
+    """Return ΦᵀA, the sums over samples that new points are multiplied by; from the features that an operator keeps."""
     kept = gram.feature_sums(A)
     if kept is not None:
         return kept

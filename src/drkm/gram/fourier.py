@@ -70,7 +70,7 @@ class Fourier(Strategy):
 
     def describe(self) -> str:
         """Return a few words for people."""
-        return f"{self.features} Fourier features a layer"
+        return f"{self.features} Fourier features per layer"
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
         """Return Fourier features of a kernel that has no features of its own; every layer draws its own."""

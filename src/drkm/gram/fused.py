@@ -143,7 +143,7 @@ class FusedGram(MovingGram):
         return out.sum(dim=0)
 
     def _unscaled(self, pull: Tensor) -> Tensor:
-        """Return sums of weights times scaled differences as the pull, one row a sample."""
+        """Return sums of weights times scaled differences as the pull, one row per sample."""
         return pull.T * (self.kernel.pull_scale / self._scale)
 
     def _swept(self) -> SweptGram:

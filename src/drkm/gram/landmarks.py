@@ -1,4 +1,4 @@
-"""Which points a Nyström approximation looks through."""
+"""The choice of the landmarks of a Nyström approximation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drkm.kernels import Pairwise
 from drkm.machine.layout import copied
 
 NAMES = ("uniform", "kmeans", "rpcholesky")
-#: k-means and pivoted Cholesky look at this many samples a landmark, drawn uniformly where there are more
+#: k-means and pivoted Cholesky use this many samples per landmark, drawn uniformly where there are more
 CANDIDATES = 10
 #: kernel values are good to this many rounding errors
 ROUNDING = 100

@@ -82,7 +82,7 @@ class SplitGram(Gram):
         """Return the operator of some of the points."""
         part = copy.copy(self)
         part.points, part.n = self.points[index], len(index)
-        # The same origin, so that the points of both can be held against each other.
+        # The same origin, so that the points of both can be compared.
         part._own = part._halves(part.points)
         return Subset(part, lambda A: self._product(part, A))
 

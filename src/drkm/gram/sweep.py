@@ -98,7 +98,7 @@ class SweptGram(MovingGram):
         return sum(parameter_sum(self.kernel, self._left, right, A, B) for _, right, (_, B) in self._around(A))
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
-        """Yield the points that rows are held against: their columns, right factors, and they with rows of blocks."""
+        """Yield the points that rows are compared with: their columns, right factors, and they with rows of blocks."""
         yield slice(0, self.n), self._right, (self.points, *blocks)
 
     def _jets(

@@ -129,7 +129,7 @@ class TiledGram(Gram):
         return sum(tile.nbytes for tile in self._kept.values())
 
     def keep_at_most(self, keep: float) -> None:
-        """Let go of the kept tiles if they are more than so many bytes, and keep no more from now on."""
+        """Free the kept tiles if they are more than so many bytes, and keep no more from now on."""
         self._keep = min(self._keep, keep)
         if self._pool is not None and self._pool.nbytes > self._keep:
             self._kept, self._pool = {}, None

@@ -17,7 +17,7 @@ from drkm.gram import Cross, Gram
 from drkm.gram.cost import batch_rows, preimage_bytes
 from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
-from drkm.inference.first_gram import FirstGram
+from drkm.inference.first_gram import FirstGram, energy_of
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.preimage import PreImage, preimage, prepared_search
 from drkm.inference.subspace import Components, component_sums, components_of
@@ -26,6 +26,7 @@ from drkm.machine.threads import one_thread
 from drkm.problem.energy import workload
 from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import Familiarity
+from drkm.training.record import without_samples
 
 #: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
@@ -54,23 +55,39 @@ class Inference:
     """
 
     def __init__(self, fitted: FittedModel, formed: Gram | None = None):
-        self.fitted, H = fitted, fitted.H
+        self._given, H = fitted, fitted.H
         self.rotation = torch.block_diag(*fitted.rotation).to(H)
         self.codes = H @ self.rotation
-        self._gram = FirstGram(fitted, formed)
-        self._cross = Cross(fitted.kernels[0], fitted.X)
         self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
         #: whether somebody has been told that denoising with this model leaves the noise
         self.noise_told = False
-        if formed is not None and fitted.kernels[0].is_explicit:
-            _ = self.encoder, self._sums
-        if not fitted.is_shared:
-            self._gram.release()
+        if formed is not None:
+            self._gram = FirstGram(fitted, formed)
+            if fitted.kernels[0].is_explicit:
+                _ = self.encoder, self._sums
+            if not fitted.is_shared:
+                self._gram.release()
+
+    @cached_property
+    def fitted(self) -> FittedModel:
+        """The record of the fit, with features in place of samples where files and pickles have these alone."""
+        given = self._given
+        if given.features is not None or not given.landmarks_are_samples:
+            return given
+        return without_samples(given, energy_of(given).first_uncentered)[0]
+
+    @cached_property
+    def _gram(self) -> FirstGram:
+        return FirstGram(self.fitted)
+
+    @cached_property
+    def _cross(self) -> Cross:
+        return Cross(self.fitted.kernels[0], self.fitted.X)
 
     @property
     def own_codes(self) -> Tensor:
         """Codes of the samples that this process gave to the fit."""
-        own = self.fitted.own
+        own = self._given.own
         return self.codes if own is None else self.codes[own]
 
     @cached_property
@@ -156,6 +173,11 @@ class Inference:
                 strange[rows] = self._familiarity.strange(batch, seen)
                 coordinates[rows] = basis.coordinates(seen)
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
+
+    def squared_distances(self, points: Tensor, others: Tensor | Rows) -> Tensor:
+        """Return the squared distance between points and others in the same rows, which may be in a file."""
+        batches = self.batches(len(points))
+        return torch.cat([(points[rows] - others[rows]).square().sum(dim=1) for rows in batches])
 
     def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+
+from drkm.files.rows import Rows
+from drkm.inference.inference import Inference
 
 #: points that are changed, and the length of a change relative to the bandwidth σ
 ROWS, LENGTH = 64, 0.02
 #: fewer points say little
 LEAST_ROWS = 20
+#: a model that lets this part of small changes pass does not denoise
+MOST_NOISE = 0.9
+
+
+class NoiseWarning(UserWarning):
+    """A model that leaves nearly all of the noise was asked to denoise."""
+
+
+def noise_passed(inference: Inference, points: Tensor | Rows, columns: Sequence[int], method: str | None) -> str:
+    """Return one sentence, once per model, if most of the noise in points is left by denoising them."""
+    kernel = inference.fitted.kernels[0]
+    if inference.noise_told or not kernel.is_isotropic or len(points) < LEAST_ROWS:
+        return ""
+    inference.noise_told = True
+    share = share_passed(
+        lambda rows: inference.reconstruct(rows, columns, method=method).points,
+        points[: len(points)],
+        kernel.bandwidth**0.5,
+    )
+    if share < MOST_NOISE:
+        return ""
+    return (
+        f"ConstrDRKM: denoise lets {share:.0%} of small changes pass and removes little noise: its bandwidth and "
+        "components were not chosen for that, drkm.denoise(X) and drkm.select(X) choose them"
+    )
 
 
 def share_passed(denoise: Callable[[Tensor], Tensor], points: Tensor, scale: float) -> float:

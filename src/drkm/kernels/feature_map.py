@@ -14,9 +14,9 @@ from drkm.files.rows import tiles
 from drkm.kernels.base import Explicit, register
 from drkm.validation import checks
 
-#: rows that are looked at alone, and the difference to what they get with others that is more than rounding
+#: rows whose features are computed alone, and the difference to what they get with others that is more than rounding
 FEW, DEPENDENT = 2, 1e-3
-#: rows that are looked at together
+#: rows whose features are checked together
 LOOK_ROWS = 512
 
 
@@ -41,7 +41,7 @@ class FeatureMap(Explicit):
     trainable: bool = False
     rotation_invariant = False
     prefix = "map"
-    #: number of features, once the map has been looked at
+    #: number of features, once the map has been checked
     _width = None
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class FeatureMap(Explicit):
         return dict(self.map.state_dict()) if isinstance(self.map, torch.nn.Module) else {}
 
     def width(self, inputs: int) -> int:
-        """Return the number of features; before the map has been looked at, that of inputs."""
+        """Return the number of features; before the map has been checked, that of inputs."""
         return inputs if self._width is None else self._width
 
     def widest(self, inputs: int) -> int:
@@ -88,7 +88,7 @@ class FeatureMap(Explicit):
         return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
-        """Return the kernel with a copy of its module beside the data, after a look at its values."""
+        """Return the kernel with a copy of its module on the device of the data, once its values have been checked."""
         phi = self.map
         if isinstance(phi, torch.nn.Module):
             # A copy, because fitting must leave the caller's parameters as they are.
@@ -131,7 +131,7 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
 
 
 def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, traced: bool = False) -> Tensor:
-    """Return the features of points, which must be one row a point, of the same precision."""
+    """Return the features of points, which must be one row per point, of the same precision."""
     try:
         with torch.set_grad_enabled(traced):
             features = phi(points)

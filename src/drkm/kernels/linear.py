@@ -21,7 +21,7 @@ class Linear(Explicit):
     name = "linear"
 
     def resolve(self, points: Tensor, *, layer: int) -> Linear:
-        """Return the kernel itself, after a look at whether its values can be held."""
+        """Return the kernel itself, once it is clear that its values can be held."""
         mean_square(points)
         return self
 

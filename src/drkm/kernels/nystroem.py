@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,13 +14,16 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows
 from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Kernel, Pairwise, register
+from drkm.machine import memory
 
 #: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
 CUT = 10
 #: rows on which the trace is compared
 ERROR_ROWS = 5000
-#: landmarks at which features are looked at, and how much longer than they can be rounding may make them
+#: landmarks at which features are checked, and how much longer than they can be rounding may make them
 FEW, LONGER = 100, 1.1
+#: bytes that forming F takes for each of its numbers
+FORMING = 64
 
 
 @register
@@ -36,19 +39,33 @@ class NystroemFeatures(Approximation):
         The kernel that is approximated, with numbers for parameters.
     landmarks : Tensor of shape (m, d)
         Z.
-    factor : Tensor of shape (m, r), optional
-        F; by default from the eigenvectors of K_ZZ, in float64, without those that rounding has drowned.
+    given_factor : Tensor of shape (m, r), optional
+        F; by default `factor` forms it when it is first needed, and files and pickles do without it.
     """
 
     serves = Pairwise
     preimages_without_samples = True
     kernel: Pairwise
     landmarks: Tensor = field(repr=False)
-    factor: Tensor = field(default=None, repr=False)  # type: ignore[assignment]
+    given_factor: Tensor | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.factor is None:
-            object.__setattr__(self, "factor", inverse_root(self.kernel, self.landmarks))
+    @cached_property
+    def factor(self) -> Tensor:
+        """F, if none is given from the eigenvectors of K_ZZ, in float64, without those that are rounding errors."""
+        return inverse_root(self.kernel, self.landmarks) if self.given_factor is None else self.given_factor
+
+    @classmethod
+    def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
+        """Return the features of a file; a factor that it does not hold is formed again when it is first needed."""
+        landmarks = arrays["landmarks"]
+        if entry.get("formed"):
+            memory.require(
+                FORMING * len(landmarks) ** 2, landmarks.device, "path: forming the factor of landmarks again"
+            )
+        return cls(kernel, landmarks, arrays.get("factor"))  # type: ignore[arg-type]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"kernel": self.kernel, "landmarks": self.landmarks, "given_factor": self.given_factor}
 
     @property
     def count(self) -> int:
@@ -57,8 +74,14 @@ class NystroemFeatures(Approximation):
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """Landmarks and factor."""
-        return {"landmarks": self.landmarks, "factor": self.factor}
+        """The landmarks, and the factor if it cannot be formed from them."""
+        given = {} if self.given_factor is None else {"factor": self.given_factor}
+        return {"landmarks": self.landmarks, **given}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the header of a file says of it: also whether the factor is formed from the landmarks."""
+        return {**super().entry, "formed": True} if self.given_factor is None else super().entry
 
     @property
     def with_preimages(self) -> Kernel:
@@ -104,6 +127,8 @@ class NystroemFeatures(Approximation):
 
     def check(self) -> None:
         """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+        if self.given_factor is None:
+            return
         few = self.landmarks[:FEW]
         if not (self.diagonal(few) <= LONGER * self.kernel.diagonal(few)).all():
             raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
@@ -127,7 +152,7 @@ class NystroemFeatures(Approximation):
 def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
     """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
     K = kernel(Z.double(), Z.double())
-    # Eigenvectors of nearby eigenvalues are at the mercy of rounding, and all processes must have the same.
+    # Eigenvectors of nearby eigenvalues depend on rounding, and all processes must have the same.
     values, vectors = (collectives.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
     kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
     return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)

@@ -34,7 +34,7 @@ class Precomputed(Kernel):
         if layer > 1:
             raise ValueError(
                 f"kernel: a precomputed Gram matrix belongs in layer 1, got it in layer {layer}: "
-                'name one kernel a layer, like ("precomputed", "rbf")'
+                'name one kernel per layer, like ("precomputed", "rbf")'
             )
         if points.shape[0] != points.shape[1]:
             shape = "×".join(map(str, points.shape))

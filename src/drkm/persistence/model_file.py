@@ -11,9 +11,13 @@ Tensors, for n samples of d features and S components in all layers:
     row_means               means of the rows of K_1, n, where it is centred
     multipliers             Λ, S×S
     rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
-    kernel{l}.*, map{l}.*   landmarks and factor of an approximation, or lengths of its frequencies, which are drawn
-                            again from the seed in the header; numbers of a feature map's module
+    kernel{l}.*, map{l}.*   landmarks and factor of an approximation; neither where the landmarks are the samples, X,
+                            and the factor is formed again from them; lengths of frequencies, which are drawn again from
+                            the seed in the header; numbers of a feature map's module
     preparation.*           what was done to the data before the model saw them
+
+Version 2 has models without their samples, version 3 frequencies that are drawn again, version 4 landmarks that are the
+samples; all others are version 1.
 
 The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
 names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
@@ -41,15 +45,14 @@ from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, entries
 from drkm.persistence import model_parts
-from drkm.persistence.model_parts import PREPARATION
+from drkm.persistence.model_parts import LANDMARKS, PREPARATION
 from drkm.problem.energy import Energy
 from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Result
 from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
 
-#: version 2 has models without their samples, version 3 frequencies that are drawn again; all others are version 1
-KIND, VERSION = "model", 3
+KIND, VERSION = "model", 4
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -107,7 +110,7 @@ class SavedModel:
 
 def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
-    fitted = saved.fitted
+    fitted = saved.fitted.as_stored()
     # Before samples are gathered: it may be refused.
     layers, asked = (
         [entries.entry_of(kernel) for kernel in fitted.kernels],
@@ -121,9 +124,11 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
     tensors |= entries.arrays_of(fitted.kernels)
+    if any("formed" in entry for entry in layers) and fitted.landmarks_are_samples:
+        del tensors[LANDMARKS]
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": 3 if any("draw" in entry for entry in layers) else 1 if "X" in tensors else 2,
+        "version": _version(layers, tensors),
         "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
         "kernels": layers,
         "asked": asked,
@@ -148,6 +153,15 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         more, header["preparation"] = saved.preparation.parts()
         tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     container.write(path, tensors, header)
+
+
+def _version(layers: Sequence[dict[str, Any]], tensors: dict[str, Tensor]) -> int:
+    """Return the first version that can read a file, so that no reader is refused without need."""
+    if any("formed" in entry for entry in layers):
+        return 4
+    if any("draw" in entry for entry in layers):
+        return 3
+    return 1 if "X" in tensors else 2
 
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
@@ -210,6 +224,9 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
         chosen["gram"] = _strategy(chosen["gram"])
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
+    if header["kernels"][0].get("formed"):
+        # Landmarks that a file leaves out are the samples.
+        tensors = {LANDMARKS: tensors["X"], **tensors}
     H = tensors["H"]
     layers = tuple(
         entries.trained_kernel(entry, layer, tensors, feature_maps, H) for layer, entry in enumerate(header["kernels"])
@@ -217,7 +234,7 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     chosen["kernel"] = entries.asked_kernel(header["asked"], layers) if "asked" in header else list(layers)
     _check_plan(chosen, header, len(H))
     for kernel, error in zip(layers, header.get("errors", []), strict=False):
-        if (error is None) != (kernel.count is None):
+        if (error is None) != (kernel.original is kernel):
             raise ValueError(
                 f"errors: expected one for each kernel that is approximate, got {error} for {kernel.describe()}"
             )

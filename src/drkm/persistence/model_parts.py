@@ -16,6 +16,8 @@ from drkm.validation import parts
 from drkm.validation.parts import Part
 
 PREPARATION = "preparation."
+#: landmarks of the first layer; a file whose header says that their factor is formed may have samples in their place
+LANDMARKS = "kernel0.landmarks"
 ANY_GROUP = parts.optional(parts.group({}, others=True))
 #: what every header must have, but for the numbers of layers
 HEADER: dict[str, Part] = {
@@ -87,8 +89,7 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     shapes: dict[str, tuple[int, ...]] = {"H": (n, total)}
     for layer, (kernel, inputs) in enumerate(zip(header["kernels"], [features, *sizes], strict=False)):
         if kernel["type"] == "NystroemFeatures":
-            count, width = _rows(tensors, f"kernel{layer}.landmarks"), _columns(tensors, f"kernel{layer}.factor")
-            shapes |= {f"kernel{layer}.landmarks": (count, inputs), f"kernel{layer}.factor": (count, width)}
+            shapes |= _landmarks(tensors, kernel, layer, inputs)
         if kernel["type"] == "FourierFeatures":
             shapes |= _frequencies(tensors, kernel, layer, inputs)
     if "X" in tensors:
@@ -107,6 +108,22 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "code_error" in header:
         own["residual"] = parts.tensor(n, total, dtype=torch.float32)
     return own | {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in exact.items()}
+
+
+def _landmarks(
+    tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the landmarks of a layer and of their factor, where these are not left out."""
+    landmarks, factor = f"kernel{layer}.landmarks", f"kernel{layer}.factor"
+    parts.check(kernel, {"formed": parts.optional(parts.truth)}, others=True)
+    if not kernel.get("formed"):
+        return {
+            landmarks: (_rows(tensors, landmarks), inputs),
+            factor: (_rows(tensors, landmarks), _columns(tensors, factor)),
+        }
+    if factor in tensors or "X" not in tensors:
+        raise ValueError(f"{factor}: expected none, and the samples, where it is formed from the landmarks")
+    return {landmarks: (_rows(tensors, landmarks), inputs)} if landmarks in tensors or layer else {}
 
 
 def _frequencies(

@@ -1,7 +1,7 @@
 """The energy of a deep restricted kernel machine with the interconnection weights eliminated.
 
 J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), K_l = k_l(rows of H_{l-1}), H_0 = X: `Energy.value`, with the gradient in
-`Energy.evaluate` and Hessian products in `Energy.hessian`.
+`Energy.value_and_gradient` and Hessian products in `Energy.hessian`.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Energy:
         """
         return sum(self.layer_values(H))
 
-    def evaluate(self, H: Tensor) -> Evaluation:
+    def value_and_gradient(self, H: Tensor) -> Evaluation:
         """Return J and its Euclidean gradient, for which the paper has no equation.
 
             ∂J/∂H_l = -K_l H_l/η_l - P_{l+1}/η_{l+1},    row i of P_{l+1} = Σ_j ∂k_{l+1}(h_i, h_j)/∂h_i ⟨a_i, a_j⟩
@@ -229,8 +229,8 @@ class Energy:
 
             D²J(H)[Z]_l = -(K_l Z_l + dK_l H_l)/η_l - dP_{l+1}/η_{l+1}
 
-        with P of `evaluate`, and dK_l and dP_{l+1} the derivatives along Z, which moves the points of K_l by Z_{l-1};
-        dK_1 = 0. They are those of `MovingGram.tangent`.
+        with P of `value_and_gradient`, and dK_l and dP_{l+1} the derivatives along Z, which moves the points of K_l by
+        Z_{l-1}; dK_1 = 0. They are those of `MovingGram.tangent`.
         """
         operators = [self.moving(layer, H) for layer in range(1, len(self.sizes))]
         blocks = self.split(H)

@@ -81,7 +81,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
     def start(self, energy: Energy, H: Tensor) -> AugmentedLagrangianState:
         """Begin with the multipliers that stationarity would have at the start."""
         H = stiefel.polar(H)
-        G = energy.evaluate(H).gradient
+        G = energy.value_and_gradient(H).gradient
         Y = -stiefel.multipliers(H, G)
         mu = self.mu if self.mu is not None else stiefel.norm(G)
         return AugmentedLagrangianState(**self._evaluate(energy, H, Y, mu))
@@ -127,7 +127,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
 
     def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> dict[str, Any]:
         """Return what a state knows of a point under these multipliers and this penalty."""
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         defect = stiefel.defect(H)
         return {
             "H": H,

@@ -29,7 +29,7 @@ class Eigensolver(Solver[PointState]):
         """Evaluate the energy at the start, or at kernel PCA where that is another set of eigenvectors."""
         if len(energy.sizes) > 1:
             raise ValueError(f"solver: Eigensolver is for one layer, got {len(energy.sizes)} layers")
-        state = PointState.at(H, energy.evaluate(H))
+        state = PointState.at(H, energy.value_and_gradient(H))
         if state.stationarity > SETTLED:
             return state
         values, vectors, _ = energy.leading_of_first()
@@ -37,7 +37,7 @@ class Eigensolver(Solver[PointState]):
         if state.objective <= (1 - LEADING_TOL) * lowest:
             return state
         H = stiefel.polar(vectors[:, : H.shape[1]])
-        return PointState.at(H, energy.evaluate(H))
+        return PointState.at(H, energy.value_and_gradient(H))
 
     def step(self, energy: Energy, state: PointState, tol: float) -> PointState:
         """Solve the eigenproblem."""
@@ -47,4 +47,4 @@ class Eigensolver(Solver[PointState]):
         start = energy.leading_of_first().vectors
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, start=start, tol=tol).vectors
         H = stiefel.polar(vectors)
-        return state.moved(H, energy.evaluate(H), status=Status.DONE)
+        return state.moved(H, energy.value_and_gradient(H), status=Status.DONE)

@@ -84,7 +84,7 @@ class LBFGS(Solver[LBFGSState]):
 
     def start(self, energy: Energy, H: Tensor) -> LBFGSState:
         """Evaluate the energy at the start."""
-        return LBFGSState.at(H, energy.evaluate(H))
+        return LBFGSState.at(H, energy.value_and_gradient(H))
 
     def step(self, energy: Energy, state: LBFGSState, tol: float) -> LBFGSState:
         """Take one quasi-Newton step."""

@@ -28,7 +28,7 @@ def backtrack(
     slack = rounding(value, H.dtype)
     while length > MIN_LENGTH:
         trial = stiefel.retraction(H, length * direction)
-        evaluation = energy.evaluate(trial)
+        evaluation = energy.value_and_gradient(trial)
         rise = evaluation.value - value
         if rise <= SUFFICIENT * length * slope + slack:
             return trial, evaluation

@@ -168,7 +168,7 @@ class Penalty(Solver[PenaltyState]):
         Q = J + Σ_l λ_l/2 tr(H_lᵀH_l) + μ/2 ‖HᵀH - I‖²,
         ∂Q/∂H_l = ∂J/∂H_l + λ_l H_l + block l of 2μ H(HᵀH - I)
         """
-        value, G, _ = energy.evaluate(H)
+        value, G, _ = energy.value_and_gradient(H)
         defect = stiefel.defect(H)
         Q = G + 2 * mu * (H @ defect.to(H.dtype))
         for block, weight in zip(energy.slices, self._weights(len(energy.sizes)), strict=True):

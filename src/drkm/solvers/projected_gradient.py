@@ -46,7 +46,7 @@ class ProjectedGradient(Solver[ProjectedGradientState]):
 
     def start(self, energy: Energy, H: Tensor) -> ProjectedGradientState:
         """Evaluate the energy at the start."""
-        return ProjectedGradientState.at(H, energy.evaluate(H), length=self.length)
+        return ProjectedGradientState.at(H, energy.value_and_gradient(H), length=self.length)
 
     def step(self, energy: Energy, state: ProjectedGradientState, tol: float) -> ProjectedGradientState:
         """Shorten the step until the energy falls in proportion to the squared distance moved."""
@@ -57,6 +57,6 @@ class ProjectedGradient(Solver[ProjectedGradientState]):
             moved = trial - H
             distance2 = stiefel.inner(moved, moved)
             if energy.value(trial) <= state.objective - SUFFICIENT / length * distance2:
-                return state.moved(trial, energy.evaluate(trial), length=length)
+                return state.moved(trial, energy.value_and_gradient(trial), length=length)
             length *= 0.5
         return replace(state, status=Status.STALLED)

@@ -49,7 +49,7 @@ class TrustRegion(Solver[TrustRegionState]):
 
     def start(self, energy: Energy, H: Tensor) -> TrustRegionState:
         """Evaluate the energy at the start."""
-        return TrustRegionState.at(H, energy.evaluate(H), radius=0.5)
+        return TrustRegionState.at(H, energy.value_and_gradient(H), radius=0.5)
 
     def step(self, energy: Energy, state: TrustRegionState, tol: float) -> TrustRegionState:
         """Minimise the model inside the region, move if the energy agrees with it, and adapt the region."""
@@ -70,7 +70,7 @@ class TrustRegion(Solver[TrustRegionState]):
         if stiefel.norm(step) == 0:
             return replace(state, status=Status.STALLED)
         trial = stiefel.retraction(H, step)
-        evaluation = energy.evaluate(trial)
+        evaluation = energy.value_and_gradient(trial)
         slack = rounding(state.objective, H.dtype)
         actual = state.objective - evaluation.value
         ratio = (actual + slack) / (decrease + slack)

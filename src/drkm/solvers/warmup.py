@@ -35,7 +35,7 @@ def warm_up(energy: Energy, H: Tensor, minimise: Minimise) -> Tensor:
     """Return a better place to begin than H."""
     if len(energy.sizes) == 1:
         return H
-    evaluation = energy.evaluate(H)
+    evaluation = energy.value_and_gradient(H)
     if stiefel.stationarity(H, evaluation.gradient) <= NEAR:
         return H
     if all(width is not None and width >= WIDE for width in energy.relative_widths()):
@@ -51,7 +51,7 @@ def _coarse(energy: Energy, H: Tensor, evaluation: Evaluation) -> Tensor:
         candidate = coarse_step(energy, H, evaluation.gradient)
         if candidate is None:
             break
-        found = energy.evaluate(candidate)
+        found = energy.value_and_gradient(candidate)
         if found.value >= evaluation.value:
             break
         H, evaluation = candidate, found

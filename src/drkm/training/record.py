@@ -27,7 +27,7 @@ def record_of(
 ) -> FittedModel:
     """Return the fitted model with its multipliers and axes."""
     H = result.H
-    G = energy.evaluate(H).gradient
+    G = energy.value_and_gradient(H).gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
     # Rounding alone moves the gradient by so much: there is nothing left to settle.

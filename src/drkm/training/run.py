@@ -79,10 +79,11 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         if result.status is Status.INTERRUPTED:
             break
     assert race.best is not None
-    energy.set_kernels(best_kernels)
-    bounded = learning.layers_at_bound(kernels, best_kernels)
+    # Features of a learned kernel are formed anew, outside of what limits threads: as from a file, to the last bit.
+    pairs = zip(best_kernels, kernels, strict=True)
+    energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
     with _threads(energy):
-        fitted = record_of(energy, race.best, plan, race.objectives, bounded)
+        fitted = record_of(energy, race.best, plan, race.objectives, learning.layers_at_bound(kernels, best_kernels))
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
     if collectives.current() and any(kernel.is_pairwise for kernel in fitted.kernels):

@@ -1,0 +1,62 @@
+"""Arguments of what a fitted model is asked for, checked: codes, where pre-images begin, a point to move from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm import inputs
+from drkm.files.rows import Rows
+from drkm.inference.inference import Inference
+from drkm.training import parameters
+
+
+def codes(Z: Any, names: np.ndarray, like: Tensor) -> Tensor:
+    """Return codes of all layers side by side, in the precision and on the device of a model's own."""
+    given = parameters.array("Z", Z)
+    # Only where all names are known are they in the wrong order: a frame may have names of its own.
+    if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
+        raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
+    if given.ndim != 2 or given.shape[1] != like.shape[1]:
+        raise ValueError(f"Z: expected m×{like.shape[1]} codes, got {'×'.join(map(str, given.shape))}")
+    return _finite("Z", given).to(like)
+
+
+def start(value: Any, points: Tensor | Rows, like: Tensor) -> Tensor | Rows:
+    """Return where pre-images begin: at the points themselves, or at an array."""
+    if not isinstance(value, str):
+        return _finite("start", parameters.array("start", value).to(like))
+    if value != "point":
+        raise ValueError(f'start: expected "point" or an array of points, got {value!r}')
+    return points
+
+
+def sample_row(base: Any, inference: Inference) -> int | None:
+    """Return the row of the training sample to move from: by default the most typical one; None for a new point."""
+    known = inference.encoded_samples()
+    if base is None:
+        return int((known - known.mean(dim=0)).norm(dim=1).argmin())
+    if not isinstance(base, int | np.integer) or isinstance(base, bool):
+        return None
+    if not -len(known) <= base < len(known):
+        raise ValueError(f"base: expected a training sample from 0 to {len(known) - 1}, got {base}")
+    return int(base)
+
+
+def one_point(base: Any, features: int) -> Any:
+    """Return a new point to move from, as samples of its own kind."""
+    row = inputs.as_row(base)
+    if tuple(row.shape) != (1, features):
+        got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"
+        expected = f"the row of a training sample or one point of {features} features"
+        raise ValueError(f"base: expected {expected}, got {got}")
+    return row
+
+
+def _finite(name: str, numbers: Tensor) -> Tensor:
+    if not torch.isfinite(numbers).all():
+        raise ValueError(f"{name}: contains NaN or infinity")
+    return numbers

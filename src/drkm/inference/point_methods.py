@@ -1,0 +1,261 @@
+"""What a fitted model does with points and codes: the methods of the estimator that need nothing but the fit."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from drkm import inputs, strange_data
+from drkm.files.rows import Rows
+from drkm.inference import arguments, passing
+from drkm.inference.encoder import Encoding
+from drkm.inference.inference import Inference
+from drkm.inference.kernel_projection import ProjectionModule
+from drkm.inference.preimage import PreImage
+from drkm.problem.shrinkage import Shrinkage
+from drkm.training import parameters
+from drkm.validation import checks
+
+
+class PointMethods(TransformerMixin):
+    """From points to codes and back, with data read, checked and answered in kind; `Inference` computes.
+
+    An estimator that extends this sets what is declared here when it is fitted.
+    """
+
+    n_features_in_: int
+    layer_slices_: tuple[slice, ...]
+    codes_: Any
+    _inference: Inference
+    _chosen: Mapping[str, Any]
+    _fitted_to_frame: bool
+
+    @abstractmethod
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the codes."""
+
+    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
+        """Return the codes of the rows of X, all layers side by side.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or the path of a .npy or HDF5 file
+            New points. A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
+        out : array of shape (m, S), optional
+            Where to write the codes, for example a `numpy.memmap`; it is what is returned.
+        """
+        check_is_fitted(self)
+        points = self._read(X)
+        target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
+        encoding = self._inference.encode(points, out=target)
+        # Past scikit-learn's wrapper, to the caller's own line.
+        if doubt := encoding.doubt():
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
+        return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
+
+    def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
+        """Return the codes of the rows of X with the residual and the ambiguity of each point.
+
+        Returns
+        -------
+        Encoding
+            `codes` (m×S), `residual` (the norm of ψ's gradient relative to its parts), `ambiguous` (whether the second
+            nearest training sample leads to other codes), `strange` (whether the point is unlike all training samples).
+        """
+        check_is_fitted(self)
+        codes, *others = self._inference.encode(self._read(X), ambiguity=ambiguity)
+        written: list[Any] = [None if part is None else inputs.write(part, X) for part in others]
+        return Encoding(inputs.write(codes, X, self.get_feature_names_out()), *written)
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """Return data points from their codes.
+
+        They are pre-images of projections on the components of the first layer, whose scores follow from the codes of
+        all layers: `inverse_transform(transform(X))` is `denoise(X, components="layer 1")`.
+
+        Parameters
+        ----------
+        Z : array of shape (m, S)
+            Codes of all layers side by side, as `transform` returns them.
+        """
+        check_is_fitted(self)
+        found = self._decode(self._read_codes(Z))
+        return inputs.write(found.points, Z, self._features)
+
+    def decoder(self) -> Callable[[Any], Any]:
+        """Return `inverse_transform` as a function that is quick for few codes at a time, as sliders ask for.
+
+        It holds what the search for pre-images needs, about three copies of the training samples.
+        """
+        check_is_fitted(self)
+        decode = self._inference.decoder(self._shrinkage)
+        return lambda Z: inputs.write(decode(self._read_codes(Z)).points, Z, self._features)
+
+    def denoise(
+        self,
+        X: Any,
+        components: Any = None,
+        method: str | None = None,
+        *,
+        shrink: Any = None,
+        out: np.ndarray | None = None,
+    ) -> Any:
+        """Return the rows of X reconstructed from their projections on a set of components.
+
+        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
+        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
+        lets nearly all of the noise pass warns of it the first time.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or the path of a .npy or HDF5 file
+            A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
+        components : None, "layer l" or list of (layer, index)
+            Layers count from 1, indices from 0; None means all components of all layers.
+        method : {"fixed-point", "gradient", "ridge"}, optional
+            How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
+        shrink : float or pair of str and float, optional
+            How components are weighed, as the parameter of the same name, which it replaces here; 0 keeps all.
+        out : array of shape (m, d), optional
+            Where to write the points, for example a `numpy.memmap`; it is what is returned.
+        """
+        found = self._reconstruct(X, components, method, shrink=shrink, out=out)
+        strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        if shrink is None and self._shrinkage is None:
+            columns = parameters.component_columns(components, self.layer_slices_)
+            if told := passing.noise_passed(self._inference, self._read(X), columns, method):
+                warnings.warn(told, passing.NoiseWarning, stacklevel=2)
+        return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
+
+    def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
+        """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
+
+        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`, `normalized=False` the paper's projection,
+        `start="point"` its start, the point itself; any other start is an array of shape (m, d). Points unlike all
+        training samples are marked as `strange`, where `denoise` warns of them.
+        """
+        points, *others = vars(self._reconstruct(X, components, method, **options)).values()
+        written = [inputs.write(part, X) for part in others]
+        return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
+
+    def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
+        """Return data along one component: one point for each value of that code.
+
+        Parameters
+        ----------
+        layer, index : int
+            The component; layers count from 1, indices from 0.
+        values : sequence of float
+            Values of its code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
+        base : int or array of shape (d,), optional
+            The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
+            frame; by default the training sample whose codes are nearest to their mean.
+
+        Returns
+        -------
+        array of shape (len(values), d)
+            Of the kind of `base` where that is a point, else of what `fit` got.
+        """
+        check_is_fitted(self)
+        column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
+        grid = parameters.grid("values", values).to(self._inference.codes)
+        row = arguments.sample_row(base, self._inference)
+        if row is not None:
+            codes, like = self._inference.encoded_samples()[row], self._like_fit()
+        else:
+            like = arguments.one_point(base, self.n_features_in_)
+            encoding = self._inference.encode(self._read(like))
+            strange_data.warn_of_strangers(encoding.strange, stacklevel=2)
+            codes = encoding.codes[0]
+        moved = codes.repeat(len(grid), 1)
+        moved[:, column] = grid
+        return inputs.write(self._decode(moved).points, like, self._features, same_rows=False)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
+
+        The number of mixture components is chosen by the Bayesian information criterion. Points are of the kind that
+        `fit` got.
+        """
+        check_is_fitted(self)
+        checks.integer("n", n, 1)
+        drawn = self._inference.density.draw(n, checks.random_state(random_state))
+        return inputs.write(self._decode(drawn).points, self._like_fit(), self._features, same_rows=False)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean over rows of the squared distance between a point and its reconstruction.
+
+        Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
+        """
+        squares, strange = self._squared_changes(X)
+        strange_data.warn_of_strangers(strange, stacklevel=2)
+        return -float(squares.mean())
+
+    def score_samples(self, X: Any) -> Any:
+        """Return minus the distance between each row of X and its reconstruction, in the units of the data.
+
+        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that has been
+        fitted for it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among those it was
+        fitted to (docs/anomalies.md).
+        """
+        return inputs.write(-self._squared_changes(X)[0].sqrt(), X)
+
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
+
+        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
+        """
+        check_is_fitted(self)
+        return self._inference.projection().module()
+
+    def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
+        """Return the squared distance between each row and its reconstruction, and which rows are strange."""
+        found = self._reconstruct(X)
+        return self._inference.squared_distances(found.points, self._read(X)), found.strange
+
+    def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
+        """Return pre-images as tensors on the device of the model."""
+        check_is_fitted(self)
+        points = self._read(X)
+        columns = parameters.component_columns(components, self.layer_slices_)
+        shrink = Shrinkage.of(options.pop("shrink", None))
+        if shrink is None and options.get("normalized", True):
+            shrink = self._shrinkage
+        if options.get("start") is not None:
+            options["start"] = arguments.start(options["start"], points, self._inference.codes)
+        options["out"] = inputs.target(options.get("out"), (len(points), self.n_features_in_))
+        return self._inference.reconstruct(points, columns, method=method, shrink=shrink, **options)
+
+    def _decode(self, codes: Tensor) -> PreImage:
+        """Return pre-images of codes, shrunk as the model says."""
+        return self._inference.decode(codes, self._shrinkage)
+
+    @property
+    def _shrinkage(self) -> Shrinkage | None:
+        return Shrinkage.of(self._chosen.get("shrink"))
+
+    @property
+    def _features(self) -> Sequence[Any]:
+        """Names of the columns of data points."""
+        return getattr(self, "feature_names_in_", range(self.n_features_in_))
+
+    def _like_fit(self) -> Any:
+        """Return something of the kind that `fit` got."""
+        return inputs.empty_frame() if self._fitted_to_frame else self.codes_
+
+    def _read(self, X: Any) -> Tensor | Rows:
+        """Return new samples in the precision and on the device of the model."""
+        codes = self._inference.codes
+        return inputs.read(self, X, reset=False).to(dtype=codes.dtype, device=codes.device)
+
+    def _read_codes(self, Z: Any) -> Tensor:
+        return arguments.codes(Z, self.get_feature_names_out(), self._inference.codes)
