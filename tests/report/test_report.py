@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import base64
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +11,7 @@ from drkm.experiments import registry
 from drkm.experiments.experiment import SimpleExperiment
 from drkm.experiments.report import write_report
 from drkm.experiments.report.blocks import first_sentence, prose, readable
-from drkm.experiments.report.chapters import verdicts
+from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
@@ -55,7 +57,10 @@ def test_hostile_text_arrives_as_text_wherever_it_is_put():
 def test_the_page_is_well_formed_and_its_links_lead_somewhere(reader):
     ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    targets = [attributes["href"] for attributes in reader.named("a")]
+    assert {f"#{name}" for name in ("study", "partly", "not-run", "provenance")} <= {
+        link["href"] for link in reader.named("a")
+    }
+    targets = [attributes["href"] for attributes in reader.named("a") if "download" not in attributes]
     assert targets
     assert {target.removeprefix("#") for target in targets} <= set(ids)
     labels = [a["aria-labelledby"] for _, a in reader.elements if "aria-labelledby" in a]
@@ -92,6 +97,40 @@ def test_the_page_can_be_read_without_eyes(reader):
     boxes = [a for _, a in reader.elements if "scroll" in (a.get("class") or "").split()]
     assert boxes
     assert all(box["tabindex"] == "0" and box["aria-label"] for box in boxes)
+
+
+def test_a_chapter_shows_its_figure_first_and_folds_claims_by_verdict_text_and_tables():
+    folded, order = 0, []
+    first = page(pages.report()).partition('<section id="study"')[2].partition("</section>")[0]
+    for found in re.finditer(r"<(/?)(details|h2|figure|table|dl)\b", first):
+        closes, tag = found.groups()
+        if tag == "details":
+            folded += -1 if closes else 1
+        elif not closes:
+            order.append((tag, folded))
+    assert order == [("h2", 0), ("figure", 0), *[("table", 1)] * 3, ("dl", 1), ("table", 1)]
+    summaries = re.findall(r"<summary[^>]*>(.*?)</summary>", first)
+    counted = [re.sub(r"<[^>]*>", "", one) for one in summaries]
+    assert counted[:3] == ["✓ held 1 claim", "✗ did not hold 1 claim", "? cannot tell 1 claim"]
+
+
+def test_a_table_in_front_is_not_folded():
+    front = replace(pages.section().tables[0], in_front=True)
+    chapter = Chapter(replace(pages.section(), tables=[front], claims=[], settings={}), 1, 1)
+    text = page(Report("quick", [chapter], 1))
+    assert text.index(front.caption) < text.index("<details>", text.index("<main"))
+
+
+def test_figures_can_be_kept_as_svg_and_pdf(reader):
+    kept = {link["download"]: link["href"] for link in reader.named("a") if "download" in link}
+    assert list(kept) == [f"{name}-line.{kind}" for name in ("study", "partly") for kind in ("svg", "pdf")]
+    data = {name: base64.b64decode(address.partition("base64,")[2]) for name, address in kept.items()}
+    assert data["study-line.svg"].startswith(b"<?xml")
+    assert data["study-line.pdf"].startswith(b"%PDF")
+
+
+def test_the_same_figure_is_the_same_page():
+    assert page(pages.report()) == page(pages.report())
 
 
 def test_a_verdict_is_told_by_its_word_and_not_by_colour_alone(reader):

@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown, figures as PNG and SVG, each file written whole or not at all."""
+"""Tables as CSV and Markdown, figures as PNG, SVG and PDF, each file written whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,16 +24,21 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and SVG, and close it."""
+    """Write a figure as PNG, SVG and PDF, and close it."""
     from drkm.plotting import pyplot, style
 
     paths = []
     with style():
-        for kind in ("png", "svg"):
-            metadata = {"Date": None} if kind == "svg" else {}
-            paths.append(write_bytes(out / f"{name}.{kind}", partial(figure.savefig, format=kind, metadata=metadata)))
+        for kind in ("png", "svg", "pdf"):
+            save = partial(figure.savefig, format=kind, metadata=undated(kind))
+            paths.append(write_bytes(out / f"{name}.{kind}", save))
     pyplot().close(figure)
     return paths
+
+
+def undated(kind: str) -> dict[str, None]:
+    """Return what keeps the time out of a figure of a kind: the same figure is the same file."""
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
