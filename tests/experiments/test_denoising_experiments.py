@@ -80,6 +80,14 @@ def test_every_experiment_writes_figures_tables_and_claims(experiment, results, 
     assert section.title == experiment.title
 
 
+def test_table_1_is_one_grid_of_curves_by_noise_levels_with_gaps_where_cells_are_missing(results):
+    (table,) = [one for one in table1.EXPERIMENT.section(results, "quick").tables if one.in_front]
+    assert [row["curve"] for row in table.rows] == list(_problems.DATASETS.values())
+    assert all(list(row)[1:] == [f"σ_n = {noise}" for noise in _problems.NOISES] for row in table.rows)
+    assert table.rows[0]["σ_n = 0.1"].endswith(" (1.09)")
+    assert table.rows[0]["σ_n = 0.05"] is None
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 def test_without_runs_nothing_is_drawn_and_no_claim_is_decided(experiment):
     section = experiment.section(Results(), "quick")

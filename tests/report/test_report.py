@@ -4,6 +4,7 @@ import base64
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -185,10 +186,10 @@ def test_the_alternative_text_of_a_figure_is_the_first_sentence_of_its_caption()
     assert first_sentence("No full stop") == "No full stop"
 
 
-def small_study(runs, draw=pages.drawn):
+def small_study(runs, draw=pages.drawn, name="study"):
     """Return an experiment with these runs."""
     return SimpleExperiment(
-        name="study",
+        name=name,
         title="A study",
         tasks={"probe": PROBE},
         text="Text.",
@@ -196,6 +197,7 @@ def small_study(runs, draw=pages.drawn):
         runs=lambda sizes: runs,
         tables=lambda rows: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
         figures=lambda rows: [Figure("f", "Line.", draw)],
+        claims=lambda rows, sizes: pages.section(name).claims,
     )
 
 
@@ -237,6 +239,34 @@ def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, cap
     page = tmp_path / "with" / "quick" / "report.html"
     assert page.stat().st_size > 0
     assert capsys.readouterr().out.splitlines()[-1] == str(page)
+
+
+def test_reproduce_ends_with_the_verdicts_of_what_was_asked_for(study, tmp_path, capsys, monkeypatch):
+    del study[2]
+    monkeypatch.setitem(registry.EXPERIMENTS, "other", small_study(study, name="other"))
+    assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path) == 0
+    *_, held, failed, unsure, heads, counts, written = capsys.readouterr().out.splitlines()
+    assert (held, failed) == ("✓ It is words: ours 1.31, published 1.22", "✗ Never: ours 2 of words")
+    assert unsure.startswith("? Perhaps")
+    assert heads.split() == ["claims", "✓", "held", "✗", "did", "not", "hold", "?", "cannot", "tell"]
+    assert counts.split() == ["study", "1", "1", "1"]
+    # The runs are shared, and still the other experiment is neither shown nor counted.
+    assert 'id="other"' not in Path(written).read_text("utf-8")
+    assert "3 claims of the paper" in Path(written).read_text("utf-8")
+    assert command("reproduce", "study", "other", "--jobs", 1, "--out", tmp_path, "--no-report") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "2", "2"]
+
+
+def test_a_report_of_some_experiments_counts_their_runs_alone(study, tmp_path, monkeypatch):
+    store = tmp_path / "runs.sqlite"
+    with stores.Store(store, TASKS) as opened:
+        sweep(study[:2], opened, progress=False)
+    monkeypatch.setitem(registry.EXPERIMENTS, "other", small_study(study[1:2], name="other"))
+    found = gather(store, "quick", ["other"])
+    assert [chapter.section.name for chapter in found.chapters] == ["other"]
+    assert [place["runs"] for place in found.environments] == [found.runs] == [1]
+    assert command("report", "other", "--store", store, "-o", tmp_path / "other.html") == 0
+    assert 'id="study"' not in (tmp_path / "other.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("scale", ["quick", "medium"])

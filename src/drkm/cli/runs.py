@@ -10,7 +10,7 @@ import typer
 
 from drkm.cli._help import examples
 from drkm.cli._options import Json, print_json
-from drkm.cli._outcome import say, warn
+from drkm.cli._outcome import say, say_table, warn
 from drkm.wording import counted, duration
 
 STATUS_EXAMPLES = examples(
@@ -42,7 +42,7 @@ def status(
     rows = [
         (c.task, *map(str, (c.done, c.failed, c.running, c.interrupted, c.recent)), duration(c.seconds)) for c in counts
     ]
-    _print_table([heads, *rows])
+    say_table([heads, *rows])
     for failure in failures:
         run = failure.configuration
         named = " ".join(f"{name}={value}" for name, value in run.parameters.items())
@@ -107,10 +107,3 @@ def _entry(failure: Any) -> dict[str, Any]:
         "traceback": failure.traceback,
         "attempts": failure.attempts,
     }
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
-        say("  ".join(line).rstrip())
