@@ -465,7 +465,7 @@ def test_an_error_after_the_last_iteration_leaves_the_checkpoint(tmp_path, monke
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("drkm.training.run.describe", fails)
+        patch.setattr("drkm.training.run.record_of", fails)
         with pytest.raises(MemoryError):
             fit(tmp_path / "checkpoint")
     seen = []

@@ -219,7 +219,7 @@ class TestSolver:
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_that_is_done_before_the_tolerance_is_reached_has_stalled(self):
-        model = fitted(solver=Steepest(first=1e-16), max_iter=50)
+        model = fitted(solver=Steepest(first=0.0), max_iter=50)
         assert model.fitted_.result.status is solvers.Status.STALLED
 
     def test_is_there_again_in_a_model_that_was_saved(self, tmp_path):

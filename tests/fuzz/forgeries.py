@@ -18,6 +18,10 @@ ODD_NUMBERS = (0, -1, 1, 3, 10**9, 2**31, 2**63, 10**25, 10**400, -0.5, 1e-300, 
 ODD_DTYPES = (torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64, torch.bfloat16)
 
 
+#: parts that are a number or null: either is of their kind, and nothing else in a file contradicts it
+OPTIONAL_NUMBERS = ("shrink",)
+
+
 @dataclass
 class Forgery:
     """The content of a file, what was done to it, and whether each part still is of its kind: then it may be read."""
@@ -63,7 +67,8 @@ def _forge_header(made: Forgery, source: random.Random) -> None:
         old = place[key]
         number = type(old) in (int, float) and source.random() < 0.7
         place[key] = source.choice(ODD_NUMBERS if number else (*ODD_VALUES, *ODD_NUMBERS))
-        made.plausible = _kind(old) == _kind(place[key]) and _kind(old) != "group"
+        same = _kind(old) == _kind(place[key]) and _kind(old) != "group"
+        made.plausible = same or (key in OPTIONAL_NUMBERS and _kind(place[key]) == "number")
         made.what = f"{name} = {repr(place[key])[:40]}"
         return
     made.what = f"{way} {name}"

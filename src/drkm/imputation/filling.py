@@ -147,8 +147,8 @@ class Filling:
 def fill_gaps(components: Components, X: np.ndarray, gaps: np.ndarray) -> np.ndarray:
     """Return X after cleaning it and putting the values into the gaps, until these move little.
 
-    One step of the fixed-point iteration (equation (30) of the paper) is taken from each row before the next
-    projection; entries that are known stay, so that the row that is cleaned always has them.
+    One step of the fixed-point iteration of pre-images is taken from each row before the next projection; entries
+    that are known stay, so that the row that is cleaned always has them.
     """
     samples = in_memory(components.X)
     low, high = samples.amin(dim=0), samples.amax(dim=0)

@@ -16,7 +16,11 @@ def exp_(exponents: Tensor) -> Tensor:
     """Replace numbers by their powers of e, without gradients; several threads of torch are quicker than numpy."""
     if exponents.is_cuda or torch.get_num_threads() > 1 or not _numpy_is_quick():
         return exponents.exp_()
-    array = exponents.numpy()
+    try:
+        array = exponents.numpy()
+    except RuntimeError:
+        # Inside the transformations of torch.func a tensor has no memory of its own.
+        return exponents.exp_()
     np.exp(array, out=array)
     return exponents
 
