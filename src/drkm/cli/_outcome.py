@@ -68,6 +68,11 @@ def say_table(rows: Sequence[tuple[str, ...]]) -> None:
         say("  ".join(line).rstrip())
 
 
+def note(sentence: str) -> None:
+    """Print on stderr what a command does without being told to."""
+    _say(sentence, 0)
+
+
 def warn(sentence: str) -> None:
     """Print a warning on stderr."""
     print(f"drkm: warning: {_one_line(sentence)}", file=sys.stderr)
