@@ -74,7 +74,7 @@ def problem(noise: float = 0.1, n: int = 400) -> _problems.NoisyCurve:
 def test_every_experiment_writes_figures_tables_and_claims(experiment, results, tmp_path):
     section = experiment.section(results, "quick")
     paths = write_section(section, tmp_path / section.name)
-    assert {path.suffix for path in paths} == {".png", ".svg", ".pdf", ".csv", ".md"}
+    assert {path.suffix for path in paths} == {".png", ".svg", ".pdf", ".csv", ".md", ".tex"}
     assert all(path.stat().st_size > 0 for path in paths)
     assert section.claims
     assert section.title == experiment.title

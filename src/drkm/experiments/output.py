@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown, figures as PNG, SVG and PDF, each file written whole or not at all."""
+"""Tables as CSV, Markdown and LaTeX, figures as PNG, SVG and PDF, each file written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from drkm.experiments.latex import latex
 from drkm.files import write_whole
 
 
@@ -42,10 +43,11 @@ def undated(kind: str) -> dict[str, None]:
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
-    """Write rows with the same keys as CSV (all digits) and as a Markdown table (four)."""
+    """Write rows with the same keys as CSV (all digits) and as tables (four) in Markdown and LaTeX."""
     return [
         write_csv(rows, out / f"{name}.csv", list(rows[0])),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
+        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}", short)),
     ]
 
 
@@ -67,5 +69,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a number with four digits, and anything else as it is."""
+    """Return a number with four digits, a dash for what is missing, and anything else as it is."""
+    if value is None:
+        return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
