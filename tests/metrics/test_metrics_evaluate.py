@@ -151,7 +151,7 @@ def test_evaluate_leaves_out_what_one_factor_cannot_give():
 def test_scores_that_depend_on_the_scale_of_codes_say_so_where_it_is_far_from_1(scale, standardize, starred):
     rng = np.random.default_rng(0)
     codes, factors = scale * rng.normal(size=(90, 2)), rng.integers(0, 3, size=(90, 2))
-    table = evaluate(codes, factors, metrics=["mig", "sap"], repeats=1, standardize=standardize)
+    table = metrics.evaluate(codes, factors, metrics=["mig", "sap"], repeats=1, standardize=standardize)
     assert table.unscaled == (("sap",) if starred else ())
     assert ("SAP ↑ *" in str(table)) == starred
     assert "MIG ↑ *" not in str(table)

@@ -20,7 +20,6 @@ from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
 
-
 #: standard deviations of codes that need no remark
 USUAL = (0.2, 5.0)
 
