@@ -50,6 +50,52 @@ def test_status_writes_json_for_scripts(store):
     assert "Traceback" in found["failures"][0]["traceback"]
 
 
+def test_status_sums_over_tasks():
+    from drkm.cli.runs import _task_rows
+    from drkm.runs.store import Counts
+
+    rows = _task_rows([Counts("a", 3, 1, 2, 0, 3, 30.0), Counts("b", 4, 0, 0, 1, 0, 60.0)])
+    assert rows[-1] == ("all", "7", "1", "2", "1", "3", "1 min 30 s")
+    assert len(_task_rows([Counts("a", 3, 1, 2, 0, 3, 30.0)])) == 2
+
+
+def test_status_of_experiments_says_what_is_missing_and_how_long_it_may_take(tmp_path, monkeypatch):
+    from command_line import drkm as command
+    from drkm.experiments import registry
+    from report.test_report import small_study
+
+    runs = [Configuration("probe", {"fail": seed == 2}, seed) for seed in range(6)]
+    monkeypatch.setattr(registry, "TASKS", TASKS)
+    monkeypatch.setattr(
+        registry, "EXPERIMENTS", {"one": small_study(runs[:4], name="one"), "two": small_study(runs, name="two")}
+    )
+    store = make(tmp_path / "runs.sqlite", runs[:3])
+    change(store, "UPDATE runs SET seconds = 30 WHERE status = 'done'")
+    done = command("status", "all", "--store", store)
+    assert done.code == 0, done
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["one", "2", "of", "4", "1", "1"] in lines
+    assert ["two", "2", "of", "6", "1", "3"] in lines
+    assert ["all", "2", "of", "6", "1", "3"] in lines
+    assert "time left: about 1 min 30 s (one run at a time, none is running)" in done.out
+    found = json.loads(command("status", "one", "--store", store, "--json").out)
+    assert found["experiments"][0]["seconds_left"] == 30
+    make(store, runs)
+    assert "no run is missing" in command("status", "two", "--store", store).out
+
+
+def test_status_without_a_run_like_the_missing_ones_does_not_guess(tmp_path, monkeypatch):
+    from command_line import drkm as command
+    from drkm.experiments import registry
+    from report.test_report import small_study
+
+    monkeypatch.setattr(registry, "TASKS", TASKS)
+    runs = [Configuration("probe", {}, 7)]
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"one": small_study(runs, name="one")})
+    store = make(tmp_path / "runs.sqlite", [])
+    assert "time left: not known" in command("status", "one", "--store", store).out
+
+
 def test_status_shows_what_a_terminal_would_obey_and_does_not_send_it(store):
     change(store, "UPDATE runs SET traceback = 'why' || char(27) || '[2J' || char(155) || char(8238) || char(10)")
     done = drkm("status", "--store", store)

@@ -74,10 +74,18 @@ def problem(noise: float = 0.1, n: int = 400) -> _problems.NoisyCurve:
 def test_every_experiment_writes_figures_tables_and_claims(experiment, results, tmp_path):
     section = experiment.section(results, "quick")
     paths = write_section(section, tmp_path / section.name)
-    assert {path.suffix for path in paths} == {".png", ".svg", ".csv", ".md"}
+    assert {path.suffix for path in paths} == {".png", ".svg", ".pdf", ".csv", ".md", ".tex"}
     assert all(path.stat().st_size > 0 for path in paths)
     assert section.claims
     assert section.title == experiment.title
+
+
+def test_table_1_is_one_grid_of_curves_by_noise_levels_with_gaps_where_cells_are_missing(results):
+    (table,) = [one for one in table1.EXPERIMENT.section(results, "quick").tables if one.in_front]
+    assert [row["curve"] for row in table.rows] == list(_problems.DATASETS.values())
+    assert all(list(row)[1:] == [f"σ_n = {noise}" for noise in _problems.NOISES] for row in table.rows)
+    assert table.rows[0]["σ_n = 0.1"].endswith(" (1.09)")
+    assert table.rows[0]["σ_n = 0.05"] is None
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)

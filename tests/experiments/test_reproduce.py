@@ -75,7 +75,7 @@ def make(names, out, **options):
 def test_tables_and_figures_of_all_experiments_are_written(experiments, tmp_path):
     paths = make(["all"], tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in paths}
-    files = ("digests.csv", "digests.md", "line.png", "line.svg")
+    files = ("digests.csv", "digests.md", "digests.tex", "line.png", "line.svg", "line.pdf")
     assert written == {f"quick/{name}/{file}" for name in ("one", "two") for file in files}
     assert all(path.stat().st_size for path in paths)
     with open(tmp_path / "quick" / "one" / "digests.csv") as file:
@@ -159,7 +159,7 @@ def test_a_figure_of_the_paper_is_made_with_claims_on_what_was_measured(tmp_path
     small = {"n_train": 60, "n_validation": 30, "widths": (12.0,), "components": (5, 10), "protocol": (0.5,)}
     monkeypatch.setitem(SIZES, "quick", replace(SIZES["quick"], **small))
     paths = make(["figure2"], tmp_path)
-    assert {path.suffix for path in paths} == {".png", ".svg", ".csv", ".md"}
+    assert {path.suffix for path in paths} == {".png", ".svg", ".pdf", ".csv", ".md", ".tex"}
     with open(tmp_path / "quick" / "figure2" / "claims.csv", newline="") as file:
         claims = list(csv.DictReader(file))
     assert len(claims) == 2

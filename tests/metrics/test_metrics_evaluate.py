@@ -143,3 +143,16 @@ def test_evaluate_leaves_out_what_one_factor_cannot_give():
     assert {"factor_vae", "beta_vae", "modularity"}.isdisjoint(row.metric for row in table)
     assert np.isnan(table["DCI disentanglement"].score)
     assert "–" in str(table)
+
+
+@pytest.mark.parametrize(
+    ("scale", "standardize", "starred"), [(0.02, False, True), (0.02, True, False), (1, False, False)]
+)
+def test_scores_that_depend_on_the_scale_of_codes_say_so_where_it_is_far_from_1(scale, standardize, starred):
+    rng = np.random.default_rng(0)
+    codes, factors = scale * rng.normal(size=(90, 2)), rng.integers(0, 3, size=(90, 2))
+    table = metrics.evaluate(codes, factors, metrics=["mig", "sap"], repeats=1, standardize=standardize)
+    assert table.unscaled == (("sap",) if starred else ())
+    assert ("SAP ↑ *" in str(table)) == starred
+    assert "MIG ↑ *" not in str(table)
+    assert any("depends on the scale of codes" in note for note in table.notes) == starred

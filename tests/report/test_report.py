@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import base64
 import itertools
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +12,7 @@ from drkm.experiments import registry
 from drkm.experiments.experiment import SimpleExperiment
 from drkm.experiments.report import write_report
 from drkm.experiments.report.blocks import first_sentence, prose, readable
-from drkm.experiments.report.chapters import verdicts
+from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
@@ -55,7 +58,10 @@ def test_hostile_text_arrives_as_text_wherever_it_is_put():
 def test_the_page_is_well_formed_and_its_links_lead_somewhere(reader):
     ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    targets = [attributes["href"] for attributes in reader.named("a")]
+    assert {f"#{name}" for name in ("study", "partly", "not-run", "provenance")} <= {
+        link["href"] for link in reader.named("a")
+    }
+    targets = [attributes["href"] for attributes in reader.named("a") if "download" not in attributes]
     assert targets
     assert {target.removeprefix("#") for target in targets} <= set(ids)
     labels = [a["aria-labelledby"] for _, a in reader.elements if "aria-labelledby" in a]
@@ -92,6 +98,40 @@ def test_the_page_can_be_read_without_eyes(reader):
     boxes = [a for _, a in reader.elements if "scroll" in (a.get("class") or "").split()]
     assert boxes
     assert all(box["tabindex"] == "0" and box["aria-label"] for box in boxes)
+
+
+def test_a_chapter_shows_its_figure_first_and_folds_claims_by_verdict_text_and_tables():
+    folded, order = 0, []
+    first = page(pages.report()).partition('<section id="study"')[2].partition("</section>")[0]
+    for found in re.finditer(r"<(/?)(details|h2|figure|table|dl)\b", first):
+        closes, tag = found.groups()
+        if tag == "details":
+            folded += -1 if closes else 1
+        elif not closes:
+            order.append((tag, folded))
+    assert order == [("h2", 0), ("figure", 0), *[("table", 1)] * 3, ("dl", 1), ("table", 1)]
+    summaries = re.findall(r"<summary[^>]*>(.*?)</summary>", first)
+    counted = [re.sub(r"<[^>]*>", "", one) for one in summaries]
+    assert counted[:3] == ["✓ held 1 claim", "✗ did not hold 1 claim", "? cannot tell 1 claim"]
+
+
+def test_a_table_in_front_is_not_folded():
+    front = replace(pages.section().tables[0], in_front=True)
+    chapter = Chapter(replace(pages.section(), tables=[front], claims=[], settings={}), 1, 1)
+    text = page(Report("quick", [chapter], 1))
+    assert text.index(front.caption) < text.index("<details>", text.index("<main"))
+
+
+def test_figures_can_be_kept_as_svg_and_pdf(reader):
+    kept = {link["download"]: link["href"] for link in reader.named("a") if "download" in link}
+    assert list(kept) == [f"{name}-line.{kind}" for name in ("study", "partly") for kind in ("svg", "pdf")]
+    data = {name: base64.b64decode(address.partition("base64,")[2]) for name, address in kept.items()}
+    assert data["study-line.svg"].startswith(b"<?xml")
+    assert data["study-line.pdf"].startswith(b"%PDF")
+
+
+def test_the_same_figure_is_the_same_page():
+    assert page(pages.report()) == page(pages.report())
 
 
 def test_a_verdict_is_told_by_its_word_and_not_by_colour_alone(reader):
@@ -146,10 +186,10 @@ def test_the_alternative_text_of_a_figure_is_the_first_sentence_of_its_caption()
     assert first_sentence("No full stop") == "No full stop"
 
 
-def small_study(runs, draw=pages.drawn):
+def small_study(runs, draw=pages.drawn, name="study"):
     """Return an experiment with these runs."""
     return SimpleExperiment(
-        name="study",
+        name=name,
         title="A study",
         tasks={"probe": PROBE},
         text="Text.",
@@ -157,6 +197,7 @@ def small_study(runs, draw=pages.drawn):
         runs=lambda sizes: runs,
         tables=lambda rows: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
         figures=lambda rows: [Figure("f", "Line.", draw)],
+        claims=lambda rows, sizes: pages.section(name).claims,
     )
 
 
@@ -198,6 +239,34 @@ def test_reproduce_ends_with_the_page_unless_told_otherwise(study, tmp_path, cap
     page = tmp_path / "with" / "quick" / "report.html"
     assert page.stat().st_size > 0
     assert capsys.readouterr().out.splitlines()[-1] == str(page)
+
+
+def test_reproduce_ends_with_the_verdicts_of_what_was_asked_for(study, tmp_path, capsys, monkeypatch):
+    del study[2]
+    monkeypatch.setitem(registry.EXPERIMENTS, "other", small_study(study, name="other"))
+    assert command("reproduce", "study", "--jobs", 1, "--out", tmp_path) == 0
+    *_, held, failed, unsure, heads, counts, written = capsys.readouterr().out.splitlines()
+    assert (held, failed) == ("✓ It is words: ours 1.31, published 1.22", "✗ Never: ours 2 of words")
+    assert unsure.startswith("? Perhaps")
+    assert heads.split() == ["claims", "✓", "held", "✗", "did", "not", "hold", "?", "cannot", "tell"]
+    assert counts.split() == ["study", "1", "1", "1"]
+    # The runs are shared, and still the other experiment is neither shown nor counted.
+    assert 'id="other"' not in Path(written).read_text("utf-8")
+    assert "3 claims of the paper" in Path(written).read_text("utf-8")
+    assert command("reproduce", "study", "other", "--jobs", 1, "--out", tmp_path, "--no-report") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "2", "2"]
+
+
+def test_a_report_of_some_experiments_counts_their_runs_alone(study, tmp_path, monkeypatch):
+    store = tmp_path / "runs.sqlite"
+    with stores.Store(store, TASKS) as opened:
+        sweep(study[:2], opened, progress=False)
+    monkeypatch.setitem(registry.EXPERIMENTS, "other", small_study(study[1:2], name="other"))
+    found = gather(store, "quick", ["other"])
+    assert [chapter.section.name for chapter in found.chapters] == ["other"]
+    assert [place["runs"] for place in found.environments] == [found.runs] == [1]
+    assert command("report", "other", "--store", store, "-o", tmp_path / "other.html") == 0
+    assert 'id="study"' not in (tmp_path / "other.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("scale", ["quick", "medium"])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from drkm.experiments.report.page import POLICY, page
+from explorer.chromium import Chromium
 from report import pages
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -116,6 +117,44 @@ def test_the_page_does_not_scroll_sideways_but_its_wide_tables_do(screen, width,
 def test_claims_are_cards_on_a_phone_and_a_table_on_a_desktop(phone, desktop):
     assert not phone["headsShown"]
     assert desktop["headsShown"]
+
+
+@pytest.fixture(scope="module", params=[(1280, 800), (390, 844)], ids=["desktop", "phone"])
+def browser(folder, tmp_path_factory, request):
+    """The page in a browser that can be scrolled."""
+    with Chromium(tmp_path_factory.mktemp("browser"), *request.param) as opened:
+        opened.open((folder / "report.html").as_uri())
+        yield opened
+
+
+def test_a_newcomer_sees_a_figure_on_the_first_screen(browser):
+    top, bottom = browser.value(
+        "(b => [b.top, b.bottom])(document.querySelector('figure img').getBoundingClientRect())"
+    )
+    assert top > 0
+    assert bottom < browser.value("innerHeight")
+
+
+def test_a_folded_chapter_fits_on_one_screen_and_an_open_one_does_not(browser):
+    height = "document.querySelector('#study').offsetHeight"
+    assert browser.value(height) < browser.value("innerHeight")
+    browser.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert browser.value(height) > 1.5 * browser.value("innerHeight")
+
+
+def test_the_navigation_and_the_first_column_stay(browser):
+    browser.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+    browser.value("scrollTo({top: 1500, behavior: 'instant'})")
+    assert browser.value("document.querySelector('nav').getBoundingClientRect().top") == 0
+    first, last = browser.value("""(() => {
+      const box = [...document.querySelectorAll('.scroll')].find(one => one.scrollWidth > 2 * one.clientWidth);
+      const from = [...box.querySelectorAll('tbody tr:first-child td')].map(one => one.getBoundingClientRect().left);
+      box.scrollLeft = 300;
+      const to = [...box.querySelectorAll('tbody tr:first-child td')].map(one => one.getBoundingClientRect().left);
+      return [to[0] - from[0], to.at(-1) - from.at(-1)];
+    })()""")
+    assert first == 0
+    assert last == -300
 
 
 def test_letters_of_figures_stay_readable_on_a_phone(phone):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
+from drkm.cli._outcome import note
 from drkm.inputs.preparation import WHITE, Preparation
 from drkm.wording import counted
 
@@ -25,11 +27,12 @@ PLAIN = Reading()
 
 def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
     """Return what a file holds, and what is to be done to its rows, now and later."""
-    columns = files.Columns(given.id, given.dropped, header=given.header, gaps=given.impute is not None)
+    columns = training_columns(given, gaps=given.impute is not None)
     resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
     shape = None if given.shape is None else options.sizes("shape", given.shape)
     pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=given.grey)
     table = files.read_table(path, array=given.array, columns=columns, pictures=pictures)
+    tell_found_id(path, table)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
     eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
@@ -39,7 +42,7 @@ def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
         "white": WHITE if eight_bits else None,
         "resize": resize is not None,
         "grey": given.grey,
-        "id": given.id,
+        "id": table.title if table.found_id else given.id,
     }
     check_finite(path, table, gaps=given.impute is not None)
     values = table.values
@@ -49,6 +52,20 @@ def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
     if given.scale == "standard":
         return table, Preparation.standardizing(values, **facts)
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
+
+
+def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
+    """Return which columns of a table that no model knows yet are data."""
+    return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
+
+
+def tell_found_id(path: Path, table: files.Table) -> None:
+    """Say which column names the rows, where nobody asked for it."""
+    if table.found_id:
+        note(
+            f"{path}: column {table.title!r} has another text in every row: it names the rows and is no data "
+            f"(--id {shlex.quote(table.title)} says the same, --drop leaves it out)"
+        )
 
 
 def _divisor(scale: str, default: float) -> float:
@@ -135,6 +152,7 @@ class PreparedModel:
     def read(self, path: Path, given: Reading = PLAIN) -> tuple[files.Table, np.ndarray]:
         """Return what a file holds, and its rows as the model takes them."""
         prepared = self.preparation
+        self._check_kind(path)
         shape, gaps = prepared.shape, prepared.gaps is not None
         size = (shape[0], shape[1]) if prepared.resize and shape is not None else None
         table = files.read_table(
@@ -155,6 +173,15 @@ class PreparedModel:
         if table.values.shape[1] != wanted:
             raise ValueError(f"data: {path} has {table.values.shape[1]} columns, the model was trained on {wanted}")
         return table, prepared.apply(table.values)
+
+    def _check_kind(self, path: Path) -> None:
+        """Refuse pictures where the model is one of tables, before they are read."""
+        if files.is_pictures(path) and self.columns is not None:
+            what = "a folder of images" if path.is_dir() else "an image"
+            raise ValueError(
+                f"data: {path} is {what}, the model was trained on a table with the columns "
+                f"{files.listed(self.columns)}: give it a table, or fit a model to the images"
+            )
 
     @staticmethod
     def numpy(values: Any) -> np.ndarray:

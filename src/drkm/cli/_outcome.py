@@ -60,6 +60,19 @@ def say(text: object) -> None:
     typer.echo(shown(str(text)))
 
 
+def say_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows of the same length, the first cells to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
+        say("  ".join(line).rstrip())
+
+
+def note(sentence: str) -> None:
+    """Print on stderr what a command does without being told to."""
+    _say(sentence, 0)
+
+
 def warn(sentence: str) -> None:
     """Print a warning on stderr."""
     print(f"drkm: warning: {_one_line(sentence)}", file=sys.stderr)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.cli import clean, datasets, experiments, explore, fill, fit, plot, report, runs, scores, traverse, use
+from drkm.cli import clean, datasets, experiments, explore, fill, fit, info, plot, report, runs, scores, traverse, use
 from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
@@ -44,6 +44,7 @@ def about(
 
 
 app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)
+app.command(cls=SectionedCommand, epilog=info.EXAMPLES)(info.info)
 app.command(cls=SectionedCommand, epilog=use.ENCODE_EXAMPLES)(use.encode)
 app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
 app.command(cls=SectionedCommand, epilog=clean.SELECT_EXAMPLES)(clean.select)

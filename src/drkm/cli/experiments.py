@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drkm.cli._help import SectionedCommand, examples
 from drkm.cli._options import SeedsOption, seeds_of, words_of
-from drkm.cli._outcome import Interrupted, say, warn
+from drkm.cli._outcome import Interrupted, say, say_table, warn
+
+if TYPE_CHECKING:
+    from drkm.experiments.report.chapters import Report
 
 EXAMPLES = examples(
     "drkm reproduce table1 --scale quick",
@@ -95,7 +98,7 @@ def reproduce(
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
     the runs can be made in parts and on several machines, and put together with drkm merge.
     """
-    from drkm.experiments.report import write_report
+    from drkm.experiments.report.writing import gather, write_gathered
     from drkm.experiments.reproduce import configurations_of, store_path
     from drkm.experiments.reproduce import reproduce as make
     from drkm.files import called
@@ -116,13 +119,25 @@ def reproduce(
                 skip=words_of(skip),
                 seeds=asked,
             )
-            if not no_report:
-                paths.append(write_report(runs, written / "report.html", scale=scale, seeds=asked))
+            report = gather(runs, scale, names, asked)
+            page = None if no_report else write_gathered(report, written / "report.html")
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
     for path in paths:
         say(path)
+    _tell_verdicts(report)
+    if page is not None:
+        say(page)
     _tell_rest(configurations_of(names, scale, asked), written, runs, paths)
+
+
+def _tell_verdicts(report: Report) -> None:
+    from drkm.experiments.report.terminal import claim_lines, verdict_rows
+
+    for line in claim_lines(report):
+        say(line)
+    if len(rows := verdict_rows(report)) > 1:
+        say_table(rows)
 
 
 def _tell_rest(asked: dict[str, Any], written: Path, runs: Path, paths: list[Path]) -> None:

@@ -49,10 +49,10 @@ def fill(
     files.check_target(out, force=force, suffixes=files.WRITABLE)
     reading.check(data)
     options.check_impute(impute)
-    from drkm.cli._data import check_finite, filling_of
+    from drkm.cli._data import check_finite, filling_of, tell_found_id, training_columns
 
-    columns = files.Columns(reading.id, reading.dropped, header=reading.header, gaps=True)
-    table = files.read_table(data, array=reading.array, columns=columns)
+    table = files.read_table(data, array=reading.array, columns=training_columns(reading, gaps=True))
+    tell_found_id(data, table)
     check_finite(data, table, gaps=True)
     gaps = int(np.isnan(table.values).sum())
     values = filling_of(data, table, impute).fill(table.values) if gaps else table.values

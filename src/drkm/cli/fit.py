@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
 from drkm.cli._outcome import Interrupted, say, warn
+from drkm.cli.info import facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,24 +135,7 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
 
 def _tell(model: ConstrDRKM, preparation: Preparation, out: Path, *, json: bool) -> None:
     if json:
-        options.print_json({"model": out, **_facts(model)})
+        options.print_json({"model": out, **facts(model)})
         return
     done = preparation.describe()
     say(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
-
-
-def _facts(model: ConstrDRKM) -> dict[str, Any]:
-    return {
-        "samples": len(model.codes_),
-        "features": model.n_features_in_,
-        "components": [block.stop - block.start for block in model.layer_slices_],
-        "kernels": [kernel.describe() for kernel in model.kernels_],
-        "eta": model.eta_,
-        "objective": model.objective_,
-        "feasibility": model.feasibility_,
-        "stationarity": model.stationarity_,
-        "converged": model.converged_,
-        "iterations": model.n_iter_,
-        "seconds": model.fitted_.seconds,
-        "eigenvalues": model.eigenvalues_,
-    }

@@ -14,7 +14,7 @@ from drkm.wording import counted
 
 EXAMPLES = examples(
     "drkm report",
-    "drkm report --scale medium -o medium.html",
+    "drkm report table1 table2 --scale medium -o medium.html",
     "drkm report --scale medium -o claims.md     # the summary and the claims",
     "drkm report --store docs/results.xz -o results.html",
 )
@@ -24,6 +24,12 @@ PACK_EXAMPLES = examples(
 
 
 def report(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]", help="Experiments to show, by the names of drkm reproduce.", show_default="all"
+        ),
+    ] = None,
     store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs, or one that drkm pack wrote.")] = Path(
         "results/runs.sqlite"
     ),
@@ -60,7 +66,7 @@ def report(
     known = about(store) if is_packed(store) else {}
     scale, asked = scale or known.get("scale", "quick"), seeds_of(seeds or known.get("seeds"))
     with called("out"):
-        say(write_report(store, out or store.parent / scale / "report.html", scale=scale, seeds=asked))
+        say(write_report(store, out or store.parent / scale / "report.html", scale=scale, names=names, seeds=asked))
 
 
 def pack(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drkm.cli._help import examples
-from drkm.cli._options import Json, print_json
-from drkm.cli._outcome import say, warn
+from drkm.cli._options import Json, SeedsOption, print_json, seeds_of
+from drkm.cli._outcome import say, say_table, warn
 from drkm.wording import counted, duration
+
+if TYPE_CHECKING:
+    from drkm.experiments.progress import Progress
+    from drkm.runs.store import Counts
 
 STATUS_EXAMPLES = examples(
     "drkm status",
+    "drkm status all --scale medium     # how many runs are missing, and the time left",
     "drkm status --store results/runs.sqlite --json",
 )
 MERGE_EXAMPLES = examples(
@@ -24,29 +30,79 @@ _WIDTH = 100
 
 
 def status(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Experiments, or all: also say how many of their runs are missing, and the time left.",
+            show_default=False,
+        ),
+    ] = None,
     store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
+    scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick, medium or paper.")] = "quick",
+    seeds: SeedsOption = None,
     json: Json = False,
 ) -> None:
     """Say how far the runs are, and why some failed.
 
     Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
+    With the words of drkm reproduce, as in 'drkm status all --scale medium', it says how long the rest may take.
     """
-    from drkm.runs.store import RECENT, Store
+    from drkm.runs.store import Store
 
     with Store(store, readonly=True) as opened:
         counts, failures = opened.counts(), opened.failures()
+    asked = _progress(store, names, scale, seeds) if names else []
     if json:
-        print_json({"tasks": [asdict(entry) for entry in counts], "failures": [_entry(each) for each in failures]})
+        told = {"tasks": [asdict(entry) for entry in counts], "failures": [_entry(each) for each in failures]}
+        print_json({**told, **({"experiments": [asdict(entry) for entry in asked]} if names else {})})
         return
-    heads = ("task", "done", "failed", "running", "interrupted", f"last {RECENT / 60:.0f} min", "computing time")
-    rows = [
-        (c.task, *map(str, (c.done, c.failed, c.running, c.interrupted, c.recent)), duration(c.seconds)) for c in counts
-    ]
-    _print_table([heads, *rows])
+    say_table(_task_rows(counts))
+    if asked:
+        _tell_progress(asked, workers=sum(entry.running for entry in counts))
     for failure in failures:
         run = failure.configuration
         named = " ".join(f"{name}={value}" for name, value in run.parameters.items())
         say(f"\nfailed: {run.task} {named} seed={run.seed}\n  {failure.reason[:_WIDTH]}")
+
+
+def _task_rows(counts: Sequence[Counts]) -> list[tuple[str, ...]]:
+    """Return the runs of each task and, of several tasks, of all."""
+    from drkm.runs.store import RECENT
+
+    heads = ("task", "done", "failed", "running", "interrupted", f"last {RECENT / 60:.0f} min", "computing time")
+    numbers = [(c.done, c.failed, c.running, c.interrupted, c.recent, c.seconds) for c in counts]
+    names = [c.task for c in counts]
+    if len(counts) > 1:
+        numbers.append(tuple(map(sum, zip(*numbers, strict=True))))  # type: ignore[arg-type]
+        names.append("all")
+    rows = [(name, *map(str, row[:-1]), duration(row[-1])) for name, row in zip(names, numbers, strict=True)]
+    return [heads, *rows]
+
+
+def _progress(store: Path, names: list[str], scale: str, seeds: str | None) -> list[Progress]:
+    from drkm.experiments.progress import progress
+
+    return progress(store, names, scale, seeds_of(seeds))
+
+
+def _tell_progress(asked: Sequence[Progress], workers: int) -> None:
+    """Print how far experiments are, and when the runs that are computed side by side may be through."""
+    *each, every = asked
+    rows = [
+        (p.name, f"{p.done} of {p.runs}", str(p.failed), str(p.missing)) for p in (each if len(each) < 2 else asked)
+    ]
+    say("")
+    say_table([("experiment", "done", "failed", "missing"), *rows])
+    if not every.missing:
+        say("no run is missing")
+        return
+    if every.unlike == every.missing:
+        say("time left: not known, no run like those that are missing is done")
+        return
+    rest = f", and {counted(every.unlike, 'run')} of a kind of which none is done" if every.unlike else ""
+    side = f"{counted(workers, 'run')} at a time" if workers else "one run at a time, none is running"
+    say(f"time left: about {duration(every.seconds_left / max(1, workers))} ({side}){rest}")
 
 
 def merge(
@@ -107,10 +163,3 @@ def _entry(failure: Any) -> dict[str, Any]:
         "traceback": failure.traceback,
         "attempts": failure.attempts,
     }
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
-        say("  ".join(line).rstrip())

@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown, figures as PNG and SVG, each file written whole or not at all."""
+"""Tables as CSV, Markdown and LaTeX, figures as PNG, SVG and PDF, each file written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from drkm.experiments.latex import latex
 from drkm.files import write_whole
 
 
@@ -24,23 +25,29 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and SVG, and close it."""
+    """Write a figure as PNG, SVG and PDF, and close it."""
     from drkm.plotting import pyplot, style
 
     paths = []
     with style():
-        for kind in ("png", "svg"):
-            metadata = {"Date": None} if kind == "svg" else {}
-            paths.append(write_bytes(out / f"{name}.{kind}", partial(figure.savefig, format=kind, metadata=metadata)))
+        for kind in ("png", "svg", "pdf"):
+            save = partial(figure.savefig, format=kind, metadata=undated(kind))
+            paths.append(write_bytes(out / f"{name}.{kind}", save))
     pyplot().close(figure)
     return paths
 
 
+def undated(kind: str) -> dict[str, None]:
+    """Return what keeps the time out of a figure of a kind: the same figure is the same file."""
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+
+
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
-    """Write rows with the same keys as CSV (all digits) and as a Markdown table (four)."""
+    """Write rows with the same keys as CSV (all digits) and as tables (four) in Markdown and LaTeX."""
     return [
         write_csv(rows, out / f"{name}.csv", list(rows[0])),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
+        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}", short)),
     ]
 
 
@@ -62,5 +69,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a number with four digits, and anything else as it is."""
+    """Return a number with four digits, a dash for what is missing, and anything else as it is."""
+    if value is None:
+        return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

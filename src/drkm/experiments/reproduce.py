@@ -159,7 +159,7 @@ def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration
 
 
 def write_section(section: Section, folder: Path) -> list[Path]:
-    """Write the claims and tables (CSV and Markdown) and the figures (PNG and SVG) of an experiment."""
+    """Write the claims and tables (CSV, Markdown and LaTeX) and the figures (PNG, SVG and PDF) of an experiment."""
     paths: list[Path] = []
     if section.claims:
         paths += save_table(claim_rows(section), folder, "claims", section.title)

@@ -47,6 +47,8 @@ class ResultTable:
     name: str
     caption: str
     rows: Sequence[Mapping[str, Any]]
+    #: seen at once in the report, where others are folded
+    in_front: bool = False
 
 
 @dataclass(frozen=True)

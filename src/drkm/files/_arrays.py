@@ -115,6 +115,9 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     used, names = columns.choose(header)
     if not len(frame):
         raise Refused("has no rows")
+    found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(frame.iloc[:, index])], used)
+    if found is not None:
+        used, names = [index for index in used if index != found], found
     titles = None if names is None else tuple(map(str, frame.iloc[:, names]))
     if columns.classes:
         frame = frame.apply(
@@ -129,6 +132,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         titles,
         header[names] if names is not None else "name",
         header=tuple(header),
+        found_id=found is not None,
     )
 
 
@@ -145,3 +149,7 @@ def _check_parquet(file: Path) -> None:
 
 def _is_text(column: Any) -> bool:
     return all(isinstance(entry, str) for entry in column)
+
+
+def _is_unique_text(column: Any) -> bool:
+    return _is_text(column) and column.is_unique

@@ -44,6 +44,9 @@ def read_csv(file: Path, columns: Columns) -> Table:
         if len(row) != len(header):
             raise Refused(f"has {len(row)} entries in row {number} and {len(header)} in the first line")
     used, names = columns.choose(header)
+    found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(rows, index)], used)
+    if found is not None:
+        used, names = [index for index in used if index != found], found
     as_they_are = used == list(range(len(header)))
     chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
     if columns.gaps:
@@ -55,7 +58,14 @@ def read_csv(file: Path, columns: Columns) -> Table:
         None if names is None else tuple(row[names] for row in rows),
         (header[names] or "name") if names is not None else "name",
         header=tuple(header),
+        found_id=found is not None,
     )
+
+
+def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
+    """Whether a column is text in every row, and another one in each."""
+    entries = {row[index].strip() for row in rows if row[index].strip().lower() not in GAPS}
+    return len(entries) == len(rows) and not any(_is_number(entry) or _has_decimal_comma(entry) for entry in entries)
 
 
 def _check_size(file: Path) -> None:

@@ -65,10 +65,15 @@ def check_source(path: str | PathLike[str], name: str = "data", *, pictures: boo
     return file
 
 
+def is_pictures(path: Path) -> bool:
+    """Whether a path is an image or a folder, which holds images."""
+    return path.is_dir() or path.suffix.lower() in IMAGE_SUFFIXES
+
+
 def check_options(path: Path, **given: object) -> None:
     """Refuse options that mean nothing for this kind of file, so that none is passed over in silence."""
     kind = path.suffix.lower()
-    pictures = path.is_dir() or kind in IMAGE_SUFFIXES
+    pictures = is_pictures(path)
     table = (kind in (".csv", ".tsv", ".parquet"), "a .csv, .tsv or .parquet file")
     uses = {
         "array": (kind == ".npz", "a .npz file"),
@@ -85,7 +90,7 @@ def check_options(path: Path, **given: object) -> None:
 
 
 def _read(file: Path, kind: str, name: str, array: str | None, columns: Columns, pictures: Pictures) -> Table:
-    if file.is_dir() or kind in IMAGE_SUFFIXES:
+    if is_pictures(file):
         return read_images(file, pictures)
     if kind in (".csv", ".tsv"):
         return read_csv(file, columns)

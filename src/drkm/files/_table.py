@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ class Table:
     shape : shape of one sample before it was made a row, for images
     pictures : whether the values are those of picture files, from 0 to 255
     header : names of all columns of the file, also of those that are no values
+    found_id : whether nobody asked for the column that names the rows: it was found (`Columns.finds_id`)
     """
 
     values: np.ndarray
@@ -40,6 +41,7 @@ class Table:
     shape: tuple[int, ...] | None = None
     pictures: bool = False
     header: tuple[str, ...] = ()
+    found_id: bool = False
 
     def row_names(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows under their title, as a column to write."""
@@ -60,6 +62,7 @@ class Columns:
     usual_id : the column that names the rows where it is there and no other is asked for
     gaps : whether an entry that is empty or says NA is a gap, NaN, and not refused
     classes : whether a column of text is one of classes, which are numbered in the order of their names
+    finds_id : whether the only column of text that differs in every row names the rows, where no other does
     """
 
     id: str | None = None
@@ -70,6 +73,7 @@ class Columns:
     usual_id: str | None = None
     classes: bool = False
     gaps: bool = False
+    finds_id: bool = False
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
         """Return the positions of the columns to use, and that of the rows' names."""
@@ -90,6 +94,13 @@ class Columns:
         if not used:
             raise Refused("has no columns left")
         return used, named
+
+    def find_id(self, names: int | None, unique_text: Callable[[], list[int]], used: list[int]) -> int | None:
+        """Return the position of the column that names rows which have no names yet, if there is one and no doubt."""
+        if not self.finds_id or names is not None or self.only is not None:
+            return None
+        found = unique_text()
+        return found[0] if len(found) == 1 and len(used) > 1 else None
 
     def _check(self, header: Sequence[str], position: Mapping[str, int]) -> None:
         for option, names in (("id", [] if self.id is None else [self.id]), ("drop", self.drop)):

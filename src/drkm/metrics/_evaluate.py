@@ -20,6 +20,9 @@ from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
 
+#: standard deviations of codes that need no remark
+USUAL = (0.2, 5.0)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -87,12 +90,15 @@ class ScoreTable:
         How to read the table.
     by_factor : tuple of FactorRow
         Of the metrics that say something of single factors.
+    unscaled : tuple of str
+        Metrics that depend on the scale of codes, where that is far from 1; they have a star in the table.
     """
 
     rows: tuple[Row, ...]
     results: Mapping[str, MetricResult]
     notes: tuple[str, ...]
     by_factor: tuple[FactorRow, ...]
+    unscaled: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -141,7 +147,8 @@ class ScoreTable:
         for row in self.rows:
             arrow = "↑" if row.better == "high" else "↓"
             numbers = [_number(value) for value in (row.score, row.chance, row.chance_sd, row.above_chance)]
-            table.append([f"{row.name} {arrow}", *numbers, str(row.repeats)])
+            star = " *" if row.metric in self.unscaled else ""
+            table.append([f"{row.name} {arrow}{star}", *numbers, str(row.repeats)])
         return table
 
     def _factor_cells(self) -> list[list[str]]:
@@ -236,7 +243,23 @@ def evaluate(
         rows += _rows(name, metric, result, shuffled)
         by_factor += _factor_rows(name, metric, result, shuffled, y.names)
         remarks += [remark for remark in [metric.note(result) if metric.note else ""] if remark]
-    return ScoreTable(tuple(rows), results, (*notes, *remarks), tuple(by_factor))
+    unscaled = () if standardize else tuple(name for name in results if METRICS[name].takes("standardize"))
+    warning = _note_on_scale(z) if unscaled else None
+    if warning is None:
+        return ScoreTable(tuple(rows), results, (*notes, *remarks), tuple(by_factor))
+    return ScoreTable(tuple(rows), results, (*notes, *remarks, warning), tuple(by_factor), unscaled)
+
+
+def _note_on_scale(codes: np.ndarray) -> str | None:
+    """Return what is to be said of metrics that depend on scale, where the codes vary far more or less than by 1."""
+    spread = codes.std(axis=0)
+    spread = spread[spread > 0]
+    if not len(spread) or (spread.min() >= USUAL[0] and spread.max() <= USUAL[1]):
+        return None
+    return (
+        f"*: depends on the scale of codes, whose standard deviations here are {spread.min():.2g} to "
+        f"{spread.max():.2g}: standardize (--standardize) makes them 1"
+    )
 
 
 def _chosen(metrics: Sequence[str] | None) -> list[str]:

@@ -254,11 +254,12 @@ class Store:
             counts.append(Counts(task, done, failed, sum(alive), len(alive) - sum(alive), recent, seconds))
         return counts
 
-    def environments(self) -> list[dict[str, Any]]:
-        """Return what the finished runs ran on, with the number of runs as "runs", the most frequent first."""
+    def environments(self, configurations: Iterable[Configuration] | None = None) -> list[dict[str, Any]]:
+        """Return what finished runs, all or some, ran on, with their number as "runs", the most frequent first."""
         self.check()
+        asked = None if configurations is None else self.keys(configurations)
         rows = self._whole_rows(self._all(f"SELECT {self._columns} FROM runs WHERE status = 'done'"))
-        texts = Counter(row["environment"] for row in rows)
+        texts = Counter(row["environment"] for row in rows if asked is None or row["key"] in asked)
         frequent = sorted(texts.items(), key=lambda entry: (-entry[1], entry[0]))
         about = f"store: {self.path}: where runs were made"
         return [{**parse_object(text, about), "runs": count} for text, count in frequent]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
-from drkm.experiments.denoising._problems import DATASETS, PUBLISHED
+from drkm.experiments.denoising._problems import DATASETS, NOISES, PUBLISHED
 from drkm.experiments.experiment import Row
 
 #: the definition of the error that the claims are judged by: β, steps, measure
@@ -60,6 +60,15 @@ def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
         }
         for row in as_published(ratios)
     ]
+
+
+def grid(ratios: Iterable[Row]) -> list[Row]:
+    """Return own ratio and, in brackets, the published one: a row per curve, a column per noise level."""
+    rows: dict[str, Row] = {}
+    for row in as_published(ratios):
+        empty = {"curve": DATASETS[row["curve"]], **{f"σ_n = {noise}": None for noise in NOISES}}
+        rows.setdefault(row["curve"], empty)[f"σ_n = {row['noise']}"] = f"{row['ratio']:.2f} ({row['published']:.2f})"
+    return list(rows.values())
 
 
 def relative_errors(cells: Iterable[Row]) -> list[Row]:

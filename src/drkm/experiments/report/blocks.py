@@ -9,23 +9,30 @@ from typing import Any
 from drkm.experiments.report.pictures import picture
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.pages.markup import Markup, element, together
+from drkm.wording import counted
 
 #: a sign beside the word, so that neither colour nor reading is needed to tell verdicts apart
 SIGNS = {Verdict.HELD: "✓", Verdict.FAILED: "✗", Verdict.UNDECIDED: "?"}
 CLASSES = {Verdict.HELD: "held", Verdict.FAILED: "failed", Verdict.UNDECIDED: "undecided"}
-COLUMNS = ("Claim", "Published", "Ours", "Verdict", "Why")
+COLUMNS = ("Claim", "Published", "Ours", "Why")
 #: tables with more rows scroll inside their box
 TALL = 20
 #: columns of text no longer than this stay on one line
 SHORT = 34
 
 
-def badge(verdict: Verdict, *, short: bool = False) -> Markup:
-    """Return a verdict as sign and word; a short one shows the sign and tells the word to who asks."""
+def badge(verdict: Verdict) -> Markup:
+    """Return a verdict as sign and word."""
     sign = element("span", SIGNS[verdict], aria_hidden="true")
-    word = element("span", verdict.value, class_="spoken" if short else None)
-    title = verdict.value if short else None
-    return element("span", sign, " ", word, class_=f"verdict {CLASSES[verdict]}", title=title)
+    return element("span", sign, " ", element("span", verdict.value), class_=f"verdict {CLASSES[verdict]}")
+
+
+def badge_sign(verdict: Verdict) -> Markup:
+    """Return the sign of a verdict, which tells its word to who cannot see it."""
+    return together(
+        element("span", SIGNS[verdict], aria_hidden="true", title=verdict.value),
+        element("span", " ", verdict.value, class_="spoken"),
+    )
 
 
 def prose(text: str) -> Markup:
@@ -43,27 +50,41 @@ def paragraphs(text: str) -> Markup:
 
 
 def claims_block(claims: Sequence[Claim], name: str) -> Markup | None:
-    """Return the claims as a table, which becomes a stack of cards where there is no room for one."""
+    """Return the claims, those of each verdict folded behind their number."""
+    if not claims:
+        return None
+    folded = [
+        folded_claims([claim for claim in claims if claim.verdict is verdict], f"{name}-{CLASSES[verdict]}")
+        for verdict in Verdict
+    ]
+    return together(element("h3", "Claims"), folded)
+
+
+def folded_claims(claims: Sequence[Claim], label: str) -> Markup | None:
+    """Return claims of one verdict as a table, which becomes a stack of cards where there is no room for one."""
     if not claims:
         return None
     # Roles are spelled out because a table that is laid out otherwise loses them in some browsers.
     heads = [element("th", column, scope="col", role="columnheader") for column in COLUMNS]
-    return together(
-        element("h3", "Claims", id=f"{name}-claims"),
-        element(
-            "table",
-            element("thead", element("tr", heads, role="row"), role="rowgroup"),
-            element("tbody", (_claim_row(claim) for claim in claims), role="rowgroup"),
-            class_="claims",
-            role="table",
-            aria_labelledby=f"{name}-claims",
-        ),
+    table = element(
+        "table",
+        element("thead", element("tr", heads, role="row"), role="rowgroup"),
+        element("tbody", (_claim_row(claim) for claim in claims), role="rowgroup"),
+        class_="claims",
+        role="table",
+        aria_labelledby=label,
     )
+    return folded(together(badge(claims[0].verdict), " ", counted(len(claims), "claim")), table, id=label)
+
+
+def folded(summary: object, *content: object, id: str | None = None) -> Markup:
+    """Return content that is seen when its summary is clicked."""
+    return element("details", element("summary", summary, id=id), content)
 
 
 def _claim_row(claim: Claim) -> Markup:
     published = claim.published or "our own question"
-    cells = (prose(claim.text), prose(published), prose(claim.measured), badge(claim.verdict), prose(claim.why))
+    cells = map(prose, (claim.text, published, claim.measured, claim.why))
     return element(
         "tr",
         (
@@ -71,22 +92,25 @@ def _claim_row(claim: Claim) -> Markup:
             for column, cell in zip(COLUMNS, cells, strict=True)
         ),
         role="row",
-        class_=CLASSES[claim.verdict],
     )  # fmt: skip
 
 
-def figure_block(figure: Figure) -> Markup:
-    """Return a figure with its caption; a wide one scrolls inside its box on a narrow screen."""
+def figure_block(figure: Figure, name: str) -> Markup:
+    """Return a figure of an experiment with its caption, to see and to keep; a wide one scrolls on a narrow screen."""
     drawn = picture(figure)
     image = element(
         "img",
-        src=drawn.address,
+        src=drawn.address("svg"),
         alt=first_sentence(figure.caption),
         width=drawn.width,
         height=drawn.height,
     )
     box = element("div", image, class_="scroll", tabindex="0", role="group", aria_label=f"Figure {figure.name}")
-    return element("figure", box, element("figcaption", prose(figure.caption)))
+    links = [
+        (" ", element("a", kind.upper(), href=drawn.address(kind), download=f"{name}-{figure.name}.{kind}"))
+        for kind in drawn.files
+    ]
+    return element("figure", box, element("figcaption", prose(figure.caption), element("span", links, class_="files")))
 
 
 def first_sentence(text: str) -> str:
@@ -140,4 +164,4 @@ def settings_block(settings: Mapping[str, Any]) -> Markup | None:
     if not settings:
         return None
     pairs = [(element("dt", prose(name)), element("dd", prose(readable(value)))) for name, value in settings.items()]
-    return together(element("h3", "Settings"), element("dl", pairs))
+    return element("dl", pairs)

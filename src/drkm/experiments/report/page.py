@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from drkm.experiments.report.blocks import (
+    CLASSES,
     badge,
+    badge_sign,
     claims_block,
     figure_block,
+    folded,
     paragraphs,
     prose,
     settings_block,
@@ -17,7 +20,7 @@ from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import provenance
 from drkm.experiments.section import Verdict
 from drkm.pages.assets import asset, theme
-from drkm.pages.markup import Markup, element
+from drkm.pages.markup import Markup, element, together
 from drkm.wording import counted
 
 TITLE = "Deep restricted kernel machines: the paper, run again"
@@ -47,42 +50,45 @@ def page(report: Report) -> str:
     body = element(
         "body",
         element("a", "Skip to the experiments", href="#experiments", class_="skip"),
-        _header(report, shown),
         _contents(shown, left_out),
-        element("main", (_chapter(chapter) for chapter in shown), _not_run(left_out), id="experiments"),
-        provenance(report),
+        element(
+            "div",
+            _header(report, shown),
+            element("main", (_chapter(chapter) for chapter in shown), _not_run(left_out), id="experiments"),
+            provenance(report),
+            class_="pages",
+        ),
     )
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
 def _header(report: Report, shown: list[Chapter]) -> Markup:
     counts = verdicts(shown)
-    total = sum(counts.values())
     tiles = [
-        element("li", element("span", counts[verdict], class_="count"), badge(verdict), class_="tile")
+        element("li", element("span", counts[verdict], class_="count"), " ", badge(verdict), class_="tile")
         for verdict in Verdict
     ]
-    lead = f"{counted(total, 'claim')} of the paper and of our own, judged on {counted(report.runs, 'run')} at scale "
+    lead = f"{counted(counts.total(), 'claim')} of the paper and of our own, judged on {counted(report.runs, 'run')} "
     return element(
         "header",
         element("h1", TITLE),
-        element("p", "The paper is ", AUTHORS, ", ", element("cite", PAPER), f", {JOURNAL}."),
-        element(
-            "p",
-            lead,
-            element("strong", report.scale),
-            ". Made ",
-            element("time", report.made, class_="whole"),
-            f" by drkm {report.version}.",
-        ),
+        element("p", lead, "at scale ", element("strong", report.scale), "."),
         element("ul", tiles, class_="tiles", aria_label="Verdicts"),
+        folded("Which paper, and what a verdict means", _about(report, shown)),
+    )
+
+
+def _about(report: Report, shown: list[Chapter]) -> Markup:
+    made = element("time", report.made, class_="whole")
+    return together(
+        element("p", "The paper is ", AUTHORS, ", ", element("cite", PAPER), f", {JOURNAL}."),
         element(
             "p",
             "A verdict is about this scale, and says beside itself how it was reached. Cannot tell means that runs are "
             "missing, or that what was measured does not decide.",
             _of_unfinished(shown),
-            class_="note",
         ),
+        element("p", "Made ", made, f" by drkm {report.version}."),
     )
 
 
@@ -95,48 +101,48 @@ def _of_unfinished(shown: list[Chapter]) -> str | None:
 
 
 def _contents(shown: list[Chapter], left_out: list[Chapter]) -> Markup:
-    heads = [
-        element("th", head, scope="col", class_="num") for head in (*(badge(v, short=True) for v in Verdict), "runs")
-    ]
-    rows = [_contents_row(chapter) for chapter in shown]
-    last = element("p", element("a", "Configuration, versions, hardware, run time", href="#provenance"))
-    missing = element("p", element("a", f"Not run: {len(left_out)} more", href="#not-run")) if left_out else None
-    table = element(
-        "table",
-        element("thead", element("tr", element("th", "Experiment", scope="col"), heads)),
-        element("tbody", rows),
-        class_="contents",
-    )
-    return element("nav", element("h2", "Contents", id="contents"), table, missing, last, aria_labelledby="contents")
+    """Return the navigation: a column that stays beside the chapters, or a row that stays above them."""
+    links = [_contents_link(chapter) for chapter in shown]
+    if left_out:
+        links.append(element("a", f"Not run: {len(left_out)}", href="#not-run"))
+    links.append(element("a", "Runs and machines", href="#provenance"))
+    items = [element("li", link) for link in links]
+    return element("nav", element("ul", items), aria_label="Contents")
 
 
-def _contents_row(chapter: Chapter) -> Markup:
+def _contents_link(chapter: Chapter) -> Markup:
     counts = verdicts([chapter])
-    link = element("a", prose(chapter.section.title), href=f"#{chapter.section.name}")
-    runs = (
-        f"{chapter.finished}" if chapter.finished == chapter.expected else f"{chapter.finished} of {chapter.expected}"
-    )
+    short, colon, rest = chapter.section.title.partition(":")
+    told = [
+        element("span", counts[verdict], badge_sign(verdict), class_=CLASSES[verdict])
+        for verdict in Verdict
+        if counts[verdict]
+    ]
+    title = together(prose(short), element("span", colon, prose(rest), class_="rest") if rest else None)
     return element(
-        "tr",
-        element("th", link, scope="row"),
-        [element("td", counts[verdict] or "·", class_="num") for verdict in Verdict],
-        element("td", runs, class_="num"),
+        "a", element("span", title), " ", element("span", told, class_="told"), href=f"#{chapter.section.name}"
     )
 
 
 def _chapter(chapter: Chapter) -> Markup:
     section = chapter.section
     label = f"{section.name}-title"
+    tables = [table for table in section.tables if table.rows]
+    front, rest = [table for table in tables if table.in_front], [table for table in tables if not table.in_front]
+    first, others = section.figures[:1], section.figures[1:]
     return element(
         "section",
         element("h2", prose(section.title), id=label),
         _unfinished(chapter),
-        paragraphs(section.text),
+        (figure_block(figure, section.name) for figure in first),
+        map(table_block, front),
+        folded(counted(len(others), "more figure"), (figure_block(figure, section.name) for figure in others))
+        if others
+        else None,
         claims_block(section.claims, section.name),
-        (figure_block(figure) for figure in section.figures),
-        (table_block(table) for table in section.tables if table.rows),
-        settings_block(section.settings),
-        element("p", element("a", "Back to the contents", href="#contents"), class_="back"),
+        element("h3", "Method and tables"),
+        folded("What was asked, and how it was measured", paragraphs(section.text), settings_block(section.settings)),
+        folded(counted(len(rest), "table"), map(table_block, rest)) if rest else None,
         id=section.name,
         aria_labelledby=label,
     )
@@ -167,8 +173,10 @@ def _not_run(chapters: Iterable[Chapter]) -> Markup | None:
     return element(
         "section",
         element("h2", "Not run", id="not-run-title"),
-        element("p", "Of these experiments the store has no finished run at this scale:"),
-        element("ul", items),
+        folded(
+            f"{counted(len(items), 'experiment')} without a finished run at this scale",
+            element("ul", items),
+        ),
         id="not-run",
         aria_labelledby="not-run-title",
     )

@@ -5,36 +5,47 @@ from __future__ import annotations
 import base64
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from drkm.experiments.output import undated
 from drkm.experiments.section import Figure
 
 #: dots an inch of what is rasterised inside a figure
 _DPI = 160
 
 
+#: what a figure can be kept as, and what a browser calls that
+MEDIA = {"svg": "image/svg+xml", "pdf": "application/pdf"}
+
+
 @dataclass(frozen=True)
 class Picture:
-    """An SVG image as a data address, with its size in CSS pixels."""
+    """A figure as files, by their kinds, with its size in CSS pixels."""
 
-    address: str
+    files: Mapping[str, bytes]
     width: int
     height: int
+
+    def address(self, kind: str) -> str:
+        """Return a file as an address that holds all of it."""
+        return f"data:{MEDIA[kind]};base64,{base64.b64encode(self.files[kind]).decode()}"
 
 
 def picture(figure: Figure) -> Picture:
     """Draw a figure and return it as an image that needs no file."""
     from drkm.plotting import pyplot, style
 
-    buffer = io.BytesIO()
+    files = {}
     with style() as plt:
         plt.rcParams["svg.fonttype"] = "path"
         drawn = figure.draw()
-        drawn.savefig(buffer, format="svg", dpi=_DPI, metadata={"Date": None})
+        for kind in MEDIA:
+            buffer = io.BytesIO()
+            drawn.savefig(buffer, format=kind, dpi=_DPI, metadata=undated(kind))
+            files[kind] = buffer.getvalue()
     pyplot().close(drawn)
-    data = buffer.getvalue()
-    width, height = _size(data.decode())
-    return Picture(f"data:image/svg+xml;base64,{base64.b64encode(data).decode()}", width, height)
+    return Picture(files, *_size(files["svg"].decode()))
 
 
 def _size(svg: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drkm.experiments.report.blocks import table_block
+from drkm.experiments.report.blocks import folded, table_block
 from drkm.experiments.report.chapters import Chapter, Report
 from drkm.experiments.section import ResultTable
 from drkm.pages.markup import Markup, element
@@ -36,13 +36,15 @@ def provenance(report: Report) -> Markup:
     return element(
         "footer",
         element("h2", "Configuration, versions, hardware, run time", id="provenance"),
-        element(
-            "p",
-            "Each result is kept under a key made of its configuration, the checksum of its data, its seed and the "
-            "version of the code: what is shown here is what this version computes.",
+        folded(
+            "Runs, seeds and machines",
+            element(
+                "p",
+                "Each result is kept under a key made of its configuration, the checksum of its data, its seed and the "
+                "version of the code: what is shown here is what this version computes.",
+            ),
+            (table_block(table) for table in (runs, machines) if table.rows),
         ),
-        (table_block(table) for table in (runs, machines) if table.rows),
-        element("p", element("a", "Back to the contents", href="#contents"), class_="back"),
     )
 
 

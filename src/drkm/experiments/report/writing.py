@@ -12,7 +12,7 @@ from drkm.experiments import registry
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
-from drkm.experiments.reproduce import configurations_of
+from drkm.experiments.reproduce import configurations_of, expand
 from drkm.experiments.seeds import Seeds
 from drkm.files import write_whole
 from drkm.runs.configuration import Configuration, check_scale
@@ -49,11 +49,20 @@ def write_report(
     Path
         The file.
     """
+    check_format(path)
+    return write_gathered(gather(Path(store), scale, names, seeds), path)
+
+
+def check_format(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that a report cannot be written as, before the work."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {Path(path).name}")
+
+
+def write_gathered(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write a report as what the end of its name says."""
     path = Path(path)
-    write = FORMATS.get(path.suffix.lower())
-    if write is None:
-        raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {path.name}")
-    text = write(gather(Path(store), scale, names, seeds))
+    text = FORMATS[path.suffix.lower()](report)
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_whole(path, lambda file: file.write(text.encode()))
 
@@ -61,12 +70,12 @@ def write_report(
 def gather(store: Path, scale: str, names: Sequence[str] | None = None, seeds: Seeds | None = None) -> Report:
     """Return what the runs of a store at one scale show."""
     check_scale(scale)
-    names = list(registry.EXPERIMENTS) if names is None else names
+    names = expand(["all"] if names is None else names)
     with Store(store, registry.TASKS, readonly=True) as opened:
         chapters = [_chapter(opened, name, scale, seeds) for name in names]
         asked = {run for runs in configurations_of(names, scale, seeds).values() for run in runs}
         runs = len(opened.results(asked))
-        environments = opened.environments()
+        environments = opened.environments(asked)
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return Report(scale, chapters, runs, environments, made, __version__, str(seeds) if seeds else "")
 

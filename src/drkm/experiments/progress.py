@@ -1,0 +1,66 @@
+"""How far the runs of experiments are, and how long the rest may take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from drkm.experiments import registry
+from drkm.experiments.reproduce import configurations_of, names_of
+from drkm.experiments.seeds import Seeds
+from drkm.runs.configuration import Configuration
+from drkm.runs.store import Store
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the runs of an experiment, or of several together, are.
+
+    Attributes
+    ----------
+    name : str
+    runs, done, failed : int
+    seconds_left : float
+        Computing time of the runs that are missing, by that of the runs of the same task and family that are done.
+    unlike : int
+        Missing runs of which no such run is done, so that they are not in `seconds_left`.
+    """
+
+    name: str
+    runs: int
+    done: int
+    failed: int
+    seconds_left: float
+    unlike: int
+
+    @property
+    def missing(self) -> int:
+        """Runs that are neither done nor failed."""
+        return self.runs - self.done - self.failed
+
+
+def progress(
+    store: str | os.PathLike[str], names: Sequence[str], scale: str, seeds: Seeds | None = None
+) -> list[Progress]:
+    """Return how far each experiment is, and at the end all of them, whose shared runs count once."""
+    groups = {name: list(dict.fromkeys(runs)) for name, runs in configurations_of(names, scale, seeds).items()}
+    every = list(dict.fromkeys(run for runs in groups.values() for run in runs))
+    with Store(store, registry.TASKS, readonly=True) as opened:
+        results, unfinished = opened.results(every), set(opened.unfinished(every))
+    usual: dict[frozenset[str], list[float]] = {}
+    for run in every:
+        if run in results:
+            usual.setdefault(frozenset(names_of(run)), []).append(results.seconds(run))
+
+    def told(name: str, runs: Iterable[Configuration]) -> Progress:
+        runs = list(runs)
+        kinds = [frozenset(names_of(run)) for run in runs if run in unfinished]
+        done = sum(run in results for run in runs)
+        left = sum(fmean(usual[kind]) for kind in kinds if kind in usual)
+        return Progress(
+            name, len(runs), done, len(runs) - done - len(kinds), left, sum(kind not in usual for kind in kinds)
+        )
+
+    return [*(told(name, runs) for name, runs in groups.items()), told("all", every)]

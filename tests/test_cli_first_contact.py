@@ -1,0 +1,114 @@
+"""What somebody meets on the first day: what a model is, names of rows that nobody asked for, data of another kind."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from command_line import drkm, refused
+from drkm.estimator import load_prepared
+from drkm.files import Columns, read_table
+
+Image = pytest.importorskip("PIL.Image")
+
+
+def write_iris(path, *, names=lambda number: f"p{number}"):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["plant", "sl", "sw", "pl", "pw"])
+        writer.writerows([names(number), *row] for number, row in enumerate(load_iris().data[:60]))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a table whose rows have names, pictures, and the model and the words of a fit without options."""
+    folder = tmp_path_factory.mktemp("first")
+    write_iris(folder / "iris.csv")
+    (folder / "photos").mkdir()
+    for number, size in enumerate([(5, 7), (6, 9)]):
+        Image.fromarray(np.zeros(size, dtype=np.uint8)).save(folder / "photos" / f"{number}.png")
+    done = drkm("fit", folder / "iris.csv", "-o", folder / "iris.model", "-c", "3", "--scale", "standard")
+    assert done.code == 0, done
+    (folder / "said").write_text(done.err)
+    return folder
+
+
+def test_a_column_of_unique_text_names_the_rows_and_is_said_to(place):
+    said = (place / "said").read_text()
+    assert "iris.csv: column 'plant' has another text in every row: it names the rows and is no data" in said
+    model, preparation = load_prepared(place / "iris.model")
+    assert preparation.id == "plant"
+    assert model.n_features_in_ == 4
+    done = drkm("encode", place / "iris.model", place / "iris.csv", "-o", place / "codes.csv")
+    assert done.code == 0, done
+    first, second, *_ = (place / "codes.csv").read_text().splitlines()
+    assert (first.split(",")[0], second.split(",")[0]) == ("plant", "p0")
+
+
+def test_filling_keeps_such_names(place, tmp_path):
+    done = drkm("fill", place / "iris.csv", "-o", tmp_path / "full.csv")
+    assert "column 'plant'" in done.err
+    assert (tmp_path / "full.csv").read_text().splitlines()[1].startswith("p0,5.1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "who,a,b\nu,1,2\nu,3,4\n",
+        "who,place,a\nu,x,2\nv,y,4\n",
+        "who,a\nu,1\n,2\n",
+        'who,a\n"1,5",1\n"1,6",2\n',
+    ],
+    ids=["twice", "two such columns", "empty", "decimal commas"],
+)
+def test_text_that_may_be_something_else_is_asked_about(text, tmp_path):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"has text in|decimal commas|are no numbers|is no number|empty entry"):
+        read_table(tmp_path / "x.csv", columns=Columns(finds_id=True))
+
+
+def test_names_are_looked_for_only_where_that_was_asked_for(tmp_path):
+    (tmp_path / "x.csv").write_text("who,a\nu,1\nv,2\n")
+    with pytest.raises(ValueError, match="has text in column who"):
+        read_table(tmp_path / "x.csv")
+    found = read_table(tmp_path / "x.csv", columns=Columns(finds_id=True))
+    assert (found.found_id, found.row_names(), found.columns) == (True, {"who": ("u", "v")}, ("a",))
+
+
+def test_unique_text_of_a_parquet_file_names_the_rows_too(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"who": ["u", "v"], "a": [1.0, 2.0]}).to_parquet(tmp_path / "x.parquet")
+    found = read_table(tmp_path / "x.parquet", columns=Columns(finds_id=True))
+    assert (found.found_id, found.row_names(), found.columns) == (True, {"who": ("u", "v")}, ("a",))
+
+
+@pytest.mark.parametrize(("data", "what"), [("photos", "a folder of images"), ("photos/0.png", "an image")])
+def test_photographs_given_to_a_model_of_tables_are_refused_as_just_that(data, what, place):
+    said = refused("encode", place / "iris.model", place / data, "-o", place / "new.csv")
+    assert f"{data} is {what}, the model was trained on a table with the columns sl, sw, pl, pw" in said
+
+
+def test_info_says_what_a_model_learned_and_which_data_it_takes(place):
+    done = drkm("info", place / "iris.model")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{place / 'iris.model'}, ")
+    assert "ConstrDRKM: 60 samples, 4 features, 3 components in 1 layer" in done.out
+    assert done.out.splitlines()[-3:] == [
+        "takes tables with the columns sl, sw, pl, pw",
+        "rows are named by the column 'plant', where it is there",
+        "data are prepared as for training: columns standardised",
+    ]
+
+
+def test_info_writes_json_for_scripts(place):
+    found = json.loads(drkm("info", place / "iris.model", "--json").out)
+    assert (found["samples"], found["components"], found["id"]) == (60, [3], "plant")
+    assert found["columns"] == ["sl", "sw", "pl", "pw"]
+    assert found["bytes"] == (place / "iris.model").stat().st_size
+
+
+def test_info_of_what_is_no_model_is_refused(place):
+    assert "iris.csv" in refused("info", place / "iris.csv")
