@@ -28,7 +28,7 @@ from benchmarks.problems import SIZES, structured
 from drkm import ConstrDRKM
 from drkm import gram as grams
 from drkm.gram import NotEnoughMemory
-from drkm.inference.first_gram import problem_of
+from drkm.inference.first_gram import energy_of
 
 TOL = 1e-4
 KERNEL_PCA = "KernelPCA"
@@ -122,7 +122,7 @@ def _fit(text: str, X: np.ndarray, device: str, limit: float, say: Any, **option
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ConstrDRKM(SIZES, eta=1.0, gram=operator(text), **settings).fit(X)
-    result, energy = model.fitted_.result, problem_of(model.fitted_)
+    result, energy = model.fitted_.result, energy_of(model.fitted_)
     say(
         status="converged" if model.converged_ else "time limit",
         stationarity=model.stationarity_,

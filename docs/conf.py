@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from drkm import __version__
 
@@ -40,6 +41,8 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
+    "within_subsection_order": "ExampleTitleSortKey",
+    "download_all_examples": False,
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
     "abort_on_example_error": True,
@@ -56,8 +59,11 @@ html_title = "drkm"
 html_static_path = ["_static"]
 html_css_files = ["drkm.css"]
 html_show_sourcelink = False
+# Pages with nothing below them need no room for it.
+html_sidebars = {"tutorials": []}
 html_theme_options = {
     "show_toc_level": 2,
+    "show_prev_next": False,
     "navigation_with_keys": True,
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
@@ -66,3 +72,13 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 copyright = "the drkm developers, MIT licence"
+
+
+def _lead_to_the_gallery(app: object, page: str, source: list[str]) -> None:
+    """Let links to the code of an example, which code hosts show, lead to its page here."""
+    source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+
+
+def setup(app: object) -> None:
+    """Register what Sphinx calls."""
+    app.connect("source-read", _lead_to_the_gallery)

@@ -1,30 +1,33 @@
-"""See what each component of a model means: move one code of one image, and map it back.
+"""
+Move along components
+=====================
 
-Two models of the same 400 drawn sprites. With equal weights of the layers (the default, as in the paper) layer 1 rests
-on few samples; with a lighter second layer it rests on nearly all of them, and another draw would give it again.
-
-python examples/move_along_components.py      writes move_along_components.png; needs matplotlib; a few seconds
+See what each component of a model means: move one code of one image, keep the others, and map it back. With the
+paper's weights of the layers, `eta=1`, layer 1 has a small effective sample size and its components are those of few
+images; by default deep layers are light enough to leave it alone.
 """
 
-import numpy as np
+# %%
+# 200 drawn sprites: a square, an ellipse or a heart, somewhere in the image.
 
 from drkm import ConstrDRKM
 from drkm.datasets import load_dsprites
-from drkm.plotting import image_grid
+from drkm.plotting import plot_traversal
 
-images, _ = load_dsprites(source="rendered").sample(400, random_state=0)
-X = images.reshape(len(images), -1) / 255.0
+images, _ = load_dsprites(source="rendered").sample(200, random_state=0)
+X = images[:, ::2, ::2].reshape(len(images), -1) / 255.0
+model = ConstrDRKM((8, 4)).fit(X)
+print(model.summary())
 
-BASE, COMPONENTS, STEPS = 7, 4, 7
-rows, names = [], []
-for label, eta in (("equal", 1.0), ("lighter", (1, 10))):
-    model = ConstrDRKM((10, 5), eta=eta).fit(X)
-    print(f"{label}:", model.summary(), sep="\n", end="\n\n")
-    for index in range(COMPONENTS):
-        own = model.codes_[:, index]
-        values = np.linspace(np.quantile(own, 0.02), np.quantile(own, 0.98), STEPS)
-        rows.append(model.traverse(layer=1, index=index, values=values, base=BASE).reshape(STEPS, 64, 64))
-        names.append(f"{label}, {index}")
+# %%
+# Red is brighter than the sample, blue is darker. The component of largest effect stands first.
 
-heads = ["2 %", *[""] * (STEPS - 2), "98 %"]
-image_grid(np.clip(rows, 0, 1), names, heads).savefig("move_along_components.png", dpi=150)
+figure = plot_traversal(model, shape=(32, 32), base=7, most=5)
+
+# %%
+# The paper's weights: moving a code fades in single training images.
+
+published = ConstrDRKM((8, 4), eta=1).fit(X)
+for name, fitted in (("default", model), ("eta=1", published)):
+    print(f"{name:8} effective sample size of layer 1: {fitted.fitted_.supports[0]:.0f} of {len(X)}")
+figure = plot_traversal(published, shape=(32, 32), base=7, most=5)

@@ -1,10 +1,13 @@
-"""A kernel of one's own: a small torch module as an explicit feature map, fixed and trained.
-
-Two moons, which no straight line parts. Cosine features with random frequencies are a kernel; trained with the codes
-they reach a lower energy, and that is no better kernel: the energy rewards features in which samples look alike.
-
-python examples/own_feature_map.py      prints a table; a few seconds
 """
+A feature map of your own
+=========================
+
+A small torch module is a kernel: the dot product of what it makes of two points. Trained with the codes it reaches a
+lower energy, and that is no better kernel: the energy rewards features in which samples look alike.
+"""
+
+# %%
+# Two moons, which no straight line parts, and cosine features with random frequencies.
 
 import torch
 from sklearn.datasets import make_moons
@@ -14,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drkm import ConstrDRKM
 from drkm.kernels import FeatureMap
+from drkm.plotting import style
 
 
 class Cosines(torch.nn.Module):
@@ -31,11 +35,25 @@ class Cosines(torch.nn.Module):
 
 X, y = make_moons(600, noise=0.1, random_state=0)
 train, test = slice(0, 300), slice(300, 600)
-for label, kernel in (
-    ("rbf", "rbf"),
-    ("cosines", FeatureMap(Cosines().double())),
-    ("cosines, trained", FeatureMap(Cosines().double(), trainable=True)),
-):
-    model = ConstrDRKM((6, 2), kernel=(kernel, "rbf"), eta=(1, 10), max_iter=300)
-    pipeline = make_pipeline(model, StandardScaler(), LogisticRegression()).fit(X[train], y[train])
-    print(f"{label:18} J = {model.objective_:8.2f}   accuracy on unseen points: {pipeline.score(X[test], y[test]):.3f}")
+kernels = {
+    "rbf": "rbf",
+    "cosines": FeatureMap(Cosines().double()),
+    "cosines, trained": FeatureMap(Cosines().double(), trainable=True),
+}
+models = {}
+for name, kernel in kernels.items():
+    models[name] = ConstrDRKM((6, 2), kernel=(kernel, "rbf"), eta=(1, 10), max_iter=300)
+    pipeline = make_pipeline(models[name], StandardScaler(), LogisticRegression()).fit(X[train], y[train])
+    accuracy = pipeline.score(X[test], y[test])
+    print(f"{name:18} J = {models[name].objective_:8.2f}   accuracy on unseen points: {accuracy:.3f}")
+
+# %%
+# Two of the codes that each kernel gives to unseen points.
+
+with style() as plt:
+    figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.6), layout="constrained")
+    for axis, (name, model) in zip(axes, models.items(), strict=True):
+        codes = model.transform(X[test])
+        for label, marker in ((0, "o"), (1, "s")):
+            axis.scatter(*codes[y[test] == label, 1:3].T, s=6, marker=marker, linewidths=0)
+        axis.set(title=name, xticks=[], yticks=[], xlabel="layer1_1", ylabel="layer1_2")

@@ -13,6 +13,7 @@ from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
 from drkm.inputs.preparation import WHITE, Preparation
+from drkm.wording import counted
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
@@ -68,6 +69,21 @@ def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
         written = "×".join(map(str, shape))
         raise ValueError(f"shape: {written} is {int(np.prod(shape))} values, a row has {features}")
     return tuple(shape)
+
+
+def labels_of(given: str, data: Path | None, header: bool | None, count: int) -> dict[str, Sequence[str]]:
+    """Return labels by their names, one entry per sample: from a file of their own, or from columns of the data."""
+    path = Path(given)
+    if path.suffix.lower() in files.SUFFIXES and path.is_file():
+        known = files.read_labels(path)
+    elif data is not None and data.suffix.lower() in files.TABLES:
+        known = files.read_labels(data, options.columns_of(given), header=header)
+    else:
+        raise ValueError(f"labels: there is no file {given}, and no table of data that could have such a column")
+    for name, entries in known.items():
+        if len(entries) != count:
+            raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
+    return known
 
 
 def filling_of(path: Path, table: files.Table, how: str) -> Filling:

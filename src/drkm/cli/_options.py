@@ -39,6 +39,14 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+ShownData = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DATA",
+        help="Samples to show; by default those that the model was trained on. Files as for encode.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", show_default=False)]
 Header = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drkm.cli import clean, datasets, experiments, explore, fill, fit, report, runs, scores, traverse, use
+from drkm.cli import clean, datasets, experiments, explore, fill, fit, plot, report, runs, scores, traverse, use
 from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
@@ -49,6 +49,7 @@ app.command(cls=SectionedCommand, epilog=use.DENOISE_EXAMPLES)(use.denoise)
 app.command(cls=SectionedCommand, epilog=clean.SELECT_EXAMPLES)(clean.select)
 app.command(cls=SectionedCommand, epilog=fill.EXAMPLES)(fill.fill)
 app.command(cls=SectionedCommand, epilog=traverse.EXAMPLES)(traverse.traverse)
+app.command(cls=SectionedCommand, epilog=plot.EXAMPLES)(plot.plot)
 app.command(cls=SectionedCommand, epilog=explore.EXAMPLES)(explore.explore)
 app.command(cls=SectionedCommand, epilog=scores.EXAMPLES)(scores.evaluate)
 app.command(cls=SectionedCommand)(experiments.demo)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli import _options as options
+from drkm.cli._figures import write_figure
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
@@ -212,7 +213,7 @@ def _draw(path: Path, before: np.ndarray, after: np.ndarray, shape: tuple[int, .
         figure = plotting.image_grid(pair.clip(0, 1), ("before", "after"), [""] * len(rows))
     else:
         figure = plotting.plot_cleaning(before[:SHOWN_POINTS], after[:SHOWN_POINTS])
-    figure.savefig(path)
+    write_figure(path, figure)
 
 
 def _tell(found: Chosen, where: dict[str, Any], told: str, figure: Path | None, *, json: bool) -> None:

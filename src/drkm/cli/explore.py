@@ -12,7 +12,7 @@ import typer
 from drkm.cli import _options as options
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
-from drkm.cli._options import Device, Force, Json, Model, Reading, Shape
+from drkm.cli._options import Device, Force, Json, Model, Reading, Shape, ShownData
 from drkm.cli._outcome import say
 from drkm.wording import counted, in_bytes
 
@@ -32,14 +32,7 @@ MOST, SUFFIXES = 50_000, (".html", ".htm")
 def explore(
     model: Model,
     reading: Reading,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Samples to show; by default those that the model was trained on. Files as for encode.",
-            show_default=False,
-        ),
-    ] = None,
+    data: ShownData = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page to write, one .html file.")
     ] = None,
@@ -113,7 +106,7 @@ def _subject(
 
     import numpy as np
 
-    from drkm.cli._data import PreparedModel
+    from drkm.cli._data import PreparedModel, labels_of
     from drkm.explorer import Subject
 
     fitted = PreparedModel(path, device)
@@ -122,10 +115,7 @@ def _subject(
     if shape is not None:
         preparation = replace(preparation, shape=fitted.image_shape(options.sizes("shape", shape)))
     count = fitted.model.fitted_.n if rows is None else len(rows)
-    known = {} if labels is None else _labels(labels, data, reading)
-    for name, entries in known.items():
-        if len(entries) != count:
-            raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
+    known = {} if labels is None else labels_of(labels, data, reading.header, count)
     kept = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
     if len(kept) < count and rows is None:
         rows = fitted.numpy(fitted.model.fitted_.X[:])
@@ -142,18 +132,6 @@ def _subject(
         None if table is None or table.names is None else chosen(table.names),
         {name: chosen(entries) for name, entries in known.items()},
     )
-
-
-def _labels(labels: str, data: Path | None, reading: Reading) -> dict[str, Sequence[str]]:
-    """Return labels from a file of their own, or from columns of the data."""
-    from drkm import files
-
-    path = Path(labels)
-    if path.suffix.lower() in files.SUFFIXES and path.is_file():
-        return files.read_labels(path)
-    if data is None or data.suffix.lower() not in files.TABLES:
-        raise ValueError(f"labels: there is no file {labels}, and no table of data that could have such a column")
-    return files.read_labels(data, options.columns_of(labels), header=reading.header)
 
 
 def _serve(subject: Subject, port: int, *, show: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli import _options as options
+from drkm.cli._figures import FIGURES, write_figure
 from drkm.cli._help import examples
 from drkm.cli._options import Device, Force, Json, Model, Shape
 from drkm.cli._outcome import say
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from drkm.cli._data import PreparedModel
-
-FIGURES = (".png", ".svg", ".pdf")
 
 EXAMPLES = examples(
     "drkm traverse photos.safetensors -o components.png",
@@ -140,8 +139,6 @@ def _head(deviations: float) -> str:
 
 
 def _draw(out: Path, images: np.ndarray, lines: list[Line], heads: list[str]) -> None:
-    from drkm.files import write_whole
     from drkm.plotting import image_grid
 
-    figure = image_grid(images / 255, [f"layer{line.layer}_{line.index}" for line in lines], heads)
-    write_whole(out, lambda file: figure.savefig(file, format=out.suffix[1:].lower()))
+    write_figure(out, image_grid(images / 255, [f"layer{line.layer}_{line.index}" for line in lines], heads))

@@ -9,6 +9,7 @@ from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import SHOWN
 from drkm.experiments.report.summary import SENTENCES
 from drkm.experiments.section import Claim, Verdict
+from drkm.wording import counted
 
 COLUMNS = ("claim", "published", "ours", "verdict")
 READING = """\
@@ -68,10 +69,14 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
     yield ""
     yield f"`{chapter.section.name}`, {chapter.finished} of {chapter.expected} runs."
     if chapter.section.claims:
-        yield ""
+        counts = verdicts([chapter])
+        told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+        # Folded on code hosts and on the site alike.
+        yield from ("", "<details>", f"<summary>{counted(counts.total(), 'claim')}: {told}</summary>", "")
         yield f"| {' | '.join(COLUMNS)} |"
         yield "|---" * len(COLUMNS) + "|"
         yield from map(_row, chapter.section.claims)
+        yield from ("", "</details>")
 
 
 def _row(claim: Claim) -> str:

@@ -1,0 +1,104 @@
+"""How a fit went and what it found: convergence, spectra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from drkm.plotting._model import numbers
+from drkm.plotting._style import BLUE, COLOURS, GREY, MARKERS, VERMILION, canvas, style
+
+#: nothing below this is drawn on a logarithmic axis
+SMALLEST = 1e-16
+
+
+def plot_spectrum(model: Any, ax: Any = None) -> Any:
+    """Draw the eigenvalues of each layer as shares of the trace of its kernel matrix.
+
+    Parameters
+    ----------
+    model : ConstrDRKM or KernelPCA
+        A fitted model; `KernelPCA` does not keep the trace, its eigenvalues are drawn as they are.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    deep = isinstance(model.eigenvalues_, list)
+    spectra = [numbers(values) for values in (model.eigenvalues_ if deep else [model.eigenvalues_])]
+    names = [f"layer {layer}" for layer in range(1, len(spectra) + 1)]
+    with style():
+        figure, ((axis,),) = canvas(ax, 1, 1, (4.5, 3.2), layout="constrained")
+        if deep:
+            shares = [
+                values / max(trace, SMALLEST) for values, trace in zip(spectra, model.fitted_.traces, strict=True)
+            ]
+            names = [f"{name}: {share.sum():.1%} together" for name, share in zip(names, shares, strict=True)]
+            draw_spectra(axis, shares, names, "share of the trace")
+            from matplotlib.ticker import PercentFormatter
+
+            axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        else:
+            draw_spectra(axis, spectra, names, "eigenvalue")
+    return figure
+
+
+def draw_spectra(axis: Any, spectra: Sequence[np.ndarray], names: Sequence[str], title: str) -> None:
+    """Draw one falling line per layer on a logarithmic axis."""
+    for layer, (values, name) in enumerate(zip(spectra, names, strict=True)):
+        axis.semilogy(
+            np.arange(1, len(values) + 1),
+            np.maximum(values, SMALLEST),
+            marker=MARKERS[layer % len(MARKERS)],
+            markersize=4,
+            color=COLOURS[layer % len(COLOURS)],
+            label=name,
+        )
+    axis.set_xlabel("component")
+    axis.set_ylabel(title)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.legend()
+
+
+def plot_convergence(model: Any, ax: Any = None) -> Any:
+    """Draw stationarity, and how far the energy is above its last value, against iterations.
+
+    Parameters
+    ----------
+    model : ConstrDRKM
+        A fitted model. The eigensolver of a single layer reports its end alone: one point.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    steps, energy, stationarity = (
+        np.array([entry[name] for entry in model.history_]) for name in ("iteration", "objective", "stationarity")
+    )
+    if not len(steps):
+        raise ValueError("model: its history is empty, so there is nothing to draw")
+    above = (energy - energy.min()) / max(abs(energy.min()), SMALLEST)
+    with style():
+        figure, ((axis,),) = canvas(ax, 1, 1, (4.5, 3.2), layout="constrained")
+        axis.semilogy(steps, np.maximum(stationarity, SMALLEST), "o-", markersize=3, color=BLUE, label="stationarity")
+        falling = above > SMALLEST
+        axis.semilogy(
+            steps[falling],
+            above[falling],
+            "s-",
+            markersize=3,
+            color=VERMILION,
+            label="energy above its lowest, relative",
+        )
+        axis.axhline(model.tol, color=GREY, linestyle="--", linewidth=1)
+        axis.annotate("tol", (0.0, model.tol), xycoords=("axes fraction", "data"), va="bottom", color="#666666")
+        axis.set_xlabel("iteration")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        reached = "reached the tolerance" if model.converged_ else "did not reach the tolerance"
+        axis.set_title(f"{reached}: {model.n_iter_} iterations", loc="left")
+        axis.legend()
+    return figure

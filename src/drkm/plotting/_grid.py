@@ -1,0 +1,52 @@
+"""Images side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from drkm.plotting._style import bare, canvas, style
+
+#: inches of an image, of the names to the left, of the heads above
+CELL, LEFT, TOP = 0.8, 0.95, 0.35
+
+
+def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str], axes: Any = None) -> Any:
+    """Draw images (rows × columns × height × width [× 3], values from 0 to 1) with names and heads; return the figure.
+
+    `names` stand to the left of the rows, `heads` above the columns.
+    """
+    with style():
+        figure, cells = cells_for_images(axes, images.shape, names, heads)
+        for place, axis in np.ndenumerate(cells):
+            axis.imshow(images[place], cmap="gray", vmin=0, vmax=1, aspect="auto")
+    return figure
+
+
+def cells_for_images(
+    axes: Any, shape: Sequence[int], names: Sequence[str], heads: Sequence[str], right: float = 0.0
+) -> tuple[Any, np.ndarray]:
+    """Return a figure and bare axes for a grid of images, with names and heads and some inches free to the right."""
+    rows, columns, height, width = shape[:4]
+    size = (CELL * columns + LEFT + right, CELL * rows * height / width + TOP)
+    margins = {"left": LEFT / size[0], "right": 1.0 - right / size[0], "top": 1.0 - TOP / size[1], "bottom": 0.0}
+    figure, cells = canvas(axes, rows, columns, size, gridspec_kw={"wspace": 0.06, "hspace": 0.06, **margins})
+    for axis in cells.flat:
+        bare(axis)
+    for axis, name in zip(cells[:, 0], names, strict=True):
+        axis.text(-0.1, 0.5, name, transform=axis.transAxes, ha="right", va="center", fontsize=8)
+    for axis, head in zip(cells[0], heads, strict=True):
+        axis.set_title(head, fontsize=8, pad=3)
+    return figure, cells
+
+
+def unit_range(images: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return images whose values between two bounds are those from 0 to 1."""
+    return np.clip((images - low) / (high - low if high > low else 1.0), 0.0, 1.0)
+
+
+def brightness(images: np.ndarray, colours: bool) -> np.ndarray:
+    """Return differences of images without their colours."""
+    return images.mean(axis=-1) if colours else images

@@ -1,0 +1,115 @@
+"""Samples beside what a model gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from drkm.plotting._grid import brightness, cells_for_images, unit_range
+from drkm.plotting._model import feature_names_of, image_shape, numbers, reconstructed, samples_of, spread_of
+from drkm.plotting._style import canvas, style
+
+#: red is more, blue is less, and people with any of the common colour deficiencies can tell
+DIFFERENCES = "RdBu_r"
+#: columns of a table that a map shows at most
+MOST_COLUMNS = 30
+
+
+def plot_reconstructions(
+    model: Any,
+    X: Any = None,
+    *,
+    shape: Sequence[int] | None = None,
+    feature_names: Sequence[str] | None = None,
+    most: int = 8,
+    axes: Any = None,
+) -> Any:
+    """Draw samples beside their reconstructions, from the one of least error to the one of largest.
+
+    Images stand above their reconstruction and the difference; a table is a map of the differences, (x - x̂) in standard
+    deviations of its column. The error of a sample is the root of its mean squared difference.
+
+    Parameters
+    ----------
+    model : ConstrDRKM, or KernelPCA with `preimage`
+    X : array of shape (m, d), optional
+        By default the samples of the fit.
+    shape : (height, width) or (height, width, 3), optional
+        Shape of images; without it samples are rows of a table.
+    feature_names : sequence of str, optional
+    most : int, default=8
+        Number of samples, spread evenly over the ranks of their errors.
+    axes : array of 3×most matplotlib axes for images, one for a table, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    given = samples_of(model, X)
+    samples, found = numbers(given), reconstructed(model, given)
+    # Columns of a table may have units of their own, pixels have one.
+    spread = spread_of(samples) if shape is None else np.ones(samples.shape[1])
+    difference = (samples - found) / spread
+    error = np.sqrt((difference**2).mean(axis=1))
+    order = np.argsort(error, kind="stable")
+    rows = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))]
+    with style():
+        if shape is not None:
+            shape = image_shape(model, shape)
+            heads = [f"row {row}\nerror {error[row]:.2g}" for row in rows]
+            images = [values[rows].reshape(len(rows), *shape) for values in (samples, found, difference)]
+            return _draw_images(axes, images, heads)
+        names = feature_names_of(model, feature_names)
+        shown = largest_columns(difference[rows])
+        size = (0.65 * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
+        figure, ((axis,),) = canvas(axes, 1, 1, size, layout="constrained")
+        heads = [f"row {row}\n{error[row]:.2g}" for row in rows]
+        drawn = difference_map(axis, difference[np.ix_(rows, shown)].T, [names[i] for i in shown], heads)
+        figure.colorbar(drawn, ax=axis, label="sample - reconstruction, s.d.")
+        axis.set_xlabel("sample and its error")
+    return figure
+
+
+def _draw_images(axes: Any, images: Sequence[np.ndarray], heads: Sequence[str]) -> Any:
+    samples, found, difference = images
+    names = ["sample", "reconstruction", "difference"]
+    colours = samples.ndim == 4
+    figure, cells = cells_for_images(axes, (3, len(heads), *samples.shape[1:]), names, heads, right=0.6)
+    low, high = samples.min(), samples.max()
+    for values, line in zip((samples, found), cells, strict=False):
+        for axis, image in zip(line, unit_range(values, low, high), strict=True):
+            axis.imshow(image, cmap="gray", vmin=0, vmax=1, aspect="auto")
+    draw_differences(figure, cells[2:], brightness(difference, colours)[None])
+    return figure
+
+
+def draw_differences(figure: Any, cells: np.ndarray, images: np.ndarray) -> None:
+    """Draw differences with one scale for all, which a bar to the right explains."""
+    limit = float(np.abs(images).max()) or 1.0
+    for place, axis in np.ndenumerate(cells):
+        drawn = axis.imshow(images[place], cmap=DIFFERENCES, vmin=-limit, vmax=limit, aspect="auto")
+    last = cells[-1, -1].get_position()
+    top = cells[0, -1].get_position().y1
+    bar = figure.add_axes((last.x1 + 0.015, last.y0, 0.012, top - last.y0))
+    figure.colorbar(drawn, cax=bar).ax.tick_params(labelsize=7)
+
+
+def largest_columns(differences: np.ndarray) -> np.ndarray:
+    """Return the columns that differ most, in their own order, if there are more than a map can show."""
+    order = np.argsort(-(differences**2).sum(axis=0), kind="stable")
+    return np.sort(order[:MOST_COLUMNS])
+
+
+def difference_map(
+    axis: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], limit: float | None = None
+) -> Any:
+    """Draw a table of differences as colours, white where there is none."""
+    limit = limit or float(np.abs(values).max()) or 1.0
+    drawn = axis.imshow(values, cmap=DIFFERENCES, vmin=-limit, vmax=limit, aspect="auto")
+    axis.set_xticks(range(len(columns)), columns)
+    axis.set_yticks(range(len(rows)), rows)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    return drawn

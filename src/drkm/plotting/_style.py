@@ -1,0 +1,69 @@
+"""One style for all figures, readable without colour vision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+#: Okabe and Ito's palette, which people with any of the common colour deficiencies can tell apart
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
+GREY = "#9A9A9A"
+MARKERS = "osD^vPX"
+
+STYLE = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "savefig.bbox": "tight",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "lines.linewidth": 1.4,
+    "svg.hashsalt": "drkm",
+    "svg.fonttype": "none",
+}
+
+
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, or say what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'drkm[plot]'") from error
+    return plt
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """Give matplotlib.pyplot with the house style, and leave the caller's settings as they were."""
+    plt = pyplot()
+    from cycler import cycler
+
+    with plt.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
+        yield plt
+
+
+def canvas(axes: Any, rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, np.ndarray]:
+    """Return a figure and its axes, rows × columns: the caller's, or new ones of that size in inches."""
+    if axes is None:
+        figure, made = pyplot().subplots(rows, columns, figsize=size, squeeze=False, **more)
+        return figure, made
+    given = np.array(axes, dtype=object).reshape(-1)
+    if len(given) != rows * columns:
+        raise ValueError(f"axes: expected {rows}×{columns} axes, got {len(given)}")
+    return given[0].figure, given.reshape(rows, columns)
+
+
+def bare(axis: Any) -> None:
+    """Take away ticks and frame, which say nothing about pictures and maps."""
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.spines[:].set_visible(False)

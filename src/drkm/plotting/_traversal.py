@@ -1,0 +1,155 @@
+"""Data along components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drkm.plotting._grid import CELL, brightness, cells_for_images, unit_range
+from drkm.plotting._model import (
+    codes_of,
+    columns_of,
+    feature_names_of,
+    image_shape,
+    names_of,
+    numbers,
+    samples_of,
+    spread_of,
+)
+from drkm.plotting._reconstructions import difference_map, draw_differences, largest_columns
+from drkm.plotting._style import canvas, style
+
+
+@dataclass(frozen=True)
+class Traversal:
+    """Points along components, those of largest effect first.
+
+    Attributes
+    ----------
+    point : array of shape (d,)
+        Where all of them begin.
+    changes : array of shape (components, values, d)
+        How far they are from there.
+    names, heads : what components and values are called
+    effects : array of shape (components,)
+        The root of the mean squared change.
+    """
+
+    point: np.ndarray
+    changes: np.ndarray
+    names: list[str]
+    heads: list[str]
+    effects: np.ndarray
+
+
+def plot_traversal(
+    model: Any,
+    X: Any = None,
+    *,
+    components: Sequence[tuple[int, int]] | None = None,
+    base: int | None = None,
+    span: float = 2.0,
+    steps: int = 7,
+    most: int = 6,
+    shape: Sequence[int] | None = None,
+    feature_names: Sequence[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw what changes in a sample when one code moves and the others stay, for the components of largest effect.
+
+    Images are drawn as differences from the sample, which stands at the left. A table is drawn as one map per
+    component, columns × values, with changes in standard deviations of the column. The number below the name of a
+    component is its effect: the root of the mean squared change.
+
+    Parameters
+    ----------
+    model : ConstrDRKM, or KernelPCA with `preimage`
+    X : array of shape (m, d), optional
+        Samples whose codes say how far to go; by default those of the fit.
+    components : list of (layer, index), optional
+        By default all of layer 1.
+    base : int, optional
+        The row whose other codes are kept; by default the one whose codes are nearest to their mean.
+    span, steps : float, int, default=2.0, 7
+        Codes take `steps` values that reach so many standard deviations to both sides of their mean.
+    most : int, default=6
+        Number of components that are drawn.
+    shape : (height, width) or (height, width, 3), optional
+        Shape of images; without it samples are rows of a table.
+    feature_names : sequence of str, optional
+    axes : array of matplotlib axes, optional
+        Rows × (1 + steps) for images, 1 × components for a table.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    columns = columns_of(model, components)
+    spread = None if shape is not None else spread_of(numbers(samples_of(model, X)))
+    found = traversal_of(model, codes_of(model, X), columns, base, (span, steps), spread, most)
+    with style():
+        if shape is not None:
+            return _draw_images(axes, found, image_shape(model, shape))
+        return _draw_tables(axes, found, feature_names_of(model, feature_names))
+
+
+def traversal_of(
+    model: Any,
+    codes: np.ndarray,
+    columns: Sequence[int],
+    base: int | None,
+    reach: tuple[float, int],
+    spread: np.ndarray | None,
+    most: int,
+) -> Traversal:
+    """Return points along components, decoded all at once."""
+    span, steps = reach
+    if base is None:
+        base = int(np.linalg.norm(codes - codes.mean(axis=0), axis=1).argmin())
+    if not -len(codes) <= base < len(codes):
+        raise ValueError(f"base: expected a row from 0 to {len(codes) - 1}, got {base}")
+    deviations = np.linspace(-span, span, steps)
+    moved = np.repeat(codes[base][None], 1 + steps * len(columns), axis=0)
+    for number, column in enumerate(columns):
+        rows = slice(1 + number * steps, 1 + (number + 1) * steps)
+        moved[rows, column] = codes[:, column].mean() + deviations * codes[:, column].std()
+    points = numbers(model.inverse_transform(moved))
+    changes = (points[1:] - points[0]).reshape(len(columns), steps, -1) / (1.0 if spread is None else spread)
+    effects = np.sqrt((changes**2).mean(axis=(1, 2)))
+    order = np.argsort(-effects, kind="stable")[:most]
+    names = [names_of(model)[columns[i]] for i in order]
+    heads = ["mean" if abs(z) < 1e-12 else f"{z:+.2g} s.d." for z in deviations]
+    return Traversal(points[0], changes[order], names, heads, effects[order])
+
+
+def _draw_images(axes: Any, found: Traversal, shape: tuple[int, ...]) -> Any:
+    rows, steps = found.changes.shape[:2]
+    images = found.changes.reshape(rows, steps, *shape)
+    names = [f"{name}\n{effect:.2g}" for name, effect in zip(found.names, found.effects, strict=True)]
+    figure, cells = cells_for_images(axes, (rows, 1 + steps, *shape), names, ["sample", *found.heads], right=0.6)
+    point = unit_range(found.point.reshape(shape), found.point.min(), found.point.max())
+    for axis in cells[:, 0]:
+        axis.imshow(point, cmap="gray", vmin=0, vmax=1, aspect="auto")
+    draw_differences(figure, cells[:, 1:], brightness(images, len(shape) == 3))
+    return figure
+
+
+def _draw_tables(axes: Any, found: Traversal, names: Sequence[str]) -> Any:
+    count, steps, _ = found.changes.shape
+    shown = largest_columns(found.changes.reshape(count * steps, -1))
+    size = (1.6 * CELL * count + 2.2, 0.22 * len(shown) + 1.4)
+    figure, cells = canvas(axes, 1, count, size, sharey=axes is None, layout="constrained")
+    limit = float(np.abs(found.changes[..., shown]).max()) or 1.0
+    titles = zip(found.names, found.effects, strict=True)
+    for axis, changes, (name, effect) in zip(cells[0], found.changes, titles, strict=True):
+        ends = [found.heads[0].removesuffix(" s.d."), *[""] * (steps - 2), found.heads[-1].removesuffix(" s.d.")][
+            :steps
+        ]
+        drawn = difference_map(axis, changes[:, shown].T, [names[i] for i in shown], ends, limit)
+        axis.set_title(f"{name}\n{effect:.2g}")
+    figure.supxlabel("value of the code, s.d. from its mean", fontsize=9)
+    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column")
+    return figure
