@@ -21,8 +21,7 @@ from drkm.strange_data import StrangeDataWarning
 #: σ² in units of the median rule
 WIDTH = 0.25
 #: A sample that is far from all others has an eigenvector of its own, of eigenvalue k(x, x) = 1: what one sample alone
-#: supports gets no weight, so that a strange one does not explain itself. A little more than 1, or rounding would
-#: decide.
+#: supports gets no weight, so that a strange one does not explain itself. A little above 1, or rounding would decide.
 SHRINK = Shrinkage(1.01, "firm")
 #: parts of the samples that are scored by models of the others
 FOLDS = 5
