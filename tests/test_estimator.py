@@ -221,6 +221,11 @@ def test_too_little_time_warns_with_advice():
         ConstrDRKM((6, 3), init="orthogonal", random_state=0, max_seconds=1e-9).fit(X)
 
 
+def test_a_bar_that_cannot_move_yet_says_what_is_done(capsys):
+    ProgressBar(1e-6).close()
+    assert "0%|          | 00:00 kernels and start" in capsys.readouterr().err
+
+
 def test_verbose_shows_a_progress_bar_and_silence_is_the_default(capsys):
     ConstrDRKM((6, 3)).fit(X)
     quiet = capsys.readouterr()

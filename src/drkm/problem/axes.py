@@ -2,8 +2,8 @@
 
 J does not change when the codes of a layer are rotated, as long as the kernel above it sees only distances or dot
 products. So a fit ends in a choice of axes: one orthogonal matrix R_l per layer, applied to codes, encoder and
-multipliers alike. Deep kernels always see the solver's own basis. Below an explicit feature map, which is not invariant, the axes
-are fixed by the model and R_l = I.
+multipliers alike. Deep kernels always see the solver's own basis. Below an explicit feature map, which is not
+invariant, the axes are fixed by the model and R_l = I.
 """
 
 from __future__ import annotations

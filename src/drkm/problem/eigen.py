@@ -145,7 +145,7 @@ def _apply(gram: Gram, block: Tensor, outside: Tensor | None) -> Tensor:
 
 
 def _orthonormal(block: Tensor, *against: Tensor | None) -> Tensor:
-    """Return an orthonormal basis of the block's columns, orthogonal to that of others."""
+    """Return an orthonormal basis of the block's columns, orthogonal to the columns of others."""
     for _ in range(2):
         for other in against:
             if other is not None:

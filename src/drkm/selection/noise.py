@@ -29,6 +29,8 @@ FEW_DIRECTIONS, TYPICAL_EXCESS = 10, 1.3
 #: so many directions are a floor of noise if the next eigenvalue is so many times larger than the largest that noise
 #: may have, and if the mixture does not see structure below that part of its level
 FLOOR_DIRECTIONS, GAP, STRUCTURE = 3, 1.5, 0.75
+#: the same as SLACK below a gap
+FLOOR_SLACK = 1.05
 #: how far above the edge of the law an eigenvalue of noise may be
 SLACK = 1.02
 #: samples a dimension up to which the eigenvalues of noise are far from equal
@@ -173,10 +175,12 @@ def _least_variance(points: Tensor) -> tuple[float, bool]:
         # Of as many samples as dimensions the lowest eigenvalues are nearly 0 and say little.
         lowest = max(1, round((LOWEST if 2 * few <= many else 0.5) * few))
         level = float(rest[-lowest:].mean()) / _mean_of_noise(few / many, lowest / few)
-        edge = level * (1 + math.sqrt(few / many)) ** 2
-        if float(rest[0]) <= SLACK * edge:
-            if d <= n and k and few >= FLOOR_DIRECTIONS and float(values[k - 1]) / many >= GAP * edge:
-                return float(rest.mean()), True
+        upper = (1 + math.sqrt(few / many)) ** 2
+        edge = float(rest.mean()) * upper
+        is_above = d <= n and k > 0 and float(values[k - 1]) / many >= GAP * edge
+        if is_above and few >= FLOOR_DIRECTIONS and float(rest[0]) <= FLOOR_SLACK * edge:
+            return float(rest.mean()), True
+        if float(rest[0]) <= SLACK * level * upper:
             break
     # Eigenvalues of tables fall gradually, and the last of them are hardly ever noise alone: with few columns the
     # variance was 1 to 1.8 times too large.

@@ -54,6 +54,8 @@ class ProgressBar:
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
         self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:10}| {elapsed} {desc}")
+        # Before the first iteration there is nothing to count, and with many samples it may take long.
+        self.bar.set_description_str("kernels and start")
 
     def __call__(self, entry: dict[str, float]) -> None:
         """Move the bar to an entry of the history."""
