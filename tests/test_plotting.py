@@ -226,8 +226,9 @@ def test_too_few_axes_are_refused(digits):
 
 def test_a_model_without_its_samples_asks_for_some(tmp_path):
     from drkm import load
+    from drkm.gram import Nystroem
 
-    ConstrDRKM(3, gram="nystroem").fit(X).save(tmp_path / "model")
+    ConstrDRKM(3, gram=Nystroem(m=20)).fit(X).save(tmp_path / "model")
     model = load(tmp_path / "model")
     with pytest.raises(ValueError, match="X: the model has not kept its samples"):
         plotting.plot_reconstructions(model)

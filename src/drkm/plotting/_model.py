@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from drkm.files.rows import AbsentRows
-
 #: training samples that a figure reads at most
 MOST_SAMPLES = 2000
 
@@ -20,6 +18,9 @@ def numbers(values: Any) -> np.ndarray:
 
 def samples_of(model: Any, X: Any) -> Any:
     """Return X, or the samples that the model was trained on where it has them."""
+    # Experiments are listed without torch, and their figures have this style.
+    from drkm.files.rows import AbsentRows
+
     if X is not None:
         return X
     kept = model.fitted_.X if hasattr(model, "fitted_") else None
