@@ -49,10 +49,16 @@ class NystroemFeatures(Approximation):
     landmarks: Tensor = field(repr=False)
     given_factor: Tensor | None = field(default=None, repr=False)
 
-    @cached_property
+    @property
     def factor(self) -> Tensor:
         """F, if none is given from the eigenvectors of K_ZZ, in float64, without those that are rounding errors."""
-        return inverse_root(self.kernel, self.landmarks) if self.given_factor is None else self.given_factor
+        if self.given_factor is not None:
+            return self.given_factor
+        # Not a cached_property: before Python 3.12 its lock would be held while others are waited for.
+        kept = vars(self)
+        if "_formed" not in kept:
+            kept["_formed"] = inverse_root(self.kernel, self.landmarks)
+        return kept["_formed"]
 
     @classmethod
     def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
