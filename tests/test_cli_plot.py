@@ -83,6 +83,7 @@ def test_what_cannot_be_drawn_is_refused(place, words, sentence, monkeypatch):
 
 def test_a_model_without_its_samples_asks_for_data(place):
     from drkm import ConstrDRKM
+    from drkm.gram import Nystroem
 
-    ConstrDRKM(3, gram="nystroem").fit(load_digits().data[:70]).save(place / "landmarks")
+    ConstrDRKM(3, gram=Nystroem(m=20)).fit(load_digits().data[:70]).save(place / "landmarks")
     assert "data: the model was saved without its samples" in refused("plot", place / "landmarks", "-o", place / "y")

@@ -11,7 +11,7 @@ from drkm.cli._help import SectionedCommand, application, examples
 from drkm.cli._outcome import say
 
 app = application(
-    "Disentangled, denoised, reproducible features from few samples.\n\n"
+    "Kernel features that you can trust, from 50 samples to a million.\n\n"
     "Errors are one sentence on stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug or failed runs.",
     examples(
         "drkm demo                           # what it can do, in half a minute",

@@ -21,7 +21,7 @@ EXAMPLES = examples(
 
 
 def info(model: Model, json: Json = False) -> None:
-    """Say what a model was trained on, what it learned, and which data it takes.
+    """Say what a model learned, and which data it takes.
 
     Nothing is computed: layers, kernels, spectrum and how the fit ended are those of the file, with the columns or the
     shape of its samples and how they are prepared.
