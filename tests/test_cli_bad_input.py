@@ -13,6 +13,7 @@ from command_line import drkm, refused
 from drkm import ConstrDRKM
 from drkm.cli._options import columns_of
 from drkm.files import container, write_whole
+from drkm.persistence.model_file import VERSION
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -28,7 +29,7 @@ def models(tmp_path_factory):
     whole = (folder / "model").read_bytes()
     (folder / "cut").write_bytes(whole[: len(whole) // 2])
     (folder / "foreign").write_text("{}")
-    tensors, header = container.read(folder / "model", "model", 1)
+    tensors, header = container.read(folder / "model", "model", VERSION)
     container.write(folder / "newer", tensors, {**header, "version": 99})
     container.write(folder / "checkpoint", tensors, {**header, "kind": "checkpoint"})
     container.write(folder / "damaged", tensors, {**header, "preparation": {"shape": 3}})

@@ -20,6 +20,7 @@ from drkm import ConstrDRKM, load
 from drkm.files import container
 from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
 from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+from drkm.persistence.model_file import VERSION
 from drkm.solvers import LBFGS, Eigensolver, TrustRegion
 from drkm.solvers.state import Dimensions
 from drkm.training.checkpoint import Checkpoint
@@ -80,8 +81,9 @@ def test_a_loaded_model_gives_equal_bits(name, tmp_path):
     np.testing.assert_array_equal(copy.multipliers_, fitted.multipliers_)
     for mine, theirs in zip(copy.eigenvalues_, fitted.eigenvalues_, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    for attribute in ("objective_", "feasibility_", "stationarity_", "converged_", "n_iter_", "history_", "kernels_"):
+    for attribute in ("objective_", "feasibility_", "stationarity_", "converged_", "n_iter_", "kernels_"):
         assert getattr(copy, attribute) == getattr(fitted, attribute)
+    assert copy.history_[-1] == fitted.history_[-1]
     assert copy.layer_slices_ == fitted.layer_slices_
     assert copy.n_features_in_ == 64
     assert copy.summary() == fitted.summary()
@@ -339,21 +341,24 @@ def test_a_foreign_safetensors_file_and_a_checkpoint_are_refused(tmp_path):
 
 def test_tensors_of_the_wrong_shape_are_refused(model, tmp_path):
     model.save(tmp_path / "model")
-    tensors, header = container.read(tmp_path / "model", "model", 1)
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
     for name, wrong in (
         ("H", tensors["H"][:-1]),
         ("X", tensors["X"][:-1]),
         ("multipliers", tensors["multipliers"][1:]),
+        ("history", tensors["history"][:, 1:]),
+        ("history", tensors["history"] + 0.5),
+        ("history", tensors["history"][0]),
     ):
         container.write(tmp_path / "wrong", {**tensors, name: wrong}, header)
         assert "path" in refused(tmp_path / "wrong", ValueError)
 
 
-@pytest.mark.parametrize("name", ["H", "X", "multipliers", "rotation0", "eigenvalues1"])
+@pytest.mark.parametrize("name", ["H", "X", "multipliers", "rotation0", "eigenvalues1", "history"])
 @pytest.mark.parametrize("spoil", ["dtype", "nan", "inf"])
 def test_tensors_of_another_precision_or_not_finite_are_refused(model, tmp_path, name, spoil):
     model.save(tmp_path / "model")
-    tensors, header = container.read(tmp_path / "model", "model", 1)
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
     wrong = tensors[name].float() if spoil == "dtype" else tensors[name].clone()
     if spoil != "dtype":
         wrong.view(-1)[-1] = float(spoil)
@@ -364,7 +369,7 @@ def test_tensors_of_another_precision_or_not_finite_are_refused(model, tmp_path,
 @pytest.mark.parametrize("degree", [10**9, 101, 10**400, 0, 2.5])
 def test_an_absurd_degree_is_refused_at_once(tmp_path, degree):
     ConstrDRKM((3, 2), kernel=[Polynomial(2), "rbf"]).fit(X).save(tmp_path / "model")
-    tensors, header = container.read(tmp_path / "model", "model", 1)
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
     header["kernels"][0]["parameters"]["degree"] = degree
     container.write(tmp_path / "wrong", tensors, header)
     assert "degree" in refused(tmp_path / "wrong", ValueError)

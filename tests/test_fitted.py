@@ -10,12 +10,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
+from drkm.files.rows import AbsentRows
+from drkm.fitted import FEW_ENTRIES
 from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
 from drkm.solvers import solve
 from few_digits import DIGITS
 
 X = DIGITS[:300]
-EVERY = Nystroem(len(X), deep=Dense())
+#: fewer features than components of the model
+NARROW = np.cos(np.random.RandomState(0).rand(400, 2) @ np.random.RandomState(1).randn(2, 6) * 4)
+EVERY = Nystroem(len(NARROW), deep=Dense())
 STRATEGIES = [Dense(), Tiled(memory=50e6), RememberedDistances(), Nystroem(50), EVERY, Fourier()]
 KNOWN_TO_FILES = [strategy for strategy in STRATEGIES if strategy.name != "remembered distances"]
 
@@ -25,12 +29,14 @@ def center(request):
     return request.param
 
 
+@pytest.mark.filterwarnings("ignore:ConstrDRKM. the tolerance is reached:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("samples", [X, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
-def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, center):
-    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
-    model.denoise(X[:3])
+def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, center, samples):
+    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(samples)
+    model.denoise(samples[:3])
     model.save(tmp_path / "model")
-    most = 1.5 * (X.nbytes + model.codes_.nbytes)
+    most = 1.5 * (samples.nbytes + model.codes_.nbytes)
     assert os.path.getsize(tmp_path / "model") < most
     assert len(pickle.dumps(model)) < most
 
@@ -38,7 +44,21 @@ def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, 
 @pytest.mark.parametrize("way", ["pickle", "file"])
 @pytest.mark.parametrize("strategy", KNOWN_TO_FILES, ids=lambda strategy: strategy.name)
 def test_a_model_that_was_put_away_answers_with_the_same_bits(tmp_path, strategy, center, way):
-    model = ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3).fit(X)
+    _check_same_bits(ConstrDRKM((6, 3), gram=strategy, center=center, tol=1e-3), X, way, tmp_path)
+
+
+@pytest.mark.parametrize("way", ["pickle", "file"])
+@pytest.mark.parametrize("kept", [True, False], ids=["samples", "features"])
+def test_features_of_narrow_samples_are_formed_again_with_the_same_bits(tmp_path, center, way, kept, monkeypatch):
+    if not kept:
+        monkeypatch.setattr("drkm.fitted.FORMED_AGAIN", 0)
+    model = ConstrDRKM((6, 3), gram=Nystroem(50), center=center, tol=1e-2)
+    _check_same_bits(model, NARROW, way, tmp_path)
+    assert isinstance(model.fitted_.X, AbsentRows) != kept
+
+
+def _check_same_bits(model, X, way, tmp_path):
+    model.fit(X)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model") if way == "file" else pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.codes_, model.codes_)
@@ -46,6 +66,19 @@ def test_a_model_that_was_put_away_answers_with_the_same_bits(tmp_path, strategy
         np.testing.assert_array_equal(getattr(again, call)(X[:20]), getattr(model, call)(X[:20]))
     np.testing.assert_array_equal(again.sample(5, random_state=0), model.sample(5, random_state=0))
     assert again.summary() == model.summary()
+
+
+def test_some_of_a_long_history_is_put_away_with_its_first_and_last_entry(tmp_path):
+    model = ConstrDRKM((3, 2), solver="projected-gradient", tol=1e-9, max_iter=5000).fit(X[:20])
+    whole = model.history_
+    assert len(whole) > 2 * FEW_ENTRIES
+    model.save(tmp_path / "model")
+    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        some = again.history_
+        assert FEW_ENTRIES / 2 < len(some) <= FEW_ENTRIES + 1
+        assert [entry for entry in whole if entry in some] == some
+        assert (some[0], some[-1], again.n_iter_) == (whole[0], whole[-1], model.n_iter_)
+    assert model.history_ is whole
 
 
 def test_a_loaded_model_encodes_without_a_gram_matrix_of_the_samples(tmp_path, monkeypatch, center):

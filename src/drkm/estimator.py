@@ -136,7 +136,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     n_iter_ : int
         Iterations of the start that was kept.
     history_ : list of dict
-        Objective, stationarity, feasibility and seconds of every iteration.
+        Objective, stationarity, feasibility and seconds of every iteration; of a model that was read from a file, of
+        some of them if they were many.
     kernels_ : tuple of Kernel
         Kernels with their bandwidths as numbers.
     eta_ : tuple of float
@@ -335,7 +336,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
 
         The file holds the samples, from which pre-images begin; a model trained with `gram=drkm.gram.Nystroem(...)`
-        needs its landmarks alone and is written without them.
+        needs its landmarks alone and is written without them, unless a sample has fewer features than the model has
+        components. Of a history that is long beside the samples the file holds some entries, with the last.
 
         Where processes share the samples all of them must call this: the first one gathers what the file holds and
         writes it, as if it had held all samples.
@@ -394,7 +396,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the record is made again: a pickle is about as large as a file.
-        made = ("_inference", "codes_", "kernels_")
+        made = ("_inference", "codes_", "kernels_", "history_")
         return {name: value for name, value in super().__getstate__().items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -402,7 +404,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
             self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
-            self.kernels_ = self.fitted_.kernels
+            self.kernels_, self.history_ = self.fitted_.kernels, self.fitted_.result.history
 
 
 def load(

@@ -6,9 +6,12 @@ Gram matrix: operators are formed from it when they are first needed.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,8 +27,14 @@ from drkm.solvers.result import ALIKE
 SETTLED, EXPECTED = 0.1, 1e3
 #: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
 FAINT = 1e-5
-#: landmarks whose factor, n×n, is formed again in about a second; that of more is kept
-FORMED_AGAIN = 2000
+#: multiplications, n·m² for m landmarks, by which their factor and features are formed again in about a second; those
+#: of more are kept
+FORMED_AGAIN = 1e10
+#: numbers of samples and codes for each entry of a history that files and pickles hold, and entries that they always do:
+#: the history takes a twentieth of what the samples and codes take
+PER_ENTRY, FEW_ENTRIES = 100, 40
+#: tensors that pickles hold as arrays, which take 300 bytes less each
+SMALL = ("multipliers", "rotation", "eigenvalues")
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class FittedModel:
     kernels : tuple of Kernel
         One per layer, with numbers for parameters.
     X : Tensor or Rows, of shape (n, d)
-        The samples at hand; only their shape where `features` stand for them.
+        The samples at hand; only their shape where `features` stand for them, unless samples are fewer numbers.
     sizes : tuple of int
         Number of components s_l of each layer.
     eta, lam : tuple of float
@@ -142,15 +151,33 @@ class FittedModel:
         """Whether the landmarks of the first layer are the samples, all of them and in order."""
         return self.landmarks is not None and len(self.landmarks) == self.n and not self.is_shared
 
+    @property
+    def is_quickly_formed(self) -> bool:
+        """Whether features at landmarks are formed again from samples and landmarks within about a second."""
+        return self.landmarks is not None and self.n * len(self.landmarks) ** 2 <= FORMED_AGAIN and not self.is_shared
+
     def as_stored(self) -> FittedModel:
-        """Return what files and pickles hold: of landmarks that are the samples nothing that can be formed again."""
-        if self.landmarks is None or self.features is None or not self.landmarks_are_samples or self.n > FORMED_AGAIN:
-            return self
+        """Return what files and pickles hold: no features that are formed again, and some of a long history."""
+        stored = replace(self, result=replace(self.result, history=self._some_history()))
+        X = self.landmarks if self.landmarks_are_samples else self.X
+        if self.features is None or not isinstance(X, Tensor) or not self.is_quickly_formed:
+            return stored
         first, *deep = self.kernels
-        return replace(self, X=self.landmarks, kernels=(first.with_parameters(), *deep), features=None)
+        return replace(stored, X=X, kernels=(first.with_parameters(), *deep), features=None)
+
+    def _some_history(self) -> list[dict[str, float]]:
+        """Return every k-th entry of the history and the last one, so few that they hardly count beside the samples."""
+        history, numbers = self.result.history, self.n * (self.X.shape[1] + sum(self.sizes))
+        step = math.ceil(len(history) / max(FEW_ENTRIES, numbers // PER_ENTRY))
+        return history if step <= 1 else [*history[:-1:step], history[-1]]
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self.as_stored())
+        stored = vars(self.as_stored())
+        return stored | {name: _converted(stored[name], Tensor, _array) for name in SMALL}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        made = {name: _converted(state[name], np.ndarray, torch.from_numpy) for name in SMALL}
+        vars(self).update(state | made)
 
     def layer_codes(self) -> list[Tensor]:
         """Return H_l of each layer."""
@@ -194,3 +221,14 @@ class FittedModel:
     def message(self) -> str:
         """One sentence that says how the fit ended and what to change if it did not converge."""
         return f"{self.result.outcome}: {self.advice}" if self.advice else self.result.outcome
+
+
+def _converted(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
+    """Return an array, or each of several, converted if it is of a kind."""
+    if isinstance(value, tuple):
+        return tuple(_converted(part, kind, convert) for part in value)
+    return convert(value) if isinstance(value, kind) else value
+
+
+def _array(small: Tensor) -> np.ndarray | Tensor:
+    return small.numpy() if small.device.type == "cpu" else small

@@ -30,9 +30,13 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     # The format has no room for one tensor under two names.
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
     plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
-    text = json.dumps({**header, PROMISE: True}, default=_numbers)
-    data = save(plain, {HEADER: text, CHECKSUMS: json.dumps(_checksums(plain, text))})
+    text = _short({**header, PROMISE: True})
+    data = save(plain, {HEADER: text, CHECKSUMS: _short(_checksums(plain, text))})
     write_whole(path, lambda file: file.write(data))
+
+
+def _short(values: dict[str, Any]) -> str:
+    return json.dumps(values, default=_numbers, separators=(",", ":"))
 
 
 def _numbers(value: Any) -> Any:

@@ -72,7 +72,7 @@ class Inference:
     def fitted(self) -> FittedModel:
         """The record of the fit, with features in place of samples where files and pickles have these alone."""
         given = self._given
-        if given.features is not None or not given.landmarks_are_samples:
+        if given.features is not None or not given.is_quickly_formed:
             return given
         return without_samples(given, energy_of(given).first_uncentered)[0]
 

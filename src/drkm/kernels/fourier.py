@@ -22,6 +22,8 @@ from drkm.machine.layout import copied
 ERROR_ROWS = 1000
 #: bytes that drawing takes for each number, and by how much lengths of frequencies that are the same may differ
 DRAWING, SAME_LENGTH = 40, 1e-4
+#: frequencies by whose lengths a draw is recognised: the last ones, because a draw of fewer has the first ones too
+LENGTHS = 16
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class FourierFeatures(Approximation):
         draw = Draw(**entry["draw"])
         memory.require(DRAWING * draw.inputs * draw.count, lengths.device, "path: drawing frequencies again")
         made = cls(kernel, draw.frequencies(lengths), draw)  # type: ignore[arg-type]
-        if not torch.allclose(made.frequencies.norm(dim=0), lengths, rtol=SAME_LENGTH):
+        if not torch.allclose(made.frequencies[:, -len(lengths) :].norm(dim=0), lengths, rtol=SAME_LENGTH):
             raise ValueError(f"kernels: numpy {np.__version__} does not draw the frequencies of the fit again")
         return made
 
@@ -128,8 +130,10 @@ class FourierFeatures(Approximation):
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """The frequencies; only their lengths, by which a draw is recognised, where they can be drawn again."""
-        return {"frequencies": self.frequencies} if self.draw is None else {"lengths": self.frequencies.norm(dim=0)}
+        """The frequencies; only the lengths of some, by which a draw is recognised, where they can be drawn again."""
+        if self.draw is None:
+            return {"frequencies": self.frequencies}
+        return {"lengths": self.frequencies[:, -LENGTHS:].norm(dim=0)}
 
     @property
     def entry(self) -> dict[str, Any]:

@@ -8,16 +8,17 @@ Tensors, for n samples of d features and S components in all layers:
 
     H, residual             codes in the solver's basis and what the tolerance left of the gradient, n×S
     X                       samples, n×d, or in their place: first.phi, first.lengths, first.basis, largest
+    history                 one row per iteration, or per some of them, in the order of `HISTORY_COLUMNS`
     row_means               means of the rows of K_1, n, where it is centred
     multipliers             Λ, S×S
     rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
-    kernel{l}.*, map{l}.*   landmarks and factor of an approximation; neither where the landmarks are the samples, X,
-                            and the factor is formed again from them; lengths of frequencies, which are drawn again from
-                            the seed in the header; numbers of a feature map's module
+    kernel{l}.*, map{l}.*   landmarks and factor of an approximation; no factor where it is formed again from landmarks
+                            and X, and no landmarks where these are X; lengths of a few frequencies, which are drawn
+                            again from the seed in the header; numbers of a feature map's module
     preparation.*           what was done to the data before the model saw them
 
-Version 2 has models without their samples, version 3 frequencies that are drawn again, version 4 landmarks that are the
-samples; all others are version 1.
+Version 2 has models without their samples, version 3 frequencies that are drawn again and the lengths of all of them,
+version 4 landmarks that are the samples, version 5 the history as a tensor; all others are version 1.
 
 The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
 names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
@@ -49,10 +50,11 @@ from drkm.persistence.model_parts import LANDMARKS, PREPARATION
 from drkm.problem.energy import Energy
 from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Result
+from drkm.solvers.result import history_entries, history_tensor
 from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
 
-KIND, VERSION = "model", 4
+KIND, VERSION = "model", 5
 #: parameters that a file can hold as they are; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -119,7 +121,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     tensors = _sample_tensors(fitted)
     if not collectives.is_first():
         return
-    tensors |= {"multipliers": fitted.multipliers}
+    tensors |= {"multipliers": fitted.multipliers, "history": history_tensor(fitted.result.history)}
     for layer, (R, values) in enumerate(zip(fitted.rotation, fitted.eigenvalues, strict=True)):
         tensors[f"rotation{layer}"] = R
         tensors[f"eigenvalues{layer}"] = values
@@ -128,7 +130,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         del tensors[LANDMARKS]
     header: dict[str, Any] = {
         "kind": KIND,
-        "version": _version(layers, tensors),
+        "version": VERSION,
         "parameters": _describe_parameters(saved.parameters, fitted.H.dtype),
         "kernels": layers,
         "asked": asked,
@@ -147,21 +149,12 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
         "at_bound": fitted.at_bound,
         "code_error": fitted.code_error,
         "seconds": fitted.seconds,
-        "result": fitted.result.facts(),
+        "result": {name: value for name, value in fitted.result.facts().items() if name != "history"},
     }
     if saved.preparation is not None:
         more, header["preparation"] = saved.preparation.parts()
         tensors |= {PREPARATION + name: tensor for name, tensor in more.items()}
     container.write(path, tensors, header)
-
-
-def _version(layers: Sequence[dict[str, Any]], tensors: dict[str, Tensor]) -> int:
-    """Return the first version that can read a file, so that no reader is refused without need."""
-    if any("formed" in entry for entry in layers):
-        return 4
-    if any("draw" in entry for entry in layers):
-        return 3
-    return 1 if "X" in tensors else 2
 
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
@@ -203,6 +196,8 @@ def read(
     """Return the model in a file, as `drkm.load` describes."""
     tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
     try:
+        if "history" in tensors:
+            header["result"]["history"] = history_entries(tensors["history"])
         model_parts.check(tensors, header)
         return _rebuild(tensors, header, feature_maps or {})
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from drkm.imputation.filling import Filling
 from drkm.inputs.preparation import GAPS, Preparation
+from drkm.kernels.fourier import LENGTHS
 from drkm.problem import axes, stiefel
-from drkm.solvers.result import FACTS
+from drkm.solvers.result import FACTS, HISTORY_COLUMNS
 from drkm.training import parameters
 from drkm.validation import parts
 from drkm.validation.parts import Part
@@ -102,6 +103,8 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "row_means" in tensors:
         shapes["row_means"] = (n,)
     exact: dict[str, tuple[int, ...]] = {"multipliers": (total, total)}
+    if "history" in tensors:
+        exact["history"] = (len(header["result"]["history"]), len(HISTORY_COLUMNS))
     exact |= {f"rotation{layer}": (size, size) for layer, size in enumerate(sizes)}
     exact |= {f"eigenvalues{layer}": (size,) for layer, size in enumerate(sizes)}
     own = {name: parts.tensor(*shape, dtype=H.dtype) for name, shape in shapes.items()}
@@ -143,8 +146,10 @@ def _frequencies(
     parts.check(kernel, {"draw": parts.group(draw)}, others=True)
     if name in tensors:
         raise ValueError(f"kernel{layer}.lengths: expected the lengths of the frequencies, in their place")
-    # As many lengths as were drawn: the first of them would be those of a draw of fewer.
-    return {f"kernel{layer}.lengths": (kernel["draw"]["count"],)}
+    lengths, count = f"kernel{layer}.lengths", kernel["draw"]["count"]
+    # Earlier versions wrote the lengths of all frequencies.
+    is_of_all = lengths in tensors and tensors[lengths].shape == (count,)
+    return {lengths: (count if is_of_all else min(count, LENGTHS),)}
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -122,6 +123,7 @@ _ENTRY: dict[str, Part] = {
     "seconds": parts.number(0),
 }
 HISTORY = parts.several(parts.group(_ENTRY))
+HISTORY_COLUMNS = tuple(_ENTRY)
 #: what a result has beside its codes
 FACTS: dict[str, Part] = {
     "objective": parts.number(),
@@ -133,3 +135,16 @@ FACTS: dict[str, Part] = {
     "status": parts.choice(*Status),
     "history": HISTORY,
 }
+
+
+def history_tensor(history: Sequence[Mapping[str, float]]) -> Tensor:
+    """Return a history as a matrix: a row takes a third of what it takes as text."""
+    rows = [[entry[name] for name in HISTORY_COLUMNS] for entry in history]
+    return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(HISTORY_COLUMNS))
+
+
+def history_entries(matrix: Tensor) -> list[dict[str, float]]:
+    """Return the history that `history_tensor` took apart."""
+    entries = [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in matrix.tolist()]
+    # A number of an iteration that is not whole is left as it is, for who checks the entries.
+    return [entry | {"iteration": int(i) if (i := entry["iteration"]).is_integer() else i} for entry in entries]

@@ -66,7 +66,8 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     """Return a model whose pre-images begin from landmarks without its samples, and the operator of its first layer.
 
     Codes and pre-images see features φ(x) in the span of the codes alone, s ≤ S + 1 numbers per sample: what a file
-    holds. Models with other kernels stay as they are.
+    holds. Samples of fewer numbers than that stay, because a file that holds them needs no features. Models with
+    other kernels stay as they are.
     """
     kernel = fitted.kernels[0]
     if not isinstance(kernel, NystroemFeatures):
@@ -76,7 +77,11 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     eye = torch.eye(coded.basis.shape[1], dtype=coded.phi.dtype, device=coded.phi.device)
     features = CodedFeatures(coded.phi, eye, coded.lengths)
     n, d = fitted.X.shape
-    X = AbsentRows((n, d), largest_values(fitted.X))
+    s, m = coded.basis.shape[1], len(kernel.landmarks)
+    # Features come with their lengths, and with the factor of the landmarks.
+    narrow = n * d <= n * (s + 1) + m * s
+    keeps = narrow and fitted.is_quickly_formed
+    X = in_memory(fitted.X) if keeps else AbsentRows((n, d), largest_values(fitted.X))
     kernels = (kernel.in_basis(coded.basis), *fitted.kernels[1:])
     return replace(fitted, kernels=kernels, X=X, features=features), features
 
