@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo reproduce test test-all test-paths test-gpu bench docs lint clean
+.PHONY: demo reproduce test test-all test-paths test-gpu coverage bench docs lint clean
+
+# Tests run in one process per core, at most four, each with one thread; whole files stay together where they can.
+PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,10 +25,10 @@ reproduce: $(STAMP)
 	$(BIN)/drkm reproduce $(EXPERIMENTS) --scale $(SCALE)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: $(STAMP) lint
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not gpu"
 	$(BIN)/python tests/check_wheel.py
 
 # Under the code paths of other machines: make test-paths HOW=--quick, or HOW=--whole
@@ -36,6 +39,13 @@ test-paths: $(STAMP)
 # On a machine with a GPU and a Python of its own: torch, scikit-learn, safetensors, pytest and pytest-timeout will do.
 test-gpu:
 	python3 -m pytest -m gpu $$(grep -rl "mark.gpu" tests --include="test_*.py")
+
+# Of the tests of make test, processes that they start included: half an hour on two cores
+coverage: $(STAMP)
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest $(PARALLEL) -o timeout=1500
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python tests/branches.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
