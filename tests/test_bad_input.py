@@ -437,8 +437,10 @@ def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):
 def test_samples_that_are_alike_but_for_rounding_converge_without_a_warning(kernel, center, n_components, dtype):
     deep = [kernel, "rbf"] if n_components != 2 else kernel
     draws, eps = np.random.RandomState(0), np.finfo(dtype).eps
-    # Shapes at whose ends a product of matrices takes other steps than inside.
-    for shape, value, apart in product([(12, 3), (13, 7), (17, 40)], [1.0, -1.5, 0.7], [0.0, 0.5 * eps, 5 * eps]):
+    # Shapes at whose ends a product of matrices takes other steps than inside; every two of the three choices meet.
+    shapes, values, distances = [(12, 3), (13, 7), (17, 40)], [1.0, -1.5, 0.7], [0.0, 0.5 * eps, 5 * eps]
+    for i, j in product(range(3), range(3)):
+        shape, value, apart = shapes[i], values[j], distances[(i + j) % 3]
         alike = (value * (1 + apart * draws.randn(*shape))).astype(dtype)
         model = ConstrDRKM(n_components, kernel=deep, center=center, dtype=dtype).fit(alike)
         assert model.converged_, (shape, value, apart)

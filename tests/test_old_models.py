@@ -1,6 +1,7 @@
 """Model files of versions 1 to 4 are read: the model gives the codes and points that it gave when it was written.
 
-Those in `models_of_version_4` were written by the code of commit 8563d6c, with `python tests/test_old_models.py FOLDER`.
+Those in `models_of_version_4` were written by the code of commit 8563d6c, with
+`python tests/test_old_models.py FOLDER`.
 """
 
 from __future__ import annotations

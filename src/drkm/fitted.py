@@ -30,8 +30,8 @@ FAINT = 1e-5
 #: multiplications, n·m² for m landmarks, by which their factor and features are formed again in about a second; those
 #: of more are kept
 FORMED_AGAIN = 1e10
-#: numbers of samples and codes for each entry of a history that files and pickles hold, and entries that they always do:
-#: the history takes a twentieth of what the samples and codes take
+#: numbers of samples and codes for each entry of a history that files and pickles hold, so that it takes a twentieth of
+#: their bytes, and entries that are always held
 PER_ENTRY, FEW_ENTRIES = 100, 40
 #: tensors that pickles hold as arrays, which take 300 bytes less each
 SMALL = ("multipliers", "rotation", "eigenvalues")

@@ -57,18 +57,26 @@ def assert_close(found: np.ndarray, expected: np.ndarray, name: str) -> None:
     assert np.abs(found - expected).max() <= 1e-6 * np.abs(expected).max(), name
 
 
-def test_two_processes_give_the_result_of_one(tmp_path):
-    done = torchrun(2, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert_same(tmp_path, 0, 2, {})
+EXACT_FIT = {"n_components": [5], "center": True, "tol": 1e-13}
 
 
-def test_two_processes_that_share_exact_operators_give_kernel_pca_to_1e_10(tmp_path):
-    done = torchrun(2, tmp_path, exact=True, n_components=[5], center=True, tol=1e-13)
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    """What two processes learned: in one start of them, which takes longer than their fits."""
+    folder = tmp_path_factory.mktemp("two")
+    done = torchrun(2, folder, fits=[{}, {"exact": True, **EXACT_FIT}])
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_two_processes_give_the_result_of_one(of_two):
+    assert_same(of_two, 0, 2, {})
+
+
+def test_two_processes_that_share_exact_operators_give_kernel_pca_to_1e_10(of_two):
     X = samples()
-    expected = learned(estimator("dense", {"n_components": [5], "center": True, "tol": 1e-13}).fit(X), X[:20] + 0.01)
-    for rank, result in enumerate(results(tmp_path, 0, 2)):
+    expected = learned(estimator("dense", dict(EXACT_FIT)).fit(X), X[:20] + 0.01)
+    for rank, result in enumerate(results(of_two, 1, 2)):
         assert float(result["objective_"]) == pytest.approx(float(expected["objective_"]), rel=1e-12)
         np.testing.assert_allclose(result["eigenvalues"], expected["eigenvalues"], rtol=1e-10)
         np.testing.assert_allclose(result["codes"], expected["codes"][share(len(X), rank, 2)], atol=1e-10)

@@ -1,8 +1,8 @@
 """One process of a sharded fit, started by torchrun: worker.py FOLDER OPTIONS, where OPTIONS is one JSON object.
 
 It fits its share of the samples and writes what it learned to FOLDER/RANK.npz. The options are those of the estimator,
-with a few more: `exact` (share exact operators), `fits` (a list of options, one fit each), `kill` (rank and iteration
-where that process kills itself),
+with a few more: `exact` (share exact operators, all fits or one of them), `fits` (a list of options, one fit each),
+`kill` (rank and iteration where that process kills itself),
 `save` (where to save the last model) and `differ` (give every process another tolerance).
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
     X = samples()
     own = X[share(len(X), rank, size)]
     kill, differ = options.pop("kill", None), options.pop("differ", False)
-    saved, inner = options.pop("save", None), Tiled() if options.pop("exact", False) else INNER
+    saved, exact = options.pop("save", None), options.pop("exact", False)
     if "checkpoint" in options:
         options["checkpoint"] = Checkpoint(options["checkpoint"], every=0.0)
     if differ:
@@ -76,6 +76,7 @@ def main() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     for number, more in enumerate(options.pop("fits", [{}])):
+        inner = Tiled() if more.pop("exact", exact) else INNER
         model = estimator(Sharded(inner, timeout=60), {**options, **more, "callbacks": stop}).fit(own)
         np.savez(folder / f"{number}.{rank}.npz", **learned(model, X[:20] + 0.01))
     if saved:
