@@ -1,20 +1,15 @@
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 
+from command_line import drkm, refused
 from drkm.runs._rows import SEAL, checksum
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
 from runs.probes import TASKS
-
-
-def drkm(*words, cwd=None):
-    return subprocess.run([sys.executable, "-m", "drkm", *map(str, words)], capture_output=True, text=True, cwd=cwd)
 
 
 def make(path, runs):
@@ -38,13 +33,13 @@ def store(tmp_path):
 
 def test_status_counts_the_runs_and_says_why_some_failed(store):
     done = drkm("status", "--store", store)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].split()[:5] == ["probe", "3", "1", "0", "0"]
-    assert "failed: probe fail=True seed=2\n  ValueError: fail: the run was asked to fail\n" in done.stdout
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[1].split()[:5] == ["probe", "3", "1", "0", "0"]
+    assert "failed: probe fail=True seed=2\n  ValueError: fail: the run was asked to fail\n" in done.out
 
 
 def test_status_writes_json_for_scripts(store):
-    found = json.loads(drkm("status", "--store", store, "--json").stdout)
+    found = json.loads(drkm("status", "--store", store, "--json").out)
     assert found["tasks"][0]["done"] == 3
     assert found["failures"][0]["seed"] == 2
     assert "Traceback" in found["failures"][0]["traceback"]
@@ -60,7 +55,6 @@ def test_status_sums_over_tasks():
 
 
 def test_status_of_experiments_says_what_is_missing_and_how_long_it_may_take(tmp_path, monkeypatch):
-    from command_line import drkm as command
     from drkm.experiments import registry
     from report.test_report import small_study
 
@@ -71,21 +65,20 @@ def test_status_of_experiments_says_what_is_missing_and_how_long_it_may_take(tmp
     )
     store = make(tmp_path / "runs.sqlite", runs[:3])
     change(store, "UPDATE runs SET seconds = 30 WHERE status = 'done'")
-    done = command("status", "all", "--store", store)
+    done = drkm("status", "all", "--store", store)
     assert done.code == 0, done
     lines = [line.split() for line in done.out.splitlines()]
     assert ["one", "2", "of", "4", "1", "1"] in lines
     assert ["two", "2", "of", "6", "1", "3"] in lines
     assert ["all", "2", "of", "6", "1", "3"] in lines
     assert "time left: about 1 min 30 s (one run at a time, none is running)" in done.out
-    found = json.loads(command("status", "one", "--store", store, "--json").out)
+    found = json.loads(drkm("status", "one", "--store", store, "--json").out)
     assert found["experiments"][0]["seconds_left"] == 30
     make(store, runs)
-    assert "no run is missing" in command("status", "two", "--store", store).out
+    assert "no run is missing" in drkm("status", "two", "--store", store).out
 
 
 def test_status_without_a_run_like_the_missing_ones_does_not_guess(tmp_path, monkeypatch):
-    from command_line import drkm as command
     from drkm.experiments import registry
     from report.test_report import small_study
 
@@ -93,15 +86,15 @@ def test_status_without_a_run_like_the_missing_ones_does_not_guess(tmp_path, mon
     runs = [Configuration("probe", {}, 7)]
     monkeypatch.setattr(registry, "EXPERIMENTS", {"one": small_study(runs, name="one")})
     store = make(tmp_path / "runs.sqlite", [])
-    assert "time left: not known" in command("status", "one", "--store", store).out
+    assert "time left: not known" in drkm("status", "one", "--store", store).out
 
 
 def test_status_shows_what_a_terminal_would_obey_and_does_not_send_it(store):
     change(store, "UPDATE runs SET traceback = 'why' || char(27) || '[2J' || char(155) || char(8238) || char(10)")
     done = drkm("status", "--store", store)
-    assert "  why\\u001b[2J\\u009b\\u202e\n" in done.stdout
-    assert not set(done.stdout) & {"\x1b", "\x9b", "\u202e"}
-    found = drkm("status", "--store", store, "--json").stdout
+    assert "  why\\u001b[2J\\u009b\\u202e\n" in done.out
+    assert not set(done.out) & {"\x1b", "\x9b", "\u202e"}
+    found = drkm("status", "--store", store, "--json").out
     assert not set(found) & {"\x1b", "\x9b", "\u202e"}
     assert json.loads(found)["failures"][0]["traceback"] == "why\x1b[2J\x9b\u202e\n"
 
@@ -109,19 +102,19 @@ def test_status_shows_what_a_terminal_would_obey_and_does_not_send_it(store):
 def test_errors_and_their_tracebacks_send_a_terminal_nothing_to_obey():
     for words in (("status", "--store", "\x1b[2J\x9b"), ("--debug", "status", "--store", "\x1b[2J\x9b")):
         done = drkm(*words)
-        assert "there is no file \\u001b[2J\\u009b" in done.stderr
-        assert not set(done.stderr) & {"\x1b", "\x9b"}
+        assert "there is no file \\u001b[2J\\u009b" in done.err
+        assert not set(done.err) & {"\x1b", "\x9b"}
 
 
 def test_damaged_runs_are_named_and_left_out_of_a_merge(store, tmp_path):
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE runs SET result = result || ' ' WHERE configuration LIKE '%\"seed\":0%'")
     done = drkm("status", "--store", store)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"drkm: store: {store} is damaged: 1 of 4 runs are not as they were written")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"drkm: store: {store} is damaged: 1 of 4 runs are not as they were written")
     done = drkm("merge", tmp_path / "new.sqlite", store)
-    assert done.stdout.endswith("runs.sqlite: 3 runs added, 0 were there, 0 of them with another result\n")
-    assert "runs.sqlite: 1 run damaged and left out" in done.stderr
+    assert done.out.endswith("runs.sqlite: 3 runs added, 0 were there, 0 of them with another result\n")
+    assert "runs.sqlite: 1 run damaged and left out" in done.err
 
 
 def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
@@ -129,11 +122,11 @@ def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
     other = make(tmp_path / "other.sqlite", runs)
     change(other, 'UPDATE runs SET result = \'{"digest": "another"}\' WHERE configuration LIKE \'%"seed":0%\'')
     done = drkm("merge", store, other, "--json")
-    assert done.returncode == 0, done.stderr
-    (merged,) = json.loads(done.stdout)["merged"]
+    assert done.code == 0, done.err
+    (merged,) = json.loads(done.out)["merged"]
     assert (merged["added"], merged["shared"], len(merged["different"])) == (1, 1, 1)
-    assert "differs in digest" in done.stderr
-    assert json.loads(drkm("status", "--store", store, "--json").stdout)["tasks"][0]["done"] == 4
+    assert "differs in digest" in done.err
+    assert json.loads(drkm("status", "--store", store, "--json").out)["tasks"][0]["done"] == 4
 
 
 @pytest.mark.parametrize(
@@ -148,10 +141,8 @@ def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):
         (("reproduce", "table1", "--store", "text.sqlite"), "store: text.sqlite is not a drkm store"),
     ],
 )
-def test_what_a_user_can_mend_is_one_sentence_and_exit_code_2(words, sentence, tmp_path):
+def test_what_a_user_can_mend_is_one_sentence_and_exit_code_2(words, sentence, tmp_path, monkeypatch):
     (tmp_path / "text.sqlite").write_text("no database" * 1000)
-    done = drkm(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    assert sentence in refused(*words)
     assert [file.name for file in tmp_path.iterdir()] == ["text.sqlite"]
