@@ -3,7 +3,8 @@
 python -m benchmarks.model_size               both tables
 python -m benchmarks.model_size --load FILE   read one file in this process: one line of JSON
 
-Sizes are relative to the bytes of the samples and the codes, for every `gram`. The model that is loaded has n = 20,000
+Sizes are relative to the bytes of the samples and the codes, for every `gram`, of digits and of samples with fewer
+features than components. The model that is loaded has n = 20,000
 samples of 64 features and codes of 10 and 5 components. Memory is the peak of the resident memory of a process above
 what it was before, after a smaller model was read and used, which loads what libraries load when first used.
 """
@@ -32,13 +33,18 @@ from benchmarks.problems import SIZES, structured
 from drkm import ConstrDRKM, load
 from drkm.gram import Dense, Fourier, Nystroem, Strategy, Tiled
 
-N, D, NEW = 20_000, 64, 10
+N, D, NEW, NARROW = 20_000, 64, 10, 6
 ROOT = Path(__file__).parents[1]
 
 
 def strategies(n: int) -> list[Strategy]:
     """Return ways to form kernel matrices, with few and many numbers of their own."""
     return [Dense(), Tiled(memory=50e6), Nystroem(50), Nystroem(n, deep=Dense()), Nystroem(n), Fourier()]
+
+
+def narrow(n: int) -> np.ndarray:
+    """Return samples with fewer features than a model has components."""
+    return structured(n).numpy()[:, :NARROW]
 
 
 def sizes(X: np.ndarray, strategy: Strategy, folder: Path) -> tuple[float, float]:
@@ -92,11 +98,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder, digits = Path(name), load_digits().data / 16
-        print("| n, digits | gram | file | pickle |\n|---:|---|---:|---:|")
-        for n in (300, 1500):
-            for strategy in strategies(n):
-                file, pickled = sizes(digits[:n], strategy, folder)
-                print(f"| {n:,} | `{strategy!r}` | {file:.2f} | {pickled:.2f} |", flush=True)
+        print("| n | d | gram | file | pickle |\n|---:|---:|---|---:|---:|")
+        for X in (digits[:300], digits[:1500], narrow(400), narrow(1500)):
+            for strategy in strategies(len(X)):
+                file, pickled = sizes(X, strategy, folder)
+                print(f"| {len(X):,} | {X.shape[1]} | `{strategy!r}` | {file:.2f} | {pickled:.2f} |", flush=True)
         path, small = written(folder, N), written(folder, 100)
         runs = [in_own_process(path, small) for _ in range(5)]
     size = runs[0]["size"] / 1e6

@@ -1,7 +1,7 @@
 """Print how many branches of the code the tests take: of the whole package, and of the files that miss most of them.
 
-    python tests/branches.py          after `make coverage`
-    python tests/branches.py FILE     what was measured elsewhere, combined in one file
+python tests/branches.py          after `make coverage`
+python tests/branches.py FILE     what was measured elsewhere, combined in one file
 """
 
 from __future__ import annotations

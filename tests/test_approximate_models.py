@@ -95,6 +95,17 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
         model = again
 
 
+def test_a_file_of_centres_of_clusters_holds_no_sample_however_narrow_they_are(tmp_path):
+    few = X[:, 10:14]
+    for landmarks in ("uniform", "kmeans"):
+        ConstrDRKM(SIZES, gram=Nystroem(10, landmarks, deep=Fourier(30)), tol=1e-2).fit(few).save(tmp_path / landmarks)
+        tensors, _ = container.read(tmp_path / landmarks, "model", VERSION)
+        assert ("X" in tensors) == (landmarks == "uniform")
+        held = torch.cat([tensor.double() for tensor in tensors.values() if tensor.ndim == 2 and tensor.shape[1] == 4])
+        found = (held[:, None] == torch.from_numpy(few)).all(dim=2).any()
+        assert bool(found) == (landmarks == "uniform")
+
+
 def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     for room in ("training.run", "inference.inference"):
         monkeypatch.setattr(f"drkm.{room}.without_samples", lambda fitted, first: (fitted, first))

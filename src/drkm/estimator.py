@@ -371,7 +371,6 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:
         """Set what a fit learns; `like` is the kind of array that the attributes are given as."""
         result = fitted.result
-        rotation = torch.block_diag(*fitted.rotation)
         self.fitted_ = fitted
         # For files: what is set after a fit is for the next one.
         self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
@@ -390,20 +389,22 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         self.history_ = result.history
         self.kernels_ = fitted.kernels
         self.eta_ = fitted.eta
-        self.multipliers_ = inputs.write(rotation.T @ fitted.multipliers @ rotation, kind)
+        self.multipliers_ = inputs.write(fitted.multipliers_on_axes, kind)
         self.eigenvalues_ = [inputs.write(values.clone(), kind) for values in fitted.eigenvalues]
         self.approximation_errors_ = list(fitted.errors)
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the record is made again: a pickle is about as large as a file.
-        made = ("_inference", "codes_", "kernels_", "history_")
+        made = ("_inference", "codes_", "kernels_", "history_", "multipliers_")
         return {name: value for name, value in super().__getstate__().items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "fitted_" in state:
             self._inference = Inference(self.fitted_)
-            self.codes_ = inputs.write(self._inference.own_codes.clone(), self.multipliers_)
+            like = self.eigenvalues_[0]
+            self.codes_ = inputs.write(self._inference.own_codes.clone(), like)
+            self.multipliers_ = inputs.write(self.fitted_.multipliers_on_axes, like)
             self.kernels_, self.history_ = self.fitted_.kernels, self.fitted_.result.history
 
 

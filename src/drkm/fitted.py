@@ -126,6 +126,12 @@ class FittedModel:
         return self.result.H
 
     @property
+    def multipliers_on_axes(self) -> Tensor:
+        """Λ on the reported axes."""
+        rotation = torch.block_diag(*self.rotation)
+        return rotation.T @ self.multipliers @ rotation
+
+    @property
     def slices(self) -> tuple[slice, ...]:
         """Columns of each layer."""
         stops = torch.tensor(self.sizes).cumsum(0).tolist()

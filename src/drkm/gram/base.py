@@ -129,6 +129,11 @@ class Strategy(ABC):
     is_exact: bool = False
 
     @property
+    def hides_samples(self) -> bool:
+        """Whether what it puts in place of the samples is none of them, so that a file should hold none."""
+        return False
+
+    @property
     def reads_tiles(self) -> bool:
         """Whether `fixed` reads samples in tiles, so that they may stay in a file."""
         return False

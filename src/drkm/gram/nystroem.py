@@ -53,6 +53,11 @@ class Nystroem(Strategy):
     name = "nystroem"
     reads_tiles = True
 
+    @property
+    def hides_samples(self) -> bool:
+        """Whether no landmark is a sample: a file then holds none."""
+        return self.landmarks == "kmeans"
+
     def serves(self, work: Workload) -> bool:
         """Whether the first kernel is a function of two points, and the deep strategy can do the rest."""
         first, *above = work.kernels

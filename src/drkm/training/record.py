@@ -80,7 +80,7 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     s, m = coded.basis.shape[1], len(kernel.landmarks)
     # Features come with their lengths, and with the factor of the landmarks.
     narrow = n * d <= n * (s + 1) + m * s
-    keeps = narrow and fitted.is_quickly_formed
+    keeps = narrow and fitted.is_quickly_formed and not fitted.strategy.hides_samples
     X = in_memory(fitted.X) if keeps else AbsentRows((n, d), largest_values(fitted.X))
     kernels = (kernel.in_basis(coded.basis), *fitted.kernels[1:])
     return replace(fitted, kernels=kernels, X=X, features=features), features
