@@ -106,6 +106,16 @@ def test_a_file_of_centres_of_clusters_holds_no_sample_however_narrow_they_are(t
         assert bool(found) == (landmarks == "uniform")
 
 
+def test_a_file_of_narrow_samples_without_its_landmarks_is_refused(tmp_path):
+    ConstrDRKM(SIZES, gram=Nystroem(10, deep=Fourier(30)), tol=1e-2).fit(X[:, 10:14]).save(tmp_path / "model")
+    tensors, header = container.read(tmp_path / "model", "model", VERSION)
+    landmarks = tensors.pop("kernel0.landmarks")
+    for instead in ({}, {"kernel0.landmarks": landmarks[:-1]}):
+        container.write(tmp_path / "bad", {**tensors, **instead}, header)
+        with pytest.raises(ValueError, match="is damaged.*kernel0.landmarks: expected"):
+            load(tmp_path / "bad")
+
+
 def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     for room in ("training.run", "inference.inference"):
         monkeypatch.setattr(f"drkm.{room}.without_samples", lambda fitted, first: (fitted, first))

@@ -52,7 +52,7 @@ def here(models, tmp_path, monkeypatch):
         ("foreign", "foreign is truncated or not a drkm model"),
         ("X.npy", "X.npy is truncated or not a drkm model"),
         ("checkpoint", "checkpoint is not a drkm model"),
-        ("newer", "was written by a newer drkm (format 99, this one reads up to 4): upgrade drkm"),
+        ("newer", f"was written by a newer drkm (format 99, this one reads up to {VERSION}): upgrade drkm"),
         ("folder", "folder is a folder, not a drkm model"),
         (
             "damaged",

@@ -86,8 +86,9 @@ class NystroemFeatures(Approximation):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the header of a file says of it: also whether the factor is formed from the landmarks."""
-        return {**super().entry, "formed": True} if self.given_factor is None else super().entry
+        """What the header of a file says of it: also whether the factor is formed from the landmarks, and how many."""
+        own = super().entry
+        return own if self.given_factor is not None else {**own, "formed": True, "landmarks": len(self.landmarks)}
 
     @property
     def with_preimages(self) -> Kernel:

@@ -118,7 +118,8 @@ def _landmarks(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the landmarks of a layer and of their factor, where these are not left out."""
     landmarks, factor = f"kernel{layer}.landmarks", f"kernel{layer}.factor"
-    parts.check(kernel, {"formed": parts.optional(parts.truth)}, others=True)
+    own = {"formed": parts.optional(parts.truth), "landmarks": parts.optional(parts.count(1))}
+    parts.check(kernel, own, others=True)
     if not kernel.get("formed"):
         return {
             landmarks: (_rows(tensors, landmarks), inputs),
@@ -126,7 +127,12 @@ def _landmarks(
         }
     if factor in tensors or "X" not in tensors:
         raise ValueError(f"{factor}: expected none, and the samples, where it is formed from the landmarks")
-    return {landmarks: (_rows(tensors, landmarks), inputs)} if landmarks in tensors or layer else {}
+    if layer or landmarks in tensors:
+        return {landmarks: (kernel.get("landmarks", _rows(tensors, landmarks)), inputs)}
+    # Samples stand for as many landmarks alone; version 4 had no others, and no number.
+    if kernel.get("landmarks", len(tensors["X"])) != len(tensors["X"]):
+        raise ValueError(f"{landmarks}: expected {kernel['landmarks']} of them")
+    return {}
 
 
 def _frequencies(
