@@ -112,7 +112,7 @@ def test_a_file_of_narrow_samples_without_its_landmarks_is_refused(tmp_path):
     landmarks = tensors.pop("kernel0.landmarks")
     for instead in ({}, {"kernel0.landmarks": landmarks[:-1]}):
         container.write(tmp_path / "bad", {**tensors, **instead}, header)
-        with pytest.raises(ValueError, match="is damaged.*kernel0.landmarks: expected"):
+        with pytest.raises(ValueError, match=r"is damaged.*kernel0\.landmarks: expected"):
             load(tmp_path / "bad")
 
 
