@@ -1,13 +1,14 @@
 """Models and tasks of disentanglement and the study of Cars3D, on few drawn sprites; on Cars3D where it is at hand."""
 
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
-from drkm.experiments import sprites_demo
+from drkm.experiments import digits_demo, sprites_demo
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.disentanglement import cars3d
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
@@ -147,6 +148,17 @@ def test_the_demo_prints_scores_beside_chance_and_draws(tmp_path, capsys, monkey
     for name in ("ours, layer 1", "kernel PCA", "random codes", "chance"):
         assert name in printed
     # The progress bar is for terminals.
+    assert shown == ""
+
+
+def test_the_demo_of_digits_denoises_saves_and_draws(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    digits_demo.run(tmp_path, n=60)
+    assert all((tmp_path / f"digits.{kind}").stat().st_size > 0 for kind in ("safetensors", "png", "html"))
+    printed, shown = capsys.readouterr()
+    assert "the loaded model gives the same codes" in printed
+    before, after = map(float, re.search(r"error (\S+) before, (\S+) after", printed).groups())
+    assert after < before
     assert shown == ""
 
 

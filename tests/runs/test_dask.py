@@ -47,6 +47,18 @@ def test_an_address_that_does_not_answer_leaves_no_store(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_cluster_in_this_process_computes_what_it_is_given_and_what_fails_is_recorded(store):
+    runs = [probe(seed) for seed in range(3)]
+    few = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp"}
+    with distributed.LocalCluster(**few, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        assert sweep([*runs, probe(fail=True)], store, dask=address) == Swept(asked=4, computed=3, failed=1)
+        results = store.results(runs)
+        assert all(results[run] == TASKS.perform(run) for run in runs)
+        with pytest.raises(ValueError, match="is the address of a worker, not of a scheduler"):
+            sweep([probe(99)], store, dask=cluster.workers[0].address)
+
+
 @pytest.mark.slow
 def test_a_local_cluster_gives_the_results_of_this_process(store):
     runs = [probe(seed, rounds=2) for seed in range(30)]
