@@ -8,8 +8,10 @@ import pytest
 from sklearn.datasets import load_iris
 
 from command_line import drkm, refused
+from drkm import ConstrDRKM
 from drkm.estimator import load_prepared
 from drkm.files import Columns, read_table
+from drkm.inputs.preparation import Preparation
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -101,6 +103,20 @@ def test_info_says_what_a_model_learned_and_which_data_it_takes(place):
         "rows are named by the column 'plant', where it is there",
         "data are prepared as for training: columns standardised",
     ]
+
+
+@pytest.mark.parametrize(
+    ("preparation", "takes"),
+    [
+        (None, "takes arrays with rows of 4 numbers"),
+        (Preparation(shape=(2, 2)), "takes images of 2x2"),
+        (Preparation(shape=(2, 2), resize=True), "takes images of 2x2, others are brought to that size"),
+    ],
+    ids=["arrays", "images", "images of any size"],
+)
+def test_info_names_arrays_and_images(preparation, takes, tmp_path):
+    ConstrDRKM(2).fit(load_iris().data[:20]).save(tmp_path / "model", preparation=preparation)
+    assert takes in drkm("info", tmp_path / "model").out.splitlines()
 
 
 def test_info_writes_json_for_scripts(place):
