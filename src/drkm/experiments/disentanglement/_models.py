@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class Codes:
         """The ten codes that are scored: those of the layer that has ten, else all layers side by side."""
         ten = [codes for codes in self.layers if codes.shape[1] == N_CODES]
         return ten[0] if ten else np.concatenate(self.layers, axis=1)
+
+    def rows(self, some: slice) -> Codes:
+        """Return the codes of some of the images."""
+        return replace(self, layers=[codes[some] for codes in self.layers])
 
 
 def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:

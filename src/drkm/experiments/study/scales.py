@@ -135,6 +135,13 @@ def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
     return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
 
 
+def with_own(sizes: StudySizes, own: Mapping[str, Any]) -> StudySizes:
+    """Return a scale with the sizes that one study has of its own: others, and at least as many seeds."""
+    least = own.get("seeds", 0)
+    of = {family: max(number, least) for family, number in sizes.seeds_of.items()}
+    return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of})
+
+
 def label(layers: Layers) -> str:
     """Return an architecture as it is written: (10, 5)."""
     return "(" + ", ".join(map(str, layers)) + ")"
