@@ -52,6 +52,10 @@ def made_up(configuration, rng):
         draws = [scores(rng) for _ in range(configuration.parameters["draws"])]
         lists = {name: [one[name] for one in draws] for name in ("irs", "irs_chance", "mig", "mig_chance")}
         return {axes: {**lists, "agreement": rng.random()} for axes in ("ritz", "varimax", "ica")}
+    if configuration.task == "tuned":
+        widths = configuration.parameters["widths"]
+        more = {"accuracy": rng.random(), "width": widths[0], "agreements": rng.random(len(widths)).tolist()}
+        return {**scores(rng), **more}
     if "all_images" in configuration.parameters:
         return {
             **scores(rng),

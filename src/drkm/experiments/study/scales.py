@@ -28,6 +28,7 @@ METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
 SCORE_NAMES = {
     **METRIC_NAMES,
     **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
+    "accuracy": "accuracy of a linear classifier",
 }
 #: the scores that our own questions are about: IRS is worth little without its chance level
 SCORES = ("irs_above", "mig", "sap")

@@ -32,9 +32,9 @@ SCORED = parts.group(
 )
 
 
-def task(name: str, result: Part = SCORED) -> Task:
+def task(name: str, result: Part = SCORED, module: str = "_tasks") -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
-    function = f"drkm.experiments.disentanglement._tasks:{name}"
+    function = f"drkm.experiments.disentanglement.{module}:{name}"
     return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
 
