@@ -7,9 +7,12 @@ from scipy.stats import t, ttest_ind, ttest_rel
 from drkm.experiments.disentanglement import sample_efficiency
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
+from drkm.experiments.study.claims import ahead, ahead_or_behind
 from drkm.experiments.study.rows import at_common_points
 from drkm.experiments.study.scales import FOUR, SIZES
 from drkm.experiments.study.verdicts import (
+    TIE,
+    Difference,
     alike,
     balanced,
     difference,
@@ -135,6 +138,18 @@ def test_a_verdict_needs_the_whole_interval_on_one_side(first, expected, similar
     assert alike(found, 0.2) is similar
 
 
+def test_a_model_that_is_surely_less_than_a_hundredth_ahead_is_not_ahead():
+    rows = [[_row(k, value) for k, value in enumerate(values)] for values in ([0.501, 0.602, 0.703], [0.5, 0.6, 0.7])]
+    found = difference(*rows, "irs")
+    assert 0 < found.estimate < found.high < TIE
+    assert greater(found) is FAILED
+    assert ahead(*rows, "irs").verdict is FAILED
+    assert ahead_or_behind(*rows, "irs").verdict is UNDECIDED
+    assert ahead_or_behind(*reversed(rows), "irs").verdict is UNDECIDED
+    wide = Difference(0.009, -0.001, 0.019, draws=3)
+    assert greater(wide) is greater(wide, tie=0.0) is UNDECIDED
+
+
 def test_similar_means_within_the_margin():
     assert alike(welch([0.01, 0.011, 0.009], [0.0, 0.001, -0.001]), 0.05) is HELD
 
@@ -148,8 +163,9 @@ def test_claims_about_all_fail_with_one_and_hold_with_all():
 
 def test_a_majority_is_more_than_half_of_all_cases():
     assert majority(3, 1, 5) is HELD
-    assert majority(2, 2, 5) is majority(2, 2, 4) is UNDECIDED
-    assert majority(1, 3, 4) is FAILED
+    assert majority(2, 2, 5) is majority(2, 1, 4) is UNDECIDED
+    # Half of the cases against it leave no room for more than half.
+    assert majority(2, 2, 4) is majority(1, 3, 4) is FAILED
     assert majority(0, 0, 0) is UNDECIDED
 
 

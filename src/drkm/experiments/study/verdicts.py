@@ -1,4 +1,4 @@
-"""Rules by which claims are judged. They were fixed before the results at medium and paper scale were seen.
+"""Rules by which claims are judged. docs/studies.md says which of them were fixed before results were seen.
 
 Most rules are about means and the 95 % interval of their difference. Runs with the same number of a training draw share
 images, at every N (the images of a smaller N are among those of a larger one, and the unseen images are the same), so
@@ -25,6 +25,8 @@ from drkm.experiments.study.scales import FOUR
 LEVEL = 0.95
 #: largest difference of a score between values of γ that counts as none
 STEADY = 0.05
+#: a model that is surely less than this ahead of another is not ahead: scores are between 0 and 1
+TIE = 0.01
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,16 @@ def fewest_draws(*found: Difference | None) -> int:
     return min((one.draws for one in found if one), default=0)
 
 
-def greater(found: Difference | None, by: float = 0.0) -> Verdict:
-    """Judge "the first is greater (by so much)": by the side of `by` on which the whole interval lies."""
+def greater(found: Difference | None, by: float = 0.0, tie: float = TIE) -> Verdict:
+    """Judge "the first is greater (by so much)": by the side of `by` on which the whole interval lies.
+
+    An interval that ends below `tie` shows that there is no difference to speak of: the claim fails.
+    """
     if found is None:
         return Verdict.UNDECIDED
-    return Verdict.HELD if found.low > by else Verdict.FAILED if found.high < by else Verdict.UNDECIDED
+    if found.high < max(by, tie):
+        return Verdict.FAILED
+    return Verdict.HELD if found.low > by else Verdict.UNDECIDED
 
 
 def alike(found: Difference | None, margin: float) -> Verdict:
@@ -126,10 +133,10 @@ def alike(found: Difference | None, margin: float) -> Verdict:
 
 
 def majority(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about most cases, some of which are undecided: more than half on one side."""
+    """Judge a claim about most cases, some of which are undecided: it fails where half of them are against it."""
     if of and yes > of / 2:
         return Verdict.HELD
-    return Verdict.FAILED if of and no > of / 2 else Verdict.UNDECIDED
+    return Verdict.FAILED if of and no >= of / 2 else Verdict.UNDECIDED
 
 
 def not_most(yes: int, no: int, of: int) -> Verdict:
