@@ -31,7 +31,7 @@ REASONS = {
     RIVAL: "the published spread suggests that some of its β-VAEs collapsed; ours are stopped by held-out images.",
 }
 #: of the published table; a draw stands for the training images, which are not named
-PAPER_N, DRAW = 800, 0
+PAPER_DATASET, PAPER_N, DRAW = "cars3d", 800, 0
 OWN_SIZES = {"start_points": PAPER_N, "evaluation": 4000, "seeds": 10}
 #: images on which codes are scored: those that were not trained on, and as many drawn from all images
 UNSEEN, ALL = "unseen", "all"
@@ -97,7 +97,8 @@ def _beside_published(rows: list[Row]) -> Row:
     for metric in METRICS:
         name = METRIC_NAMES[metric]
         cells[f"{name} published"] = "{:.3f} ± {:.3f}".format(*found[metric]) if found else ""
-        apart = _deviations(values_of(rows, metric), *found[metric]) if found and over == "draws" else None
+        comparable = found and over == "draws" and (rows[0]["dataset"], rows[0]["n"]) == (PAPER_DATASET, PAPER_N)
+        apart = _deviations(values_of(rows, metric), *found[metric]) if found and comparable else None
         cells[f"{name}: deviations apart"] = "" if apart is None else round(apart, 1)
     return cells
 
@@ -121,11 +122,12 @@ def _number(model: str, metric: str, images: str) -> claims.Statement:
         group = chosen(rows, **_line(name, "draws"), images=images)
         measured = verdicts.described(group, metric)
         apart = _deviations(values_of(group, metric), mean, deviation)
-        if (sizes.start_dataset, sizes.start_points) != ("cars3d", PAPER_N) or apart is None:
+        if (sizes.start_dataset, sizes.start_points) != (PAPER_DATASET, PAPER_N) or apart is None:
             why = f"This scale has not the published dataset and N = {PAPER_N}, or runs are missing."
             return claims.Finding(measured, Verdict.UNDECIDED, why)
-        why = f"{apart:.1f} standard deviations apart, the larger of the published one and ours over training draws."
-        why += "" if apart <= 2 else f" Likely reason: {REASONS[model]}"
+        measured += f", {apart:.1f} standard deviations apart"
+        measured += "" if apart <= 2 else f"; likely reason: {REASONS[model]}"
+        why = "The larger standard deviation of the published one and ours over training draws."
         return claims.Finding(measured, verdicts.decided(apart <= 2), why)
 
     where = {UNSEEN: "unseen images", ALL: "images drawn from all"}[images]
@@ -144,7 +146,7 @@ def _starts(width: str) -> list[claims.Statement]:
 
     def stated(text: str, published: str, *sides: claims.Side, score: str = "irs") -> claims.Statement:
         def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-            where = "" if sizes.start_dataset == "cars3d" else " Judged on another dataset than the published one."
+            where = "" if sizes.start_dataset == PAPER_DATASET else " Judged on another dataset than the published one."
             ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."
             return claims.Compared(first=sides[0], second=sides[1], ends=ends + where)(rows, said, sizes)
 
