@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from drkm import ConstrDRKM, load
 from drkm.kernels import RBF, Laplacian, Matern, Polynomial
+from drkm.problem.energy import Energy
 from drkm.solvers import LBFGS, AugmentedLagrangian, Eigensolver, Penalty, ProjectedGradient, TrustRegion
 from refusals import refused
 
@@ -442,6 +443,22 @@ def test_samples_that_are_alike_but_for_rounding_converge_without_a_warning(kern
         alike = (value * (1 + apart * draws.randn(*shape))).astype(dtype)
         model = ConstrDRKM(n_components, kernel=deep, center=center, dtype=dtype).fit(alike)
         assert model.converged_, (shape, value, apart)
+
+
+def test_they_converge_with_ten_times_the_rounding_of_this_cpu_too(monkeypatch):
+    """Errors that all rows of a product share do not average out in J, and differ from CPU to CPU."""
+    draws, eps = np.random.RandomState(0), float(np.finfo("float32").eps)
+    exact = Energy.value_and_gradient
+
+    def rounded(energy, H):
+        found = exact(energy, H)
+        return found._replace(value=found.value * (1 + 20 * eps * draws.uniform(-1, 1)))
+
+    monkeypatch.setattr(Energy, "value_and_gradient", rounded)
+    for value, apart in product([1.0, -1.5, 0.7], [0.0, 0.5 * eps, 5 * eps]):
+        alike = (value * (1 + apart * draws.randn(17, 40))).astype("float32")
+        model = ConstrDRKM((2, 1), kernel=["linear", "rbf"], dtype="float32").fit(alike)
+        assert model.converged_, (value, apart)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
