@@ -24,10 +24,11 @@ def backtrack(
     """Return the first point along the direction that lowers the energy enough, or None.
 
     The step shrinks to the minimum of the parabola through the value and slope at H and the value at the trial.
-    A rise of a few rounding errors is accepted: near the optimum differences of J are no larger. Errors that all rows
-    of a product share, as they do where samples are alike, do not average out in J: they may reach those of one sum of n
-    terms. Where the value at H is too low by so much, no point is low enough, and the first one stands in for it whose
-    Riemannian gradient is shorter than `size_R`, that at H.
+    A rise of a few rounding errors is accepted: near the optimum differences of J are no larger.
+
+    Errors that all rows of a product share, as they do where samples are alike, do not average out in J, and may reach
+    those of one sum of n terms. If the value at H is too low by so much, no point is low enough. The first one then
+    serves whose Riemannian gradient is shorter than `size_R`, that at H.
     """
     slack, doubtful = rounding(value, H.dtype), None
     within_rounding = ROUNDING * torch.finfo(H.dtype).eps * abs(value)
