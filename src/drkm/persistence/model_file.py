@@ -155,7 +155,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     container.write(path, tensors, header)
 
 
-def _version(layers: Sequence[dict[str, Any]], tensors: dict[str, Tensor]) -> int:
+def _version(layers: Sequence[dict[str, Any]], tensors: Mapping[str, object]) -> int:
     """Return the first version that can read a file, so that no reader is refused without need."""
     if any("formed" in entry for entry in layers):
         return 4
@@ -164,7 +164,7 @@ def _version(layers: Sequence[dict[str, Any]], tensors: dict[str, Tensor]) -> in
     return 1 if "X" in tensors else 2
 
 
-def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
+def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
     """Return what a file holds for each sample of all processes."""
     if not fitted.is_shared:
         # Each process has them all.
@@ -173,13 +173,18 @@ def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     return _all_sample_tensors(fitted)
 
 
-def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
-    tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
+def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
+    tensors: dict[str, Tensor | Rows] = {
+        "H": collectives.gather(fitted.H),
+        "residual": collectives.gather(fitted.residual),
+    }
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
     features = fitted.features
     if features is None:
-        return tensors | {"X": collectives.gather(in_memory(fitted.X))}
+        # Samples that one process has in a file pass from there into the model's, a few rows at a time.
+        alone = collectives.current() is None
+        return tensors | {"X": fitted.X if alone else collectives.gather(in_memory(fitted.X))}
     return tensors | {
         "first.phi": collectives.gather(features.phi),
         "first.lengths": collectives.gather(features.lengths),
