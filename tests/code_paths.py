@@ -53,8 +53,10 @@ LINEAR_ALGEBRA = [
     "test_selection.py",
     "test_starts.py",
 ]
-#: words in the names of tests among them that take seconds, of memory, threads, kills, clocks and texts
-OTHER_MATTERS = ["budget_holds", "keep_to_one_thread", "killed_at_random", "out_of_time", "summary", "schedule_ended"]
+#: words in the names of tests among them, or of their files, that take seconds: Triton's interpreter, memory, threads,
+#: kills, clocks and texts
+OTHER_MATTERS = ["test_fused", "test_split", "test_budget_measured", "keep_to_one_thread", "killed_at_random"]
+OTHER_MATTERS += ["out_of_time", "summary", "schedule_ended"]
 
 
 def run(setting: dict[str, str], tests: list[str]) -> bool:
