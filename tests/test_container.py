@@ -158,6 +158,20 @@ def test_no_flipped_bit_switches_checking_off(tmp_path):
                 read(path)
 
 
+def test_the_library_of_the_format_reads_what_is_written(tmp_path):
+    from safetensors import safe_open
+
+    # Columns apart, and one tensor under two names.
+    tensors = {**TENSORS, "turned": TENSORS["double"].T, "again": TENSORS["double"]}
+    write(tmp_path / "file", tensors)
+    with safe_open(tmp_path / "file", "pt") as file:
+        assert sorted(file.keys()) == sorted(tensors)
+        assert all(torch.equal(file.get_tensor(name), tensor) for name, tensor in tensors.items())
+        assert json.loads(file.metadata()["drkm"])["kind"] == "thing"
+    length = int.from_bytes((tmp_path / "file").read_bytes()[:8], "little")
+    assert length % 8 == 0
+
+
 def test_a_promise_of_checksums_that_are_not_there_is_damage(tmp_path):
     from safetensors.torch import save_file
 

@@ -230,6 +230,15 @@ class TestFit:
         model.save(tmp_path / "model")
         np.testing.assert_allclose(load(tmp_path / "model").transform(X), held.transform(X), atol=1e-12)
 
+    def test_is_saved_without_reading_the_whole_file_at_once(self, X, npy, tmp_path, monkeypatch):
+        model, read, sizes = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy), Rows._read, []
+        monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 10 * X[0].nbytes * 8 // 6)
+        monkeypatch.setattr(Rows, "_read", lambda rows, index: sizes.append(len(found := read(rows, index))) or found)
+        model.save(tmp_path / "model")
+        assert sum(sizes) >= len(X)
+        assert max(sizes) < 20
+        np.testing.assert_array_equal(load(tmp_path / "model").fitted_.X.numpy(), X)
+
     def test_nan_in_a_file_and_too_few_samples_get_one_sentence(self, X, tmp_path):
         X[70, 3] = np.nan
         np.save(tmp_path / "X.npy", X)

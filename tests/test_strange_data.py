@@ -20,6 +20,7 @@ WINE, CELLS = load_wine().data, load_breast_cancer().data
 STANDARD = StandardScaler().fit_transform(WINE)
 TRAINED, NEW = STANDARD[::2], STANDARD[1::2]
 FAR = "are unlike all training samples"
+CONSTANT = r"^X: column 13 of 14 has one value in all samples and says nothing: leave it out, or look for an error"
 
 
 def of_pixels(name):
@@ -102,7 +103,8 @@ def test_the_warning_points_at_the_callers_line():
 
 def test_a_cosine_knows_no_units_and_names_what_is_orthogonal_to_all_samples():
     X = np.abs(STANDARD) * ([1] * 12 + [0])
-    model = ConstrDRKM((4, 2), kernel=["cosine", "rbf"], max_iter=3000).fit(X[::2])
+    with pytest.warns(StrangeDataWarning, match="column 12 of 13 has one value"):
+        model = ConstrDRKM((4, 2), kernel=["cosine", "rbf"], max_iter=3000).fit(X[::2])
     assert not model.encode(X[1::2] * 1e3).strange.any()
     assert model.encode(np.eye(13)[12:]).strange.all()
 
@@ -167,16 +169,69 @@ class TestColumns:
     @pytest.mark.parametrize("kernel", ["rbf", "matern", "laplacian"])
     def test_that_are_constant_do_no_harm_to_distances(self, kernel):
         X = np.column_stack([STANDARD, np.full(len(STANDARD), 1e3)])
-        model = ConstrDRKM((4, 2), kernel=[kernel, "rbf"], max_iter=3000).fit(X)
+        with pytest.warns(StrangeDataWarning, match=CONSTANT):
+            model = ConstrDRKM((4, 2), kernel=[kernel, "rbf"], max_iter=3000).fit(X)
         plain = ConstrDRKM((4, 2), kernel=[kernel, "rbf"], max_iter=3000).fit(STANDARD)
         assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
 
     @pytest.mark.parametrize("kernel", ["linear", "polynomial", "cosine"])
-    def test_that_are_constant_and_large_are_named_where_lengths_count(self, kernel):
+    def test_that_are_constant_and_large_are_named_once_where_lengths_count(self, kernel):
         X = np.column_stack([STANDARD, np.full(len(STANDARD), 1e3)])
-        with pytest.warns(StrangeDataWarning, match=r"X: column 13 of 14 .* of the squared lengths .* leave it out"):
+        with pytest.warns(
+            StrangeDataWarning, match=r"X: column 13 of 14 .* of the squared lengths .* leave it out"
+        ) as caught:
             ConstrDRKM(3, kernel=kernel).fit(X)
-        ConstrDRKM(3, kernel="linear", center=True).fit(X)
+        assert len(caught) == 1
+        with pytest.warns(StrangeDataWarning, match=CONSTANT):
+            ConstrDRKM(3, kernel="linear", center=True).fit(X)
+
+
+class TestOneConstantColumn:
+    @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "linear", "polynomial", "cosine"])
+    @pytest.mark.parametrize("value", [0.0, 0.3, -1e-8])
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    def test_is_named_whatever_its_value(self, kernel, value, dtype):
+        X = np.column_stack([STANDARD, np.full(len(STANDARD), value)])
+        with pytest.warns(StrangeDataWarning, match=CONSTANT):
+            ConstrDRKM(2, kernel=kernel, dtype=dtype).fit(X)
+
+    def test_is_called_by_its_name(self):
+        frame = pd.DataFrame(STANDARD, columns=load_wine().feature_names).assign(hue=0.7)
+        with pytest.warns(StrangeDataWarning, match=r"^X: column hue of 13 has one value in all samples"):
+            ConstrDRKM(2).fit(frame)
+
+    def test_is_named_beside_columns_in_other_units(self):
+        with pytest.warns(StrangeDataWarning) as caught:
+            ConstrDRKM(2).fit(np.column_stack([WINE, np.ones(len(WINE))]))
+        assert [str(warning.message)[:22] for warning in caught] == ["X: column 12 of 14 has", "X: column 13 of 14 has"]
+
+    def test_is_named_with_a_second_one(self):
+        X = np.column_stack([np.ones(len(STANDARD)), STANDARD, np.zeros(len(STANDARD))])
+        with pytest.warns(
+            StrangeDataWarning, match=r"^X: columns 0, 14 of 15 have one value .* say nothing: leave them"
+        ):
+            ConstrDRKM(2).fit(X)
+
+    def test_is_none_if_one_sample_of_many_differs(self, tmp_path):
+        X = np.column_stack([np.tile(STANDARD, (20, 1)), np.ones(20 * len(STANDARD))])
+        with pytest.warns(StrangeDataWarning, match=CONSTANT):
+            ConstrDRKM(2, gram=Nystroem(m=20)).fit(X)
+        X[1234, 13] = 2
+        ConstrDRKM(2, gram=Nystroem(m=20)).fit(X)
+        np.save(tmp_path / "X.npy", X)
+        ConstrDRKM(2, gram=Nystroem(m=20)).fit(tmp_path / "X.npy")
+
+    @pytest.mark.parametrize("constant", [1, 2, 3])
+    def test_is_no_alarm_where_others_hardly_vary(self, constant):
+        """Of the pixels at a border, some are constant by chance."""
+        pixels = load_digits().data[:600] / 16
+        varies = pixels.std(axis=0) > 0
+        assert (~varies).sum() == 5
+        ConstrDRKM(2).fit(np.column_stack([pixels[:, varies], pixels[:, ~varies][:, :constant]]))
+
+    def test_is_no_alarm_in_few_samples_or_where_nothing_varies(self):
+        ConstrDRKM(2).fit(np.column_stack([STANDARD[:9], np.ones(9)]))
+        ConstrDRKM(2).fit(np.ones((30, 1)))
 
 
 class TestOneFarSample:

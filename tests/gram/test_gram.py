@@ -9,7 +9,7 @@ from drkm import gram as grams
 from drkm.gram import Centered, Dense, FeatureGram, StoredGram, SweptGram
 from drkm.gram import sweep as sweep_module
 from drkm.gram.base import center
-from drkm.gram.features import feature_sums
+from drkm.gram.features import CenteredFeatures, feature_sums
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 
 PAIRWISE = [RBF(2.0), Laplacian(2.0), Matern(1.5, 2.0), Matern(2.5, 2.0), Polynomial(3, 0.3, 0.7)]
@@ -88,6 +88,28 @@ class TestFeatures(Features):
 
 class TestCenteredFeatures(Features):
     centered = True
+
+
+class TestFeaturesFarFromZero(GramSuite):
+    """They are centred before they are multiplied."""
+
+    centered = True
+
+    def kernel(self):
+        return Linear()
+
+    def points(self):
+        return super().points() + 20.0
+
+    def make(self, dtype=torch.float64):
+        return FeatureGram(Linear(), self.points().to(dtype)).centered()
+
+    def K(self, U, log_scale=0.0):
+        return super().K(U - U.mean(dim=0), log_scale)
+
+    def test_is_what_features_far_from_zero_alone_get(self):
+        assert isinstance(self.make(), CenteredFeatures)
+        assert type(FeatureGram(Linear(), super().points()).centered()) is Centered
 
 
 @pytest.mark.parametrize("kernel", PAIRWISE, ids=lambda kernel: kernel.describe())

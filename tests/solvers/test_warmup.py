@@ -156,6 +156,21 @@ class TestLineSearch:
         # A slope that promises descent where there is none.
         assert backtrack(energy, H, uphill, value, -1e9 / SUFFICIENT, 1.0) is None
 
+    def test_lets_gradients_decide_where_rounding_hides_the_decrease(self):
+        energy = make_energy()
+        H = solve(LBFGS(), energy, orthonormal(N, 6), tol=1e-7).H
+        value, G, _ = energy.value_and_gradient(H)
+        R = stiefel.projection(H, G)
+        slope, size = -(R * G).sum().item(), stiefel.norm(R)
+        # An energy that rounding made too low, so that no other point can be lower.
+        low = value - 20 * torch.finfo(H.dtype).eps * abs(value)
+        length = 0.1 * stiefel.norm(H) / stiefel.norm(G)
+        trial, evaluation = backtrack(energy, H, -R, low, slope, length, size)
+        assert stiefel.norm(stiefel.projection(trial, evaluation.gradient)) < size
+        # Along R the gradient grows, and a rise beyond rounding is none of it.
+        assert backtrack(energy, H, R, low, slope, length, size) is None
+        assert backtrack(energy, H, -R, low * (1 + 1e-12), slope, length, size) is None
+
 
 class TestInnerSolvers:
     def matrix(self, low=0.5):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections import Counter
+from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from drkm.files import tensor_file
 from drkm.files._whole import write_whole
+from drkm.files.rows import Rows
 from drkm.files.tensor_file import TensorFile, parsed
 
 HEADER, CHECKSUMS = "drkm", "checksums"
@@ -20,19 +23,13 @@ HEADER, CHECKSUMS = "drkm", "checksums"
 PROMISE = "has_checksums"
 
 
-def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor | Rows], header: dict[str, Any]) -> None:
     """Write tensors and a JSON header, whole or not at all."""
-    from safetensors.torch import save
-
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # The format has no room for one tensor under two names.
-    shared = Counter(tensor.untyped_storage().data_ptr() for tensor in plain.values())
-    plain = {name: t.clone() if shared[t.untyped_storage().data_ptr()] > 1 else t for name, t in plain.items()}
     text = _short({**header, PROMISE: True})
-    data = save(plain, {HEADER: text, CHECKSUMS: _short(_checksums(plain, text))})
-    write_whole(path, lambda file: file.write(data))
+    metadata = {HEADER: text, CHECKSUMS: _short(_checksums(tensors, text))}
+    write_whole(path, lambda file: tensor_file.write(file, tensors, metadata))
 
 
 def _short(values: dict[str, Any]) -> str:
@@ -46,14 +43,14 @@ def _numbers(value: Any) -> Any:
     raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
 
 
-def _checksums(tensors: dict[str, Tensor], header: str) -> dict[str, int]:
+def _checksums(tensors: Mapping[str, Tensor | Rows], header: str) -> dict[str, int]:
     """Return one number for each tensor, and one for the header under no name."""
     return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
 
 
-def _checksum(tensor: Tensor) -> int:
-    kind = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
-    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, zlib.crc32(kind))
+def _checksum(numbers: Tensor | Rows) -> int:
+    kind = f"{numbers.dtype} {tuple(numbers.shape)}".encode()
+    return reduce(lambda value, part: zlib.crc32(part, value), tensor_file.contents(numbers), zlib.crc32(kind))
 
 
 def read(

@@ -1,8 +1,8 @@
-"""The safetensors format, read into memory of our own.
+"""The safetensors format, read into memory of our own, and written without a copy of all.
 
-The library that writes it maps a file into memory: whoever shortens the file then kills the process, whoever writes
-into it changes the tensors, and they lie at whatever address their place in the file gives, on which the last bits of
-sums depend.
+The library for it maps a file into memory: whoever shortens the file then kills the process, whoever writes into it
+changes the tensors, and they lie at whatever address their place in the file gives, on which the last bits of sums
+depend. What it writes it forms in memory first, where samples that stay in a file may have no room.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
 
+from drkm.files.rows import Rows
 from drkm.machine.memory import require
 
 #: bytes before the header: its length
@@ -37,6 +38,7 @@ DTYPES = {
     "BOOL": torch.bool,
     "C64": torch.complex64,
 }
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,31 @@ class TensorFile:
         if self._file.readinto(flat.view(torch.uint8).numpy().data) != entry.end - entry.begin:  # type: ignore[attr-defined]
             raise ValueError(f"{name} is cut short")
         return flat.reshape(entry.shape)
+
+
+def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mapping[str, str]) -> None:
+    """Write tensors one after the other, the widest numbers first: each begins at a multiple of its own width."""
+    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    described: dict[str, Any] = {"__metadata__": metadata}
+    place = 0
+    for name in names:
+        dtype, shape = tensors[name].dtype, tensors[name].shape
+        end = place + math.prod(shape) * dtype.itemsize
+        described[name] = {"dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [place, end]}
+        place = end
+    header = json.dumps(described, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % PREFIX)
+    file.write(len(header).to_bytes(PREFIX, "little") + header)
+    for name in names:
+        for part in contents(tensors[name]):
+            file.write(part)
+
+
+def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
+    """Return the bytes of all numbers, those in a file a few rows at a time."""
+    parts = (numbers[rows] for rows in numbers.tiles()) if isinstance(numbers, Rows) else (numbers,)
+    for part in parts:
+        yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
 
 def parsed(text: str) -> Any:

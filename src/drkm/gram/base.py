@@ -94,6 +94,10 @@ class Gram(ABC):
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
         """Free what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
 
+    def centered(self) -> Gram:
+        """Return the operator of the points centred in feature space, for points that do not move."""
+        return Centered(self)
+
     def feature_sums(self, A: Tensor) -> Tensor | None:
         """Return ΦᵀA over all samples, if features Φ are kept."""
         return None

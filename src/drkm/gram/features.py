@@ -9,13 +9,15 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
-from drkm.gram.base import Gram, MovingGram, Sums
+from drkm.gram.base import Centered, Gram, MovingGram, Sums, center, remove_mean_, rounding_of_mean
 from drkm.kernels import Explicit, Kernel
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
 #: rows that are added up in the precision of the fit; their sums are in float64
 SUM_ROWS = 1 << 16
+#: a mean so many times as long as the features are apart costs products of them two digits
+FAR = 10.0
 
 
 class FeatureGram(MovingGram):
@@ -71,6 +73,12 @@ class FeatureGram(MovingGram):
                 d_pull[rows] = bent + kernel.pullback(U[rows])(dA[rows] @ AtPhi + A[rows] @ d_AtPhi)
         return d_product.addmm_(phi, d_AtPhi.T), d_pull
 
+    def centered(self) -> Gram:
+        """Return the centred operator, from centred features where these are far from zero."""
+        mean = collectives.mean(self.phi)
+        apart = collectives.mean(self.diagonal()) - mean.square().sum()
+        return CenteredFeatures(self, mean) if mean.square().sum() > FAR**2 * apart else Centered(self)
+
     def feature_sums(self, A: Tensor) -> Tensor:
         """Return ΦᵀA over all samples."""
         return inner(A, self.phi).T
@@ -89,6 +97,50 @@ class FeatureGram(MovingGram):
         with torch.no_grad():
             moved = _summed(self.kernel.width_features, self.points, A)
         return 2 * float((inner(A, self.phi).T * moved).double().sum())
+
+
+class CenteredFeatures(Centered):
+    """(CΦ)(CΦ)ᵀ, the mean removed from the features before they are multiplied, a few rows at a time.
+
+    Beside a mean that is far longer than they are apart, products of features have no digits left for what differs.
+
+    Parameters
+    ----------
+    gram : FeatureGram
+        ΦΦᵀ.
+    mean : Tensor of shape (D,)
+        The mean of the features over all samples.
+    """
+
+    def __init__(self, gram: FeatureGram, mean: Tensor):
+        super().__init__(gram)
+        self.phi, self.mean = gram.phi, mean
+        self.blocks = gram.kernel.blocks(gram.points)
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return CΦ(CΦ)ᵀA."""
+        A = center(A)
+        own = torch.zeros(A.shape[1], self.phi.shape[1], dtype=torch.float64, device=A.device)
+        for rows in self.blocks:
+            own += A[rows].T @ self._apart(rows)
+        sums, product = collectives.total(own).to(A.dtype), torch.empty_like(A)
+        for rows in self.blocks:
+            product[rows] = self._apart(rows) @ sums.T
+        return self._drop_rounding_(remove_mean_(product), A)
+
+    def diagonal(self) -> Tensor:
+        """Return the squared distance of every point from the mean."""
+        return torch.linalg.vector_norm(self._apart(slice(None)), dim=1).square()
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of (CΦ)(CΦ)ᵀ; those within rounding of zero are zero, as columns of products are."""
+        rows = self._apart(index) @ self._apart(slice(None)).T
+        size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        worth = rounding_of_mean(self.n, rows.dtype) ** 2 * collectives.samples(self.n) ** 0.5
+        return rows.masked_fill_(size <= worth * self._scale, 0.0)
+
+    def _apart(self, rows: slice | Tensor) -> Tensor:
+        return self.phi[rows] - self.mean
 
 
 class CodedFeatures(Gram):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from drkm.gram import Centered, Dense
+from drkm.gram import Dense
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
 from drkm.kernels import Kernel
@@ -48,7 +48,7 @@ class EigenComponents:
     def __init__(self, kernel: Kernel, X: Tensor, *, center: bool = False, rank: int | None = None):
         self.kernel, self.X, self.center = kernel.resolve(X, layer=1), X, center
         self._gram = Dense().fixed(self.kernel, X)
-        operator = Centered(self._gram) if center else self._gram
+        operator = self._gram.centered() if center else self._gram
         pairs = leading_eigenpairs(operator, len(X) if rank is None else min(rank, len(X)), like=X, tol=1e-8)
         self.values, self.vectors = pairs.values.clamp(min=0), pairs.vectors
 

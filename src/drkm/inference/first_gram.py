@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drkm.fitted import FittedModel
-from drkm.gram import Centered, Gram
+from drkm.gram import Gram
 from drkm.problem.energy import Energy
 
 
@@ -34,7 +34,7 @@ class FirstGram:
     @property
     def centered(self) -> Gram:
         """K_1, centred if the model is."""
-        return Centered(self.uncentered) if self.fitted.center else self.uncentered
+        return self.uncentered.centered() if self.fitted.center else self.uncentered
 
     def release(self) -> None:
         """Free the operator; it is formed again if it is needed."""

@@ -157,7 +157,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
     container.write(path, tensors, header)
 
 
-def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
+def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
     """Return what a file holds for each sample of all processes."""
     if not fitted.is_shared:
         # Each process has them all.
@@ -166,13 +166,18 @@ def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
     return _all_sample_tensors(fitted)
 
 
-def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor]:
-    tensors = {"H": collectives.gather(fitted.H), "residual": collectives.gather(fitted.residual)}
+def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
+    tensors: dict[str, Tensor | Rows] = {
+        "H": collectives.gather(fitted.H),
+        "residual": collectives.gather(fitted.residual),
+    }
     if fitted.row_means is not None:
         tensors["row_means"] = fitted.row_means
     features = fitted.features
     if features is None:
-        return tensors | {"X": collectives.gather(in_memory(fitted.X))}
+        # Samples that one process has in a file pass from there into the model's, a few rows at a time.
+        alone = collectives.current() is None
+        return tensors | {"X": fitted.X if alone else collectives.gather(in_memory(fitted.X))}
     return tensors | {
         "first.phi": collectives.gather(features.phi),
         "first.lengths": collectives.gather(features.lengths),

@@ -113,7 +113,7 @@ class Energy:
         if given is None:
             given = self.strategy.fixed(self.kernels[0], self.X)
         self.first_uncentered: Gram = given
-        self.first: Gram = Centered(self.first_uncentered) if self.center else self.first_uncentered
+        self.first: Gram = self.first_uncentered.centered() if self.center else self.first_uncentered
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Replace the kernels, for example by ones with other bandwidths."""

@@ -103,7 +103,7 @@ class LBFGS(Solver[LBFGSState]):
             direction = -stiefel.projection(H, precondition(R))
             slope, size = stiefel.inner(direction, R), stiefel.norm(direction)
         length = min(1.0, MAX_STEP / max(size, 1e-300))
-        found = backtrack(energy, H, direction, state.objective, slope, length)
+        found = backtrack(energy, H, direction, state.objective, slope, length, size_R)
         if found is None:
             return replace(state, S=[], Y=[], age=0) if state.S else replace(state, status=Status.STALLED)
         new = state.moved(*found, preconditioner=preconditioner, age=state.age + 1)

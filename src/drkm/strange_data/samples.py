@@ -1,4 +1,4 @@
-"""Samples that a fit makes little of: a few columns, or one sample, outweigh all the others."""
+"""Samples that a fit makes little of: a few columns, or one sample, outweigh all the others, or columns say nothing."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ FEW, FEW_SHARE = 5, 0.2
 OTHER_UNITS = 1e3
 #: a column whose variance is below this share of its mean square is constant beside its size
 CONSTANT = 1e-3
+#: where others have one value in this share of the samples, as pixels at a border do, columns are constant by chance
+NEARLY_CONSTANT = 0.9
 #: samples farthest from the mean that are looked at
 CANDIDATES = 10
 #: one sample of at least so many that has more than this share of all squared lengths outweighs the others
@@ -39,14 +41,16 @@ def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[A
     kernel = kernel.original
     if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
         return []
-    # Processes that share the samples look at some of all of them.
     rows = collectives.spread_rows(X, max(LEAST_SAMPLES, min(MEDIAN_ROWS, BLOCK // X.shape[1])))
+    constant = _constant_columns(X, rows)
+    # Processes that share the samples look at some of all of them.
     X = X if collectives.current() is None else rows
     about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
     told, limit = _outliers(kernel, X, about)
     rows = rows.double()
     kept = rows[_squares(rows, about) < limit]
-    return told + _columns(kept if len(kept) > 1 else rows, about is not None, names)
+    heavy, outweigh = _columns(kept if len(kept) > 1 else rows, about is not None, names)
+    return told + outweigh + _say_nothing([index for index in constant if index not in heavy], X.shape[1], names)
 
 
 def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[list[str], float]:
@@ -84,8 +88,8 @@ def _alone(which: list[int], looked_at: int, why: str) -> str:
     )
 
 
-def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> list[str]:
-    """Return a sentence about columns that outweigh the others, if there are few of them and others vary too."""
+def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> tuple[list[int], list[str]]:
+    """Return columns that outweigh the others, if there are few of them and others vary too, and a sentence on them."""
     # Squares of what only a cosine can make use of would overflow.
     rows = rows / rows.abs().max().clamp_min(torch.finfo(rows.dtype).tiny)
     variances = rows.var(dim=0, correction=0)
@@ -96,17 +100,52 @@ def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> l
     few = int((shares < NEARLY_ALL).sum()) + 1
     heavy, others = order[:few], order[few:]
     others = others[variances[others] > 0]
-    if few > max(1, min(FEW, int(FEW_SHARE * count))) or not len(others):
-        return []
+    if few > _few(count) or not len(others):
+        return [], []
     if weights[heavy[-1]] < OTHER_UNITS * weights[others].median():
-        return []
-    named = ", ".join(str(index if names is None else names[index]) for index in heavy.tolist())
+        return [], []
     what = "squared distances between samples" if of_distances else "squared lengths of samples"
-    head = f"X: {'column' if few == 1 else 'columns'} {named} of {count} {'has' if few == 1 else 'have'} "
+    head = f"X: {_named(heavy.tolist(), count, names)} {'has' if few == 1 else 'have'} "
     head += f"{shares[few - 1]:.1%} of the {what}, the others hardly count: "
+    advice = "if units differ, standardise the columns (StandardScaler, drkm fit --scale standard)"
     if (variances[heavy] < CONSTANT * rows[:, heavy].square().mean(dim=0)).all():
-        return [head + f"leave {'it' if few == 1 else 'them'} out, or subtract the mean of every column"]
-    return [head + "if units differ, standardise the columns (StandardScaler, drkm fit --scale standard)"]
+        advice = f"leave {'it' if few == 1 else 'them'} out, or subtract the mean of every column"
+    return heavy.tolist(), [head + advice]
+
+
+def _constant_columns(X: Tensor | Rows, rows: Tensor) -> list[int]:
+    """Return columns with one value in all samples, if there are few of them and every other column varies.
+
+    `rows` are some of the samples, in which a rare value may be missing.
+    """
+    constant = (rows == rows[0]).all(dim=0).nonzero().flatten()
+    if len(rows) < LEAST_SAMPLES or not 0 < len(constant) <= min(_few(X.shape[1]), X.shape[1] - 1):
+        return []
+    most_common = (rows == rows.median(dim=0).values).double().mean(dim=0)
+    if (most_common > NEARLY_CONSTANT).sum() > len(constant):
+        return []
+    differ = torch.stack([(part[:, constant] != rows[0, constant]).sum() for part in _parts(X)]).sum()
+    return [] if collectives.total(differ) else constant.tolist()
+
+
+def _say_nothing(constant: list[int], count: int, names: Sequence[Any] | None) -> list[str]:
+    if not constant:
+        return []
+    one = len(constant) == 1
+    return [
+        f"X: {_named(constant, count, names)} {'has' if one else 'have'} one value in all samples and "
+        f"{'says' if one else 'say'} nothing: leave {'it' if one else 'them'} out, or look for an error in the data"
+    ]
+
+
+def _few(count: int) -> int:
+    """Return how many columns of so many are few."""
+    return max(1, min(FEW, int(FEW_SHARE * count)))
+
+
+def _named(columns: list[int], count: int, names: Sequence[Any] | None) -> str:
+    called = ", ".join(str(index if names is None else names[index]) for index in columns)
+    return f"{'column' if len(columns) == 1 else 'columns'} {called} of {count}"
 
 
 def _mean(X: Tensor | Rows) -> Tensor:

@@ -171,7 +171,7 @@ def draw(results: list[Row], panels: Mapping[str, str]) -> Any:
         for line, (result, names) in zip(axes, lines, strict=True):
             found, curve = by_name(result), CURVES[result["curve"]]().quadrature(1500)[0]
             for place, name in zip(line, names, strict=False):
-                noisy, points = (np.array(found[key]["points"]) for key in (NOISY, name))
+                noisy, points = (np.array(found[key]["points"], dtype=float) for key in (NOISY, name))
                 title = panels[name].format(selected=tuple(result["selected"]), **found[name])
                 scatter_before_after(place, noisy, points, title, curve)
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, markerscale=3)

@@ -130,8 +130,8 @@ def draw(found: list[Row]) -> Any:
 
 def _strip(axes: Any, entry: Row) -> None:
     # A column of nothing after each image, so that the noise of one does not run into the next.
-    images = [np.pad(np.reshape(image, (8, 8)), ((0, 0), (0, 1)), constant_values=np.nan) for image in entry["images"]]
-    row = np.concatenate(images, axis=1)
+    images = np.array(entry["images"], dtype=float).reshape(-1, 8, 8)
+    row = np.concatenate(list(np.pad(images, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)), axis=1)
     axes.imshow(row, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     axes.set_xticks([])
     axes.set_yticks([])
