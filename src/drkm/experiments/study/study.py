@@ -18,15 +18,18 @@ from drkm.runs.tasks import Task
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
+#: a score, but for rounding, and a time
+SCORE, SECONDS = parts.number(-1e-6, 1 + 1e-6), parts.number(0.0, 1e9)
 #: what is shown of a scored model; a metric that has no value for its codes is null
-SCORES = {f"{name}{end}": parts.nullable(MEASURED) for name in METRIC_NAMES for end in ("", "_chance")}
+SCORES = {f"{name}{end}": parts.nullable(SCORE) for name in METRIC_NAMES for end in ("", "_chance")}
 SCORED = parts.group(
     {
         **SCORES,
         # of a second set of evaluation images
         "all_images": parts.optional(parts.group(SCORES)),
-        **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy", "iterations"), parts.optional(MEASURED)),
-        "train_s": MEASURED,
+        **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy"), parts.optional(SCORE)),
+        "iterations": parts.optional(MEASURED),
+        "train_s": SECONDS,
     },
     others=True,
 )
