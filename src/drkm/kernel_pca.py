@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.persistence import model_file
+from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.problem.spectrum import SOLVERS, Method
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
@@ -149,14 +152,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of the rows of X; for kernel="precomputed" X is their kernel matrix."""
         method = self._method()
-        learns = self.fit_inverse_transform or self.preimage == "ridge"
+        learns = self._learns
         if self._is_precomputed and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
         with inputs.features_restored_on_failure(self):
             samples = self._samples(X)
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-            self.gamma_ = 1 / samples.shape[1] if self.gamma is None else self.gamma
+            self.gamma_ = self._gamma(samples.shape[1])
             self._set_fitted(samples, self._components(samples, method), X)
             if learns:
                 self._learn_inverse()
@@ -188,6 +191,43 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         points = self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
         return inputs.write(torch.from_numpy(points), X) if isinstance(X, Tensor) else points
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file, which `drkm.load` reads; a function as kernel is refused."""
+        check_is_fitted(self)
+        kernel = None if isinstance(self.kernel_, ScikitKernel) else self.kernel_
+        values, vectors = _array(self.eigenvalues_), _array(self.eigenvectors_)
+        found = KernelComponents(kernel, values, vectors, self._projection.weights, self._projection.shift)
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        kind = "torch" if isinstance(self.eigenvalues_, Tensor) else "numpy"
+        dual_coef = getattr(self, "dual_coef_", None)
+        model_file.write_components(
+            path, SavedComponents(self._projection.points, found, dual_coef, self._chosen, names, kind)
+        )
+
+    @classmethod
+    def from_saved(cls, saved: SavedComponents) -> KernelPCA:
+        """Return the model in a file, whose parameters must be those of such a fit."""
+        model = cls(**saved.parameters)
+        samples = saved.samples
+        model._method()
+        parameters.strategy(model.gram)
+        parameters.dtype(model.dtype, torch.device("cpu"))
+        model.n_features_in_ = samples.shape[1]
+        if saved.feature_names:
+            model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
+        own = None if hasattr(samples, "tocsr") else model._own_kernel(samples.shape[1])
+        computed = saved.found.kernel and saved.found.kernel.original
+        if (computed is None) != (own is None) or (own is not model.kernel and own != computed):
+            raise ValueError("kernel: expected the one that the parameters say")
+        if model._learns != (saved.dual_coef is not None):
+            raise ValueError("dual_coef: expected it where an inverse transform is learned, and only there")
+        like = saved.found.weights if saved.kind_of_array == "torch" else None
+        model.gamma_ = model._gamma(samples.shape[1])
+        model._set_fitted(samples, saved.found, like)
+        if saved.dual_coef is not None:
+            model.X_transformed_fit_, model.dual_coef_ = model._training_codes(), saved.dual_coef
+        return model
+
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` takes."""
         check_is_fitted(self)
@@ -208,6 +248,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _learns(self) -> bool:
+        return self.fit_inverse_transform or self.preimage == "ridge"
 
     def _method(self) -> Method:
         """Return how eigenpairs are found, after a look at all parameters."""
@@ -248,9 +292,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         keeps = device.type == "cpu" and isinstance(self.dtype, str) and self.dtype == "auto"
         return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
 
+    def _gamma(self, n_features: int) -> float:
+        return 1 / n_features if self.gamma is None else self.gamma
+
     def _own_kernel(self, n_features: int) -> Kernel | None:
-        gamma = 1 / n_features if self.gamma is None else self.gamma
-        return scikit.own_kernel(self.kernel, gamma, self.degree, self.coef0)
+        return scikit.own_kernel(self.kernel, self._gamma(n_features), self.degree, self.coef0)
 
     def _scikit_kernel(self) -> ScikitKernel:
         named = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
@@ -275,6 +321,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
         like = X if isinstance(X, Tensor) else None
+        # For files: what is set after a fit is for the next one.
+        self._chosen = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
         self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
         self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
         self.X_fit_ = inputs.write(samples, like) if isinstance(samples, Tensor) else samples

@@ -12,6 +12,7 @@ from drkm import gram as grams
 from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
 from drkm.kernels import Kernel
+from drkm.machine.layout import aligned
 from drkm.machine.threads import one_thread
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
@@ -96,5 +97,6 @@ def _weights(found: Spectrum, like: Tensor) -> Tensor:
     """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
     values = torch.from_numpy(found.values).to(like)
     scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
-    weights = torch.from_numpy(found.vectors).to(like) * scale
+    # LAPACK's vectors are columns in memory; in rows, as a file has them, all products have the same bits.
+    weights = aligned(torch.from_numpy(found.vectors).to(like) * scale)
     return weights - weights.mean(dim=0)
