@@ -160,7 +160,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
             self.gamma_ = self._gamma(samples.shape[1])
-            self._set_fitted(samples, self._components(samples, method), X)
+            found = self._components(samples, method)
+            self._set_fitted(self._kept(samples, X), found, X)
             if learns:
                 self._learn_inverse()
         return self
@@ -278,7 +279,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(X, Tensor):
             return inputs.read(self, X, reset=reset)
         kinds = (np.float64, np.float32)
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds, copy=reset and self.copy_X)
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds)
 
     def _samples(self, X: Any) -> Any:
         """Return the samples of a fit: a tensor where torch computes their kernel, else an array."""
@@ -286,11 +287,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if hasattr(samples, "tocsr") or self._own_kernel(samples.shape[1]) is None:
             if not isinstance(self.gram, str) or self.gram not in ("auto", "dense"):
                 raise ValueError(f"gram: {self.gram!r} needs dense samples and a kernel of ours, got {self.kernel!r}")
-            return samples.numpy(force=True).copy() if isinstance(samples, Tensor) else samples
+            samples = samples.numpy(force=True) if isinstance(samples, Tensor) else samples
+            # Before the fit: a matrix that is given is centred in its place.
+            return samples.copy() if self.copy_X or isinstance(X, Tensor) else samples
         tensor = _tensor(samples)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(tensor))
         keeps = device.type == "cpu" and isinstance(self.dtype, str) and self.dtype == "auto"
         return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
+
+    def _kept(self, samples: Any, X: Any) -> Any:
+        """Return the samples as the model keeps them: a copy of the caller's array, made when K_1 is gone."""
+        if not self.copy_X or isinstance(X, Tensor) or not isinstance(samples, Tensor) or samples.is_cuda:
+            return samples
+        is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
+        return samples if is_own else samples.clone()
 
     def _gamma(self, n_features: int) -> float:
         return 1 / n_features if self.gamma is None else self.gamma
