@@ -17,8 +17,10 @@ from drkm.machine.threads import workers
 #: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
 #: wide points are more than that, for the sake of their products
 TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
-#: up to so many features points are augmented
-NARROW = 64
+#: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
+NARROW, FEW = 64, 1500
+#: rows of wide points that are squared at a time
+SQUARED = 16
 
 
 class TriangleGram(Gram):
@@ -71,7 +73,7 @@ def triangle(kernel: Any, X: Tensor) -> TriangleGram:
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = X.new_empty(len(X), len(X))
-    exponents = Exponents(kernel, X)
+    exponents = Exponents(kernel, X, wide=len(X) <= FEW or X.shape[1] > NARROW)
     own = exponents.right if exponents.wide else exponents.side(X)
     if exponents.wide:
         blas.upper_square(own.points, K)
@@ -137,14 +139,14 @@ class Exponents:
     """Exponents e(x, y) of a pairwise kernel with given points y, in tiles.
 
     Narrow points are augmented, so that e is one product. For wide ones that would cost more in copies than adding
-    -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does.
+    -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does. `wide` says which; None is by their features.
     """
 
-    def __init__(self, kernel: Any, y: Tensor):
+    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None):
         self.kernel = kernel
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
         self.origin = y.mean(dim=0) if kernel.is_isotropic else None
-        self.wide = y.shape[1] > NARROW and kernel.is_isotropic
+        self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
         self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
 
     def side(self, x: Tensor) -> Side:
@@ -153,7 +155,7 @@ class Exponents:
             return Side(self.kernel.factors(self._moved(x))[0], None)
         scaled = self._moved(x).mul_(self.kernel.pull_scale**0.5)
         # A few rows at a time: the squares of all of them would be one more copy.
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(WIDE_TILE[0])])
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(SQUARED)])
         return Side(scaled, squares.mul_(-0.5))
 
     def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
