@@ -1,7 +1,7 @@
 """What starting costs: python -m benchmarks imports.
 
-`import drkm` beside `import torch`, and a process that loads a fitted model of kernel PCA and transforms one point, with
-ours and with scikit-learn's. Seconds of the processor, the least of several processes.
+`import drkm` beside `import torch`, and a process that loads a fitted model of kernel PCA and transforms one point,
+with ours and with scikit-learn's. Seconds of the processor, the least of several processes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 python -m benchmarks.large [--samples 50000 100000] [--models KernelPCA ConstrDRKM] [--dtype float64] [--memory 1.5e9]
 
-Smooth functions of three uniform factors with a little noise, as in `benchmarks.kernel_pca`, d = 30, 10 components, RBF.
+Smooth functions of three uniform factors with a little noise, as in `benchmarks.kernel_pca`; d = 30, 10 components.
 `gram="auto"` takes tiles where the kernel matrix does not fit; here their budget is given, so that the table does not
 depend on the memory of the machine. A process per cell; its memory is that of the whole process, libraries included.
 Seconds are by the clock, which waits for other work on the machine, and of the processor, which does not.
@@ -73,11 +73,9 @@ def main() -> None:
                 words = [model, str(n), dtype, str(options.memory)]
                 command = [sys.executable, "-m", "benchmarks.large", "--cell", *words]
                 found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-                print(
-                    f"| {model} | {n} | {dtype} | {found['threads']} | {found['seconds']:.0f} | {found['processor']:.0f} "
-                    f"| {found['products']} | {found['peak'] / 1e9:.2f} |",
-                    flush=True,
-                )
+                times = f"{found['threads']} | {found['seconds']:.0f} | {found['processor']:.0f}"
+                memory = f"{found['products']} | {found['peak'] / 1e9:.2f}"
+                print(f"| {model} | {n} | {dtype} | {times} | {memory} |", flush=True)
 
 
 if __name__ == "__main__":

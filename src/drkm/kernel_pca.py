@@ -160,8 +160,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
             self.gamma_ = self._gamma(samples.shape[1])
-            found = self._components(samples, method)
-            self._set_fitted(self._kept(samples, X), found, X)
+            room = self._room(samples, X)
+            found = self._components(samples, method, room)
+            self._set_fitted(samples if room is None else room.copy_(samples), found, X)
             if learns:
                 self._learn_inverse()
         return self
@@ -295,12 +296,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         keeps = device.type == "cpu" and isinstance(self.dtype, str) and self.dtype == "auto"
         return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
 
-    def _kept(self, samples: Any, X: Any) -> Any:
-        """Return the samples as the model keeps them: a copy of the caller's array, made when K_1 is gone."""
+    def _room(self, samples: Any, X: Any) -> Tensor | None:
+        """Return memory for the model's own copy of the caller's array, which a fit may use before; None for none."""
         if not self.copy_X or isinstance(X, Tensor) or not isinstance(samples, Tensor) or samples.is_cuda:
-            return samples
+            return None
         is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
-        return samples if is_own else samples.clone()
+        return None if is_own else torch.empty_like(samples)
 
     def _gamma(self, n_features: int) -> float:
         return 1 / n_features if self.gamma is None else self.gamma
@@ -313,7 +314,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         given = (self.kernel_params or {}) if callable(self.kernel) else named
         return ScikitKernel(self.kernel, given, self.n_jobs)
 
-    def _components(self, samples: Any, method: Method) -> KernelComponents:
+    def _components(self, samples: Any, method: Method, room: Tensor | None) -> KernelComponents:
         keep_zeros = self.n_components is not None and not self.remove_zero_eig
         if isinstance(samples, Tensor):
             kernel = self._own_kernel(samples.shape[1])
@@ -324,7 +325,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
             return kernel_components.of_samples(
-                samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros
+                samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros, room=room
             )
         K = np.asarray(self._scikit_kernel()(samples))
         return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)

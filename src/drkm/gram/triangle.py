@@ -64,8 +64,8 @@ class TriangleGram(Gram):
         return self.K
 
 
-def triangle(kernel: Any, X: Tensor) -> TriangleGram:
-    """Return the Gram matrix of the rows of X."""
+def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram:
+    """Return the Gram matrix of the rows of X; `room` is memory like theirs that may be overwritten."""
     if kernel.is_explicit:
         phi = FeatureGram(kernel, X).phi
         # numpy sees one matrix and its transpose, and computes half of the product.
@@ -73,7 +73,7 @@ def triangle(kernel: Any, X: Tensor) -> TriangleGram:
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = X.new_empty(len(X), len(X))
-    exponents = Exponents(kernel, X, wide=len(X) <= FEW or X.shape[1] > NARROW)
+    exponents = Exponents(kernel, X, wide=len(X) <= FEW or X.shape[1] > NARROW, room=room)
     own = exponents.right if exponents.wide else exponents.side(X)
     if exponents.wide:
         blas.upper_square(own.points, K)
@@ -140,20 +140,21 @@ class Exponents:
 
     Narrow points are augmented, so that e is one product. For wide ones that would cost more in copies than adding
     -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does. `wide` says which; None is by their features.
+    `room` is memory like that of y for what is made of wide ones.
     """
 
-    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None):
+    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None, room: Tensor | None = None):
         self.kernel = kernel
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
         self.origin = y.mean(dim=0) if kernel.is_isotropic else None
         self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
-        self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
+        self.right = self.side(y, room) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
 
-    def side(self, x: Tensor) -> Side:
+    def side(self, x: Tensor, room: Tensor | None = None) -> Side:
         """Return points as the left side."""
         if not self.wide:
             return Side(self.kernel.factors(self._moved(x))[0], None)
-        scaled = self._moved(x).mul_(self.kernel.pull_scale**0.5)
+        scaled = torch.sub(x, self.origin, out=room).mul_(self.kernel.pull_scale**0.5)
         # A few rows at a time: the squares of all of them would be one more copy.
         squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(SQUARED)])
         return Side(scaled, squares.mul_(-0.5))
