@@ -19,7 +19,7 @@ from drkm.machine.threads import workers
 TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
 #: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
 NARROW, FEW = 64, 1500
-#: rows of wide points that are squared at a time
+#: rows of wide points that are squared at a time in memory that is given
 SQUARED = 16
 
 
@@ -152,11 +152,12 @@ class Exponents:
 
     def side(self, x: Tensor, room: Tensor | None = None) -> Side:
         """Return points as the left side."""
-        if not self.wide:
+        if not self.wide or self.origin is None:
             return Side(self.kernel.factors(self._moved(x))[0], None)
         scaled = torch.sub(x, self.origin, out=room).mul_(self.kernel.pull_scale**0.5)
-        # A few rows at a time: the squares of all of them would be one more copy.
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(SQUARED)])
+        # A few rows at a time where memory counts: the squares of all of them would be one more copy.
+        step = WIDE_TILE[0] if room is None else SQUARED
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(step)])
         return Side(scaled, squares.mul_(-0.5))
 
     def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
