@@ -11,6 +11,8 @@ of other CPUs are chosen from outside: MKL_CBWR=COMPATIBLE, ATEN_CPU_CAPABILITY=
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import itertools
 import json
 import os
@@ -30,8 +32,10 @@ FEATURES, COMPONENTS, NEW = (30, 784), (10, 50), 1000
 RIVALS = ("arpack", "randomized", "dense")
 #: up to so many samples LAPACK finds the whole spectrum in the time of this table
 DENSE = 3000
-#: seconds that one cell repeats its fits for, at least twice
+#: seconds that one cell repeats its fits for, at least twice, and how often at most
 LONG, MOST = 20.0, 40
+#: samples of the fits before the one whose memory is looked at, and where Linux forgets the peak so far
+WARM, RESET = 2000, Path("/proc/self/clear_refs")
 PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -61,7 +65,7 @@ def seconds(call: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - used
 
 
-def times(n: int, d: int, k: int) -> dict[str, Any]:
+def times(n: int, d: int, k: int, long: float) -> dict[str, Any]:
     """Return the least times of fit and transform of everybody, in alternation."""
     X, new = np.split(samples(n + NEW, d), [n])
     names = ["drkm", *(rival for rival in RIVALS if rival != "dense" or n <= DENSE)]
@@ -69,7 +73,7 @@ def times(n: int, d: int, k: int) -> dict[str, Any]:
     fits: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     answers: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     began, rounds = time.perf_counter(), 0
-    while rounds < 2 or (time.perf_counter() - began < LONG and rounds < MOST):
+    while rounds < 2 or (time.perf_counter() - began < long and rounds < MOST):
         for name, model in models.items():
             fits[name].append(seconds(lambda model=model: model.fit(X)))
             answers[name].append(seconds(lambda model=model: model.transform(new)))
@@ -86,18 +90,33 @@ def _least(measured: list[tuple[float, float]]) -> list[float]:
 
 
 def peak(name: str, n: int, d: int, k: int) -> int:
-    """Return the bytes that one fit needs at its peak beyond the samples."""
+    """Return the bytes that one fit needs at its peak beyond the samples, after another of the same kind."""
     X = samples(n, d)
-    estimator(name, k).fit(X[: max(2 * k, 250)])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # What libraries load and set up when they are first used is no part of a fit.
+    for _ in range(2):
+        estimator(name, k).fit(X[:WARM])
+    gc.collect()
+    if not RESET.exists():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        estimator(name, k).fit(X)
+        return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    ctypes.CDLL(None).malloc_trim(0)
+    RESET.write_text("5")
+    before = _memory("VmRSS")
     estimator(name, k).fit(X)
-    return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    return _memory("VmHWM") - before
 
 
-def in_process(threads: int, *words: str) -> Any:
+def _memory(what: str) -> int:
+    """Return what Linux says of the memory of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what))
+
+
+def in_process(threads: int, seconds: float, *words: str) -> Any:
     """Return what a process of this module with so many threads prints."""
     environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
-    command = [sys.executable, "-m", "benchmarks.kernel_pca", "--cell", *words]
+    command = [sys.executable, "-m", "benchmarks.kernel_pca", "--seconds", str(seconds), "--cell", *words]
     return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
@@ -107,7 +126,7 @@ def cpu() -> str:
     return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor())
 
 
-def table(cells: Iterable[tuple[int, int, int, int]]) -> None:
+def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
     paths = {name: os.environ[name] for name in PATHS if name in os.environ}
     print(f"{cpu()}, {', '.join(f'{name}={value}' for name, value in paths.items()) or 'its own code paths'}\n")
     heads = ("n", "d", "k", "threads", "fit, s", "of the processor", "best rival", "fit, ratio", "of the processor")
@@ -115,8 +134,8 @@ def table(cells: Iterable[tuple[int, int, int, int]]) -> None:
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for *shape, count in cells:
         cell = tuple(map(str, shape))
-        found = in_process(count, "times", *cell)
-        memory = [in_process(count, name, *cell) for name in ("drkm", "arpack")]
+        found = in_process(count, long, "times", *cell)
+        memory = [in_process(count, long, name, *cell) for name in ("drkm", "arpack")]
         own, (best, clock, used) = found["fit"].pop("drkm"), _best(found["fit"])
         answer, (_, *others) = found["transform"].pop("drkm"), _best(found["transform"])
         ratios = (clock / own[0], used / own[1], others[0] / answer[0], others[1] / answer[1])
@@ -139,15 +158,16 @@ def main() -> None:
     parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
     parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=LONG, help="time that each cell repeats its fits for")
     parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
         what, *cell = options.cell
         n, d, k = map(int, cell)
-        print(json.dumps(times(n, d, k) if what == "times" else peak(what, n, d, k)))
+        print(json.dumps(times(n, d, k, options.seconds) if what == "times" else peak(what, n, d, k)))
         return
     sizes = options.samples or (QUICK if options.quick else SAMPLES)
-    table(itertools.product(sizes, options.features, options.components, options.threads))
+    table(itertools.product(sizes, options.features, options.components, options.threads), options.seconds)
 
 
 if __name__ == "__main__":

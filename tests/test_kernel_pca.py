@@ -13,8 +13,8 @@ import torch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drkm import ConstrDRKM, KernelPCA
-from drkm.gram import Nystroem
-from drkm.gram.triangle import triangle
+from drkm.gram import Nystroem, TiledGram
+from drkm.gram.triangle import Exponents, cross_product, triangle
 from drkm.kernels import RBF, Matern
 
 #: run in a process of its own: scikit-learn's tests take their class from its package
@@ -239,3 +239,28 @@ def test_models_that_torch_cannot_hold_are_refused():
         ConstrDRKM((3, 2)).fit(X).to_torch()
     with pytest.raises(ValueError, match="kernel: to_torch needs a kernel that torch computes, got 'sigmoid'"):
         KernelPCA(1, kernel="sigmoid", gamma=1e-4).fit(X).to_torch()
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 5), (300, 80), (1600, 5)])
+@pytest.mark.parametrize("copy_X", [True, False])
+def test_the_caller_keeps_his_samples_and_the_model_its_own(n, d, copy_X):
+    X = np.random.RandomState(0).randn(n, d)
+    before = X.copy()
+    model = KernelPCA(3, kernel="rbf", copy_X=copy_X).fit(X)
+    assert X.tobytes() == before.tobytes()
+    assert model.X_fit_.tobytes() == before.tobytes()
+    assert np.may_share_memory(model.X_fit_, X) is not copy_X
+
+
+@pytest.mark.parametrize("d", [5, 80])
+def test_kernel_values_have_the_same_bits_with_any_number_of_threads(d):
+    X = torch.from_numpy(np.random.RandomState(0).randn(1600, d))
+    A, found, before = X[:, :4].contiguous(), [], torch.get_num_threads()
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            K, product = triangle(RBF(3.0), X).K.triu(), TiledGram(RBF(3.0), X, rows=600).matmul(A)
+            found.append((K, product, cross_product(Exponents(RBF(3.0), X), X[:700] + 1, A)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(one.equal(other) for one, other in zip(*found, strict=True))

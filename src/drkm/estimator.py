@@ -28,8 +28,11 @@ from drkm.inference.inference import Inference
 from drkm.inference.passing import NoiseWarning
 from drkm.inference.point_methods import PointMethods
 from drkm.inputs.preparation import Preparation
+from drkm.kernel_pca import KernelPCA
 from drkm.kernels import Kernel
 from drkm.persistence import model_file
+from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.persistence.model_file import SavedModel
 from drkm.summary import doubt_of_convergence
 from drkm.summary import summary as summarise
 from drkm.training import dimensions, parameters, train
@@ -413,8 +416,8 @@ def load(
     *,
     device: str | torch.device = "cpu",
     feature_maps: Mapping[int, Any] | None = None,
-) -> ConstrDRKM:
-    """Read a model that `ConstrDRKM.save` wrote.
+) -> Any:
+    """Read a model that `ConstrDRKM.save` or `KernelPCA.save` wrote, and return one of its class.
 
     One that `drkm fit` wrote takes samples as its data were after they had been scaled; `load` warns where they were,
     and `drkm.estimator.load_prepared` returns the model with what is to be done to data before it sees them.
@@ -427,7 +430,11 @@ def load(
     feature_maps : mapping from layer (counted from 1) to callable, optional
         The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
     """
-    model, preparation = load_prepared(path, device=device, feature_maps=feature_maps)
+    saved = model_file.read(path, device, feature_maps)
+    if isinstance(saved, SavedComponents):
+        with model_file.refusals_named(path):
+            return KernelPCA.from_saved(saved)
+    model, preparation = _prepared(saved)
     if preparation.changes_values:
         warnings.warn(
             f"path: {path} holds a model of prepared data ({preparation.describe()}) and takes none but such: use "
@@ -446,6 +453,12 @@ def load_prepared(
 ) -> tuple[ConstrDRKM, Preparation]:
     """Read a model as `load` does, and what is to be done to data before it sees them."""
     saved = model_file.read(path, device, feature_maps)
+    if isinstance(saved, SavedComponents):
+        raise ValueError(f"path: {path} holds a KernelPCA, which no command takes: use drkm.load(path) in Python")
+    return _prepared(saved)
+
+
+def _prepared(saved: SavedModel) -> tuple[ConstrDRKM, Preparation]:
     model = ConstrDRKM(**saved.parameters)
     model.n_features_in_ = saved.fitted.X.shape[1]
     if saved.feature_names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.persistence import model_file
+from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.problem.spectrum import SOLVERS, Method
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
@@ -149,15 +152,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of the rows of X; for kernel="precomputed" X is their kernel matrix."""
         method = self._method()
-        learns = self.fit_inverse_transform or self.preimage == "ridge"
+        learns = self._learns
         if self._is_precomputed and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
         with inputs.features_restored_on_failure(self):
             samples = self._samples(X)
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-            self.gamma_ = 1 / samples.shape[1] if self.gamma is None else self.gamma
-            self._set_fitted(samples, self._components(samples, method), X)
+            self.gamma_ = self._gamma(samples.shape[1])
+            room = self._room(samples, X)
+            found = self._components(samples, method, room)
+            self._set_fitted(samples if room is None else room.copy_(samples), found, X)
             if learns:
                 self._learn_inverse()
         return self
@@ -188,6 +193,43 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         points = self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
         return inputs.write(torch.from_numpy(points), X) if isinstance(X, Tensor) else points
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file, which `drkm.load` reads; a function as kernel is refused."""
+        check_is_fitted(self)
+        kernel = None if isinstance(self.kernel_, ScikitKernel) else self.kernel_
+        values, vectors = _array(self.eigenvalues_), _array(self.eigenvectors_)
+        found = KernelComponents(kernel, values, vectors, self._projection.weights, self._projection.shift)
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        kind = "torch" if isinstance(self.eigenvalues_, Tensor) else "numpy"
+        dual_coef = getattr(self, "dual_coef_", None)
+        model_file.write_components(
+            path, SavedComponents(self._projection.points, found, dual_coef, self._chosen, names, kind)
+        )
+
+    @classmethod
+    def from_saved(cls, saved: SavedComponents) -> KernelPCA:
+        """Return the model in a file, whose parameters must be those of such a fit."""
+        model = cls(**saved.parameters)
+        samples = saved.samples
+        model._method()
+        parameters.strategy(model.gram)
+        parameters.dtype(model.dtype, torch.device("cpu"))
+        model.n_features_in_ = samples.shape[1]
+        if saved.feature_names:
+            model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
+        own = None if hasattr(samples, "tocsr") else model._own_kernel(samples.shape[1])
+        computed = saved.found.kernel and saved.found.kernel.original
+        if (computed is None) != (own is None) or (own is not model.kernel and own != computed):
+            raise ValueError("kernel: expected the one that the parameters say")
+        if model._learns != (saved.dual_coef is not None):
+            raise ValueError("dual_coef: expected it where an inverse transform is learned, and only there")
+        like = saved.found.weights if saved.kind_of_array == "torch" else None
+        model.gamma_ = model._gamma(samples.shape[1])
+        model._set_fitted(samples, saved.found, like)
+        if saved.dual_coef is not None:
+            model.X_transformed_fit_, model.dual_coef_ = model._training_codes(), saved.dual_coef
+        return model
+
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` takes."""
         check_is_fitted(self)
@@ -208,6 +250,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _learns(self) -> bool:
+        return self.fit_inverse_transform or self.preimage == "ridge"
 
     def _method(self) -> Method:
         """Return how eigenpairs are found, after a look at all parameters."""
@@ -234,7 +280,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(X, Tensor):
             return inputs.read(self, X, reset=reset)
         kinds = (np.float64, np.float32)
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds, copy=reset and self.copy_X)
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds)
 
     def _samples(self, X: Any) -> Any:
         """Return the samples of a fit: a tensor where torch computes their kernel, else an array."""
@@ -242,22 +288,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if hasattr(samples, "tocsr") or self._own_kernel(samples.shape[1]) is None:
             if not isinstance(self.gram, str) or self.gram not in ("auto", "dense"):
                 raise ValueError(f"gram: {self.gram!r} needs dense samples and a kernel of ours, got {self.kernel!r}")
-            return samples.numpy(force=True).copy() if isinstance(samples, Tensor) else samples
+            samples = samples.numpy(force=True) if isinstance(samples, Tensor) else samples
+            # Before the fit: a matrix that is given is centred in its place.
+            return samples.copy() if self.copy_X or isinstance(X, Tensor) else samples
         tensor = _tensor(samples)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(tensor))
         keeps = device.type == "cpu" and isinstance(self.dtype, str) and self.dtype == "auto"
         return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
 
+    def _room(self, samples: Any, X: Any) -> Tensor | None:
+        """Return memory for the model's own copy of the caller's array, which a fit may use before; None for none."""
+        if not self.copy_X or isinstance(X, Tensor) or not isinstance(samples, Tensor) or samples.is_cuda:
+            return None
+        is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
+        return None if is_own else torch.empty_like(samples)
+
+    def _gamma(self, n_features: int) -> float:
+        return 1 / n_features if self.gamma is None else self.gamma
+
     def _own_kernel(self, n_features: int) -> Kernel | None:
-        gamma = 1 / n_features if self.gamma is None else self.gamma
-        return scikit.own_kernel(self.kernel, gamma, self.degree, self.coef0)
+        return scikit.own_kernel(self.kernel, self._gamma(n_features), self.degree, self.coef0)
 
     def _scikit_kernel(self) -> ScikitKernel:
         named = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         given = (self.kernel_params or {}) if callable(self.kernel) else named
         return ScikitKernel(self.kernel, given, self.n_jobs)
 
-    def _components(self, samples: Any, method: Method) -> KernelComponents:
+    def _components(self, samples: Any, method: Method, room: Tensor | None) -> KernelComponents:
         keep_zeros = self.n_components is not None and not self.remove_zero_eig
         if isinstance(samples, Tensor):
             kernel = self._own_kernel(samples.shape[1])
@@ -268,13 +325,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
             return kernel_components.of_samples(
-                samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros
+                samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros, room=room
             )
         K = np.asarray(self._scikit_kernel()(samples))
         return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)
 
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
         like = X if isinstance(X, Tensor) else None
+        # For files: what is set after a fit is for the next one.
+        self._chosen = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
         self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
         self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
         self.X_fit_ = inputs.write(samples, like) if isinstance(samples, Tensor) else samples

@@ -24,7 +24,7 @@ import torch
 from forgeries import forgeries
 from mutations import damaged_copies
 
-from drkm import ConstrDRKM, load
+from drkm import ConstrDRKM, KernelPCA, load
 from drkm.files import container
 from drkm.gram import Fourier, Nystroem
 from drkm.inputs.preparation import Preparation
@@ -43,6 +43,11 @@ MODELS: list[dict[str, Any]] = [
     {},
     {"dtype": "float32", "gram": Nystroem(10, deep=Fourier(20))},
     {"kernel": [Polynomial(3), "matern"], "axes": "varimax", "center": True},
+]
+COMPONENTS: list[dict[str, Any]] = [
+    {"kernel": "rbf", "preimage": "ridge"},
+    {"kernel": "rbf", "gram": Nystroem(10), "dtype": "float32", "preimage": "gradient"},
+    {"kernel": Polynomial(3)},
 ]
 #: options of a fit, and the number of iterations after which it is killed: that of two starts in the second one
 FITS: list[tuple[dict[str, Any], int]] = [
@@ -77,6 +82,19 @@ def models(folder: Path) -> Iterator[Case]:
         model = ConstrDRKM((3, 2), eta=1.0, random_state=0, max_iter=40, **options).fit(X)
         model.save(path, preparation=Preparation.standardizing(X, columns=tuple("abcde")))
         yield Case(path, model_file.KIND, model_file.VERSION, partial(use_model, path))
+
+    for number, options in enumerate(COMPONENTS):
+        path = folder / f"kernel_pca{number}"
+        KernelPCA(3, random_state=0, **options).fit(X).save(path)
+        yield Case(path, model_file.KIND, model_file.VERSION, partial(use_kernel_pca, path))
+
+
+def use_kernel_pca(path: Path) -> Any:
+    """Return what a `KernelPCA` answers."""
+    model = load(path)
+    codes = model.transform(NEW)
+    points = model.inverse_transform(codes[:1]) if model.preimage else codes
+    return codes.tobytes(), model.eigenvalues_.tobytes(), points.tobytes()
 
 
 def use_model(path: Path) -> Any:
@@ -153,7 +171,9 @@ def main(kind: str, count: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cases = list({"model": models, "checkpoint": fits}[kind](Path(folder)))
         contents = [case.path.read_bytes() for case in cases]
-        assert len(cases) == len({"model": MODELS, "checkpoint": FITS}[kind]), "a fit ended before it was killed"
+        assert len(cases) == len({"model": MODELS + COMPONENTS, "checkpoint": FITS}[kind]), (
+            "a fit ended before it was killed"
+        )
         wholes = [case.use() for case in cases]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number, (case, content, whole) in enumerate(zip(cases, contents, wholes, strict=True)):

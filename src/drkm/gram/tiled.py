@@ -29,17 +29,21 @@ from drkm.gram.cost import (
 )
 from drkm.gram.dense import Dense
 from drkm.gram.sweep import parameter_sum
+from drkm.gram.triangle import slices
 from drkm.kernels import Explicit, Kernel, Pairwise
 from drkm.machine import memory as memory_of
+from drkm.machine.threads import ShareOut, workers
 
 #: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
+#: rows of a tile that one thread of a CPU computes at a time
+PART_ROWS = 256
 #: addresses of kept tiles are multiples of this, as those of fresh ones are
 ALIGNMENT = 64
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
-#: parts of a tile's samples whose factors are formed one after the other
-FACTOR_PARTS = 8
+#: parts of a tile's samples whose factors are formed one after the other, and numbers that one part may have anyway
+FACTOR_PARTS, FACTOR_ENTRIES = 8, 1 << 16
 #: share of the memory there is that is used when no budget is given
 SHARE = 0.5
 
@@ -85,12 +89,14 @@ class TiledGram(Gram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        out = torch.zeros_like(A, memory_format=torch.contiguous_format)
-        for upper, lower, tile in self._tiles():
-            out[upper].addmm_(tile, A[lower])
-            if upper != lower:
-                out[lower].addmm_(tile.T, A[upper])
-        return out
+        # A few rows times a tile: as columns behind it they take a BLAS up to three times as long.
+        rows, out = A.T.contiguous(), A.new_zeros(A.shape[1], self.n)
+        with workers(A.device) as share_out:
+            for upper, lower, tile in self._tiles(share_out):
+                _add_product(out[:, upper], rows[:, lower], tile.T, share_out)
+                if upper != lower:
+                    _add_product(out[:, lower], rows[:, upper], tile, share_out)
+        return out.T.contiguous()
 
     def diagonal(self) -> Tensor:
         """Return the diagonal."""
@@ -134,7 +140,7 @@ class TiledGram(Gram):
         if self._pool is not None and self._pool.nbytes > self._keep:
             self._kept, self._pool = {}, None
 
-    def _tiles(self) -> Iterator[tuple[slice, slice, Tensor]]:
+    def _tiles(self, share_out: ShareOut) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
         # All tiles that are not kept use the same memory: freed blocks of this size are not always reused.
         memory: Tensor | None = None
@@ -148,9 +154,20 @@ class TiledGram(Gram):
                     memory = left.new_empty(self._slices[0].stop ** 2) if memory is None else memory
                     shape = (upper.stop - upper.start, lower.stop - lower.start)
                     place = memory[: shape[0] * shape[1]].view(shape)
-                    tile = self.kernel.values(torch.mm(left, self._side(1, lower, places).T, out=place))
-                    tile = self._kept_if_room(i, j, tile)
+                    self._form(place, left, self._side(1, lower, places), share_out)
+                    tile = self._kept_if_room(i, j, place)
                 yield upper, lower, tile
+
+    def _form(self, tile: Tensor, left: Tensor, right: Tensor, share_out: ShareOut) -> None:
+        """Write kernel values into a tile, a few rows at a time, which stay in the cache of a CPU meanwhile."""
+
+        def form(rows: slice) -> None:
+            part = tile[rows]
+            values = self.kernel.values(torch.mm(left[rows], right.T, out=part))
+            if values is not part:
+                part.copy_(values)
+
+        share_out(form, _parts(len(tile), tile.device))
 
     def _kept_if_room(self, i: int, j: int, tile: Tensor) -> Tensor:
         """Return the tile, held from now on if there is room for it.
@@ -178,7 +195,7 @@ class TiledGram(Gram):
         A few rows at a time: copies of all samples of a tile would be what memory goes into.
         """
         places, count = {} if places is None else places, rows.stop - rows.start
-        step = -(-self._slices[0].stop // FACTOR_PARTS)
+        step = max(-(-self._slices[0].stop // FACTOR_PARTS), FACTOR_ENTRIES // self.points.shape[1])
         for begin in range(0, count, step):
             some = slice(begin, min(begin + step, count))
             formed = self._factors(self.points[rows.start + some.start : rows.start + some.stop])[side]
@@ -189,6 +206,16 @@ class TiledGram(Gram):
 
     def _factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self.kernel.factors(points if self._origin is None else points - self._origin)
+
+
+def _add_product(out: Tensor, rows: Tensor, matrix: Tensor, share_out: ShareOut) -> None:
+    """Add a product to a few rows, in parts of their columns."""
+    parts = _parts(matrix.shape[1], out.device)
+    share_out(lambda columns: out[:, columns].addmm_(rows, matrix[:, columns]), parts)
+
+
+def _parts(count: int, device: torch.device) -> list[slice]:
+    return slices(count, count if device.type == "cuda" else PART_ROWS)
 
 
 class StreamedFeatures(Gram):

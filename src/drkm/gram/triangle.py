@@ -12,12 +12,15 @@ from torch import Tensor
 from drkm.gram.base import Gram
 from drkm.gram.features import FeatureGram
 from drkm.machine import blas
+from drkm.machine.threads import workers
 
 #: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
 #: wide points are more than that, for the sake of their products
 TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
-#: up to so many features points are augmented
-NARROW = 64
+#: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
+NARROW, FEW = 64, 1500
+#: rows of wide points that are squared at a time in memory that is given
+SQUARED = 16
 
 
 class TriangleGram(Gram):
@@ -61,8 +64,8 @@ class TriangleGram(Gram):
         return self.K
 
 
-def triangle(kernel: Any, X: Tensor) -> TriangleGram:
-    """Return the Gram matrix of the rows of X."""
+def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram:
+    """Return the Gram matrix of the rows of X; `room` is memory like theirs that may be overwritten."""
     if kernel.is_explicit:
         phi = FeatureGram(kernel, X).phi
         # numpy sees one matrix and its transpose, and computes half of the product.
@@ -70,17 +73,22 @@ def triangle(kernel: Any, X: Tensor) -> TriangleGram:
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = X.new_empty(len(X), len(X))
-    exponents = Exponents(kernel, X)
+    exponents = Exponents(kernel, X, wide=len(X) <= FEW or X.shape[1] > NARROW, room=room)
     own = exponents.right if exponents.wide else exponents.side(X)
     if exponents.wide:
         blas.upper_square(own.points, K)
-    for rows, columns in _tiles(len(X), len(X), TILE, upper=True):
-        tile = K[rows, columns]
-        if not exponents.wide:
-            exponents.multiply(own[rows], columns, tile)
-        values = kernel.values(exponents.add(own[rows], columns, tile))
-        if values is not tile:
-            tile.copy_(values)
+
+    def form(rows: slice) -> None:
+        for columns in slices(len(X), TILE[1], rows.start):
+            tile = K[rows, columns]
+            if not exponents.wide:
+                exponents.multiply(own[rows], columns, tile)
+            values = kernel.values(exponents.add(own[rows], columns, tile))
+            if values is not tile:
+                tile.copy_(values)
+
+    with workers(X.device) as share_out:
+        share_out(form, slices(len(X), TILE[0]))
     return TriangleGram(K)
 
 
@@ -89,13 +97,30 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
     n = len(exponents.right.points)
     out = A.new_zeros(len(x), A.shape[1])
     side = exponents.side(x)
-    size = GPU_TILE if x.is_cuda else WIDE_TILE if exponents.wide else TILE
-    room = x.new_empty(min(size[0], len(x)) * min(size[1], n))
-    for rows, columns in _tiles(len(x), n, size):
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        tile = exponents.multiply(side[rows], columns, room[: shape[0] * shape[1]].view(shape))
-        values = exponents.kernel.values(exponents.add(side[rows], columns, tile))
-        out[rows].addmm_(values, A[columns])
+    height, width = GPU_TILE if x.is_cuda else WIDE_TILE if exponents.wide else TILE
+
+    def add(rows: slice, columns: slice, tile: Tensor) -> None:
+        out[rows].addmm_(exponents.kernel.values(exponents.add(side[rows], columns, tile)), A[columns])
+
+    def tiles(rows: slice) -> Iterator[tuple[slice, Tensor]]:
+        room = x.new_empty(min(height, len(x)) * min(width, n))
+        for columns in slices(n, width):
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            yield columns, exponents.multiply(side[rows], columns, room[: shape[0] * shape[1]].view(shape))
+
+    def add_all(rows: slice) -> None:
+        for columns, tile in tiles(rows):
+            add(rows, columns, tile)
+
+    with workers(x.device) as share_out:
+        if not exponents.wide:
+            share_out(add_all, slices(len(x), height))
+            return out
+        # Products of wide points have threads of their own.
+        for rows in slices(len(x), height):
+            for columns, tile in tiles(rows):
+                parts = [(_moved(part, rows), columns, tile[part]) for part in slices(len(tile), TILE[0])]
+                share_out(lambda part: add(*part), parts)
     return out
 
 
@@ -114,22 +139,26 @@ class Exponents:
     """Exponents e(x, y) of a pairwise kernel with given points y, in tiles.
 
     Narrow points are augmented, so that e is one product. For wide ones that would cost more in copies than adding
-    -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does.
+    -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does. `wide` says which; None is by their features.
+    `room` is memory like that of y for what is made of wide ones.
     """
 
-    def __init__(self, kernel: Any, y: Tensor):
+    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None, room: Tensor | None = None):
         self.kernel = kernel
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
         self.origin = y.mean(dim=0) if kernel.is_isotropic else None
-        self.wide = y.shape[1] > NARROW and kernel.is_isotropic
-        self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
+        self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
+        self.right = self.side(y, room) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
 
-    def side(self, x: Tensor) -> Side:
+    def side(self, x: Tensor, room: Tensor | None = None) -> Side:
         """Return points as the left side."""
-        if not self.wide:
+        if not self.wide or self.origin is None:
             return Side(self.kernel.factors(self._moved(x))[0], None)
-        scaled = self._moved(x).mul_(self.kernel.pull_scale**0.5)
-        return Side(scaled, torch.linalg.vecdot(scaled, scaled).mul_(-0.5))
+        scaled = torch.sub(x, self.origin, out=room).mul_(self.kernel.pull_scale**0.5)
+        # A few rows at a time where memory counts: the squares of all of them would be one more copy.
+        step = WIDE_TILE[0] if room is None else SQUARED
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(step)])
+        return Side(scaled, squares.mul_(-0.5))
 
     def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
         """Write the products of points with those of some columns into a tile."""
@@ -148,10 +177,11 @@ class Exponents:
         return points if self.origin is None else points - self.origin
 
 
-def _tiles(m: int, n: int, size: tuple[int, int], *, upper: bool = False) -> Iterator[tuple[slice, slice]]:
-    """Yield rows and columns of the tiles of an m×n matrix; with `upper`, from the diagonal on."""
-    height, width = size
-    for top in range(0, m, height):
-        rows = slice(top, min(top + height, m))
-        for begin in range(top if upper else 0, n, width):
-            yield rows, slice(begin, min(begin + width, n))
+def slices(n: int, step: int, begin: int = 0) -> list[slice]:
+    """Return the slices of so many rows or columns, from the first one of interest on."""
+    return [slice(first, min(first + step, n)) for first in range(begin, n, step)]
+
+
+def _moved(part: slice, rows: slice) -> slice:
+    """Return the rows of a matrix that are a part of some of its rows."""
+    return slice(rows.start + part.start, rows.start + part.stop)

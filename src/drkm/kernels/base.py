@@ -161,6 +161,11 @@ class Kernel(ABC):
         """The kernel with which pre-images are found."""
         return self
 
+    @property
+    def in_same_basis(self) -> Kernel:
+        """The kernel with all arrays that its features depend on, where a file could do without some of them."""
+        return self
+
     def error(self, points: Tensor | Rows) -> float | None:
         """Return an estimate of the relative error at these points; None for a kernel that approximates none."""
         return None

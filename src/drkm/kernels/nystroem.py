@@ -95,6 +95,11 @@ class NystroemFeatures(Approximation):
         """The kernel itself: the landmarks span a part of its own feature space."""
         return self.kernel
 
+    @property
+    def in_same_basis(self) -> Self:
+        """The features with their factor: formed again elsewhere, rounding may turn it."""
+        return type(self)(self.kernel, self.landmarks, self.factor)
+
     def with_parameters(self, **parameters: float | str) -> Self:
         """Return the features of another kernel at the same landmarks."""
         return type(self)(self.kernel.with_parameters(**parameters), self.landmarks)

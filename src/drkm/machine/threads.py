@@ -11,12 +11,17 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+Part = TypeVar("Part")
+#: does a piece of work for each of some parts
+ShareOut = Callable[[Callable[[Any], object], Sequence[Any]], None]
 
 #: what torch brings that leads to its own OpenMP, on Linux, macOS and Windows
 _LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "libiomp5md.dll")
@@ -49,6 +54,38 @@ def one_thread_everywhere() -> Iterator[None]:
     before = _counts(openmp)
     with one_thread(), _for_a_while(partial(_set_one, before), partial(_restore, before)), _BLAS.held(blas):
         yield
+
+
+@contextmanager
+def workers(device: torch.device) -> Iterator[ShareOut]:
+    """Yield a function that does a piece of work for each of some parts, in as many threads as torch has here.
+
+    In each of them torch has one thread. They meet when all parts are done: those of single operations meet after each
+    of them, and where other processes are busy every meeting waits for whoever is not running. A GPU needs no threads.
+    """
+    count = torch.get_num_threads() if device.type == "cpu" else 1
+    if count == 1:
+        yield _one_after_the_other
+        return
+    with ThreadPoolExecutor(count) as pool:
+        yield partial(_in_pool, pool)
+
+
+def _one_after_the_other(work: Callable[[Part], object], parts: Sequence[Part]) -> None:
+    for part in parts:
+        work(part)
+
+
+def _in_pool(pool: Executor, work: Callable[[Part], object], parts: Sequence[Part]) -> None:
+    def alone(part: Part) -> None:
+        with one_thread():
+            work(part)
+
+    if len(parts) == 1:
+        work(parts[0])
+        return
+    for done in [pool.submit(alone, part) for part in parts]:
+        done.result()
 
 
 def one_thread_for_good() -> None:

@@ -18,7 +18,8 @@ Tensors, for n samples of d features and S components in all layers:
     preparation.*           what was done to the data before the model saw them
 
 Version 2 has models without their samples, version 3 frequencies that are drawn again and the lengths of all of them,
-version 4 landmarks that are the samples, version 5 the history as a tensor; all others are version 1.
+version 4 landmarks that are the samples, version 5 the history as a tensor, and `KernelPCA`, for which see
+`kernel_pca_file`; all others are version 1.
 
 The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
 names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
@@ -27,7 +28,8 @@ names of the features, and the certificate: `model_parts` lists its keys, and re
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -35,17 +37,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm import gram as grams
 from drkm import solvers
 from drkm.distributed import collectives
 from drkm.files import container
 from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
 from drkm.fitted import FittedModel
-from drkm.gram import Cost, Strategy
+from drkm.gram import Cost
 from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, entries
-from drkm.persistence import model_parts
+from drkm.persistence import kernel_pca_file, model_parts, strategies
+from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.persistence.model_parts import LANDMARKS, PREPARATION
 from drkm.problem.energy import Energy
 from drkm.problem.shrinkage import Shrinkage
@@ -72,7 +74,7 @@ PLAIN = (
     "max_seconds",
     "verbose",
 )
-NAMED = ("init", "solver", "gram", "dtype")
+NAMED = ("init", "solver", "dtype")
 #: what stands for parameters that a file may lack; a seed, because none is to be drawn
 DEFAULTS = {
     "sigma2": None,
@@ -186,6 +188,12 @@ def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
     }
 
 
+def write_components(path: str | os.PathLike[str], saved: SavedComponents) -> None:
+    """Write a fitted `KernelPCA`."""
+    tensors, header = kernel_pca_file.parts_of(saved)
+    container.write(path, tensors, {"kind": KIND, "version": VERSION, **header})
+
+
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
     """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
     tensors, header = container.read(path, KIND, VERSION, prefix=PREPARATION)
@@ -197,14 +205,23 @@ def load_preparation(path: str | os.PathLike[str]) -> Preparation:
 
 def read(
     path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
-) -> SavedModel:
+) -> SavedModel | SavedComponents:
     """Return the model in a file, as `drkm.load` describes."""
     tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
-    try:
+    with refusals_named(path):
+        if "estimator" in header:
+            return kernel_pca_file.rebuilt(tensors, header, feature_maps or {})
         if "history" in tensors:
             header["result"]["history"] = history_entries(tensors["history"])
         model_parts.check(tensors, header)
         return _rebuild(tensors, header, feature_maps or {})
+
+
+@contextmanager
+def refusals_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of what is wrong with a part of a file that it is the file that is damaged."""
+    try:
+        yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if str(error).startswith("feature_maps: "):
             raise
@@ -220,8 +237,8 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     chosen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["parameters"].items()
     }
-    if isinstance(chosen.get("gram"), dict):
-        chosen["gram"] = _strategy(chosen["gram"])
+    if "gram" in chosen:
+        chosen["gram"] = strategies.read(chosen["gram"])
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
     if header["kernels"][0].get("formed"):
@@ -342,25 +359,7 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
         simple["dtype"] = str(dtype).removeprefix("torch.")
     if type(chosen["solver"]) in solvers.NAMES.values():
         simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
-    if isinstance(chosen["gram"], Strategy) and chosen["gram"].name in grams.NAMES:
-        simple["gram"] = _describe_strategy(chosen["gram"])
+    simple["gram"] = strategies.described(chosen["gram"])
     if isinstance(chosen["random_state"], Integral):
         simple["random_state"] = chosen["random_state"]
     return simple
-
-
-def _describe_strategy(strategy: Strategy) -> dict[str, Any]:
-    # The file holds all samples: whoever reads it need not share them.
-    own = strategy.alone
-    settings = {
-        name: _describe_strategy(value) if isinstance(value, Strategy) else value for name, value in vars(own).items()
-    }
-    return {"name": own.name, "settings": settings}
-
-
-def _strategy(entry: dict[str, Any]) -> Strategy:
-    kind = grams.NAMES.written(entry["name"])
-    settings = {
-        name: _strategy(value) if isinstance(value, dict) else value for name, value in entry["settings"].items()
-    }
-    return kind(**settings)

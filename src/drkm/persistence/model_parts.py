@@ -89,10 +89,7 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     total = sum(sizes)
     shapes: dict[str, tuple[int, ...]] = {"H": (n, total)}
     for layer, (kernel, inputs) in enumerate(zip(header["kernels"], [features, *sizes], strict=False)):
-        if kernel["type"] == "NystroemFeatures":
-            shapes |= _landmarks(tensors, kernel, layer, inputs)
-        if kernel["type"] == "FourierFeatures":
-            shapes |= _frequencies(tensors, kernel, layer, inputs)
+        shapes |= kernel_shapes(tensors, kernel, layer, inputs)
     if "X" in tensors:
         shapes["X"] = (n, features)
     else:
@@ -111,6 +108,15 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     if "code_error" in header:
         own["residual"] = parts.tensor(n, total, dtype=torch.float32)
     return own | {name: parts.tensor(*shape, dtype=torch.float64) for name, shape in exact.items()}
+
+
+def kernel_shapes(
+    tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of the kernel of a layer, counted from 0, which has so many inputs."""
+    if kernel["type"] == "NystroemFeatures":
+        return _landmarks(tensors, kernel, layer, inputs)
+    return _frequencies(tensors, kernel, layer, inputs) if kernel["type"] == "FourierFeatures" else {}
 
 
 def _landmarks(

@@ -12,6 +12,7 @@ from drkm import gram as grams
 from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
 from drkm.kernels import Kernel
+from drkm.machine.layout import aligned
 from drkm.machine.threads import one_thread
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
@@ -35,22 +36,37 @@ class KernelComponents(NamedTuple):
 
 
 def of_samples(
-    X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, *, keep_zeros: bool
+    X: Tensor,
+    kernel: Kernel,
+    count: int | None,
+    method: Method,
+    strategy: Strategy,
+    *,
+    keep_zeros: bool,
+    room: Tensor | None = None,
 ) -> KernelComponents:
-    """Return the components of the rows of X, for a kernel with numbers for parameters; `count` None is all of them."""
-    n = len(X)
-    with one_thread(n**2 < SMALL):
-        return _of_samples(X, kernel, count, method, strategy, keep_zeros)
+    """Return the components of the rows of X, for a kernel with numbers for parameters; `count` None is all of them.
+
+    `room` is memory like that of X that may be overwritten.
+    """
+    with one_thread(len(X) ** 2 < SMALL):
+        return _of_samples(X, kernel, count, method, strategy, keep_zeros, room)
 
 
 def _of_samples(
-    X: Tensor, kernel: Kernel, count: int | None, method: Method, strategy: Strategy, keep_zeros: bool
+    X: Tensor,
+    kernel: Kernel,
+    count: int | None,
+    method: Method,
+    strategy: Strategy,
+    keep_zeros: bool,
+    room: Tensor | None,
 ) -> KernelComponents:
     n = len(X)
     wanted = n if count is None else min(count, n)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
-    gram = _operator(kernel, X, count, strategy)
+    gram = _operator(kernel, X, count, strategy, room)
     phi = getattr(gram, "phi", None)
     if phi is not None and (count is None or kernel is not exact):
         wanted = min(wanted, phi.shape[1])
@@ -75,7 +91,7 @@ def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: b
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
 
 
-def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy) -> Gram:
+def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy, room: Tensor | None) -> Gram:
     """Return the operator of the kernel matrix: features where they are fewer than samples, a half where it is held."""
     if type(strategy) is not Dense or X.is_cuda:
         return strategy.fixed(kernel, X)
@@ -84,7 +100,7 @@ def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy) -> 
         width = features.phi.shape[1]
         if width < len(X) and (count is None or count <= width):
             return features
-    return triangle(kernel, X)
+    return triangle(kernel, X, room)
 
 
 def _kept(found: Spectrum, keep_zeros: bool) -> Spectrum:
@@ -96,5 +112,6 @@ def _weights(found: Spectrum, like: Tensor) -> Tensor:
     """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
     values = torch.from_numpy(found.values).to(like)
     scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
-    weights = torch.from_numpy(found.vectors).to(like) * scale
+    # LAPACK's vectors are columns in memory; in rows, as a file has them, all products have the same bits.
+    weights = aligned(torch.from_numpy(found.vectors).to(like) * scale)
     return weights - weights.mean(dim=0)

@@ -1,0 +1,211 @@
+"""Kernel PCA on disk: what the file of a `KernelPCA` holds beside what all models have.
+
+Tensors, for n samples of d features and k components:
+
+    X                           samples, n×d (a precomputed kernel matrix n×n), or of sparse ones data, indices and rows
+    values, vectors             eigenpairs, k and n×k
+    weights, shift              A, n×k (D×k with D explicit features), and b of the codes k(x, X)A - b
+    dual_coef                   the ridge regression of `inverse_transform`, n×d, where it was learned
+    kernel0.*, map0.*           as in the files of other models
+
+The header has the parameters, and the kernel with numbers where it is one of ours. It never holds code: a function is
+refused as a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.kernels import Kernel, entries
+from drkm.kernels.feature_map import FeatureMap
+from drkm.persistence import model_parts, strategies
+from drkm.problem import stiefel
+from drkm.training import parameters
+from drkm.training.kernel_components import KernelComponents
+from drkm.validation import parts
+from drkm.validation.parts import Part
+
+ESTIMATOR = "KernelPCA"
+#: parameters that a file holds as they are
+PLAIN = (
+    "n_components",
+    "gamma",
+    "degree",
+    "coef0",
+    "alpha",
+    "fit_inverse_transform",
+    "eigen_solver",
+    "tol",
+    "max_iter",
+    "iterated_power",
+    "remove_zero_eig",
+    "copy_X",
+    "n_jobs",
+    "preimage",
+)
+HEADER: dict[str, Part] = {
+    "estimator": parts.choice(ESTIMATOR),
+    "parameters": parts.group(
+        {
+            **dict.fromkeys((*PLAIN, "kernel", "gram", "dtype"), parts.present),
+            "n_jobs": parts.nullable(parts.count(-1024, 1024)),
+            "random_state": parts.nullable(parts.count()),
+        }
+    ),
+    "kernel": parts.nullable(parts.group({"type": parts.text}, others=True)),
+    "n_features": parts.count(1),
+    "feature_names": parts.several(parts.text),
+    "kind_of_array": parts.choice("numpy", "torch"),
+}
+SPARSE = ("X.data", "X.indices", "X.rows")
+#: how long weights may be beside what they are for exact eigenpairs
+LONGEST = 10.0
+
+
+@dataclass(frozen=True)
+class SavedComponents:
+    """What a file holds of a `KernelPCA`.
+
+    Attributes
+    ----------
+    samples : Tensor, array or sparse matrix of shape (n, d)
+        A tensor where the kernel is one of ours.
+    found : KernelComponents
+    dual_coef : array of shape (n, d), optional
+    parameters : dict
+        Parameters of the estimator, as far as a file can hold them.
+    feature_names : sequence of str
+    kind_of_array : {"numpy", "torch"}
+        What `fit` got.
+    """
+
+    samples: Any
+    found: KernelComponents
+    dual_coef: np.ndarray | None
+    parameters: Mapping[str, Any]
+    feature_names: Sequence[str]
+    kind_of_array: str
+
+
+def parts_of(saved: SavedComponents) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the header of a file, or refuse a kernel that is code."""
+    chosen, found = saved.parameters, saved.found
+    # Weights of explicit features are numbers in their basis.
+    kernel = None if found.kernel is None else found.kernel.in_same_basis
+    if callable(chosen["kernel"]) and not hasattr(chosen["kernel"], "entry"):
+        raise ValueError(
+            f"kernel: a file holds no code, and {chosen['kernel']!r} is a function: fit a drkm.kernels object, or "
+            'kernel="precomputed" with its values'
+        )
+    described = {name: chosen[name] for name in PLAIN}
+    described["kernel"] = entries.asked_entry(chosen["kernel"])
+    described["gram"] = strategies.described(chosen["gram"])
+    described["dtype"] = chosen["dtype"] if isinstance(chosen["dtype"], str) else str(found.weights.dtype)[6:]
+    seed = chosen["random_state"]
+    described["random_state"] = None if seed is None or isinstance(seed, np.random.RandomState) else int(seed)
+    header: dict[str, Any] = {
+        "estimator": ESTIMATOR,
+        "parameters": described,
+        "kernel": None if kernel is None else entries.entry_of(kernel),
+        "n_features": saved.samples.shape[1],
+        "feature_names": list(saved.feature_names),
+        "kind_of_array": saved.kind_of_array,
+    }
+    tensors = {"values": torch.from_numpy(found.values), "vectors": torch.from_numpy(found.vectors)}
+    tensors |= {"weights": found.weights, "shift": found.shift} | _sample_tensors(saved.samples)
+    if saved.dual_coef is not None:
+        tensors["dual_coef"] = torch.from_numpy(saved.dual_coef)
+    return tensors | ({} if kernel is None else entries.arrays_of([kernel])), header
+
+
+def _sample_tensors(samples: Any) -> dict[str, Tensor]:
+    if not hasattr(samples, "tocsr"):
+        return {"X": samples if isinstance(samples, Tensor) else torch.from_numpy(np.ascontiguousarray(samples))}
+    rows = samples.tocsr()
+    found = (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64))
+    return {name: torch.from_numpy(part) for name, part in zip(SPARSE, found, strict=True)}
+
+
+def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedComponents:
+    """Return what a file holds, or raise an error that says which part of it is wrong."""
+    parts.check(header, {"kind": parts.text, "version": parts.count(1), **HEADER})
+    names, entry = header["feature_names"], header["kernel"]
+    if names and len(names) != header["n_features"]:
+        raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
+    vectors = tensors.get("vectors")
+    if vectors is None or vectors.ndim != 2 or vectors.dtype not in parameters.DTYPES.values():
+        raise ValueError(f"vectors: expected a matrix in {' or '.join(parameters.DTYPES)}")
+    arrays = {} if entry is None else model_parts.kernel_shapes(tensors, entry, 0, header["n_features"])
+    parts.check(
+        tensors, {name: parts.tensor(*shape, dtype=vectors.dtype) for name, shape in arrays.items()}, others=True
+    )
+    kernel = None if entry is None else entries.trained_kernel(entry, 0, tensors, feature_maps, vectors)
+    samples = _samples(tensors, vectors, header["n_features"], own=kernel is not None)
+    _check_components(tensors, kernel, samples)
+    chosen = dict(header["parameters"])
+    chosen["gram"] = strategies.read(chosen["gram"])
+    chosen["kernel"] = entries.asked_kernel(chosen["kernel"], [] if kernel is None else [kernel.original])
+    values, coefficients = tensors["values"].numpy(force=True), tensors.get("dual_coef")
+    found = KernelComponents(kernel, values, vectors.numpy(force=True), tensors["weights"], tensors["shift"])
+    dual_coef = None if coefficients is None else coefficients.numpy(force=True)
+    return SavedComponents(samples, found, dual_coef, chosen, names, header["kind_of_array"])
+
+
+def _samples(tensors: dict[str, Tensor], vectors: Tensor, features: int, *, own: bool) -> Any:
+    """Return the samples; those of scikit-learn's kernels are arrays."""
+    n, dtype = len(vectors), vectors.dtype
+    if "X.data" not in tensors:
+        parts.check(tensors, {"X": parts.tensor(n, features, dtype=dtype)}, others=True)
+        return tensors["X"] if own else tensors["X"].numpy(force=True)
+    from scipy.sparse import csr_matrix
+
+    count = tensors["X.data"].numel()
+    shapes = {"X.data": (count,), "X.indices": (count,), "X.rows": (n + 1,)}
+    kinds = {name: parts.tensor(*shape, dtype=torch.int64) for name, shape in shapes.items()}
+    parts.check(tensors, {**kinds, "X.data": parts.tensor(count, dtype=dtype)}, others=True)
+    data, indices, rows = (tensors[name].numpy(force=True) for name in SPARSE)
+    inside = not count or (indices.min() >= 0 and indices.max() < features)
+    if own or not inside or rows[0] != 0 or rows[-1] != count or (np.diff(rows) < 0).any():
+        raise ValueError("X.indices: expected the columns of a sparse matrix with so many rows")
+    return csr_matrix((data, indices, rows), shape=(n, features))
+
+
+def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples: Any) -> None:
+    """Make sure that eigenpairs, weights and regression are there and fit together."""
+    vectors = tensors["vectors"]
+    n, count = vectors.shape
+    width = n if kernel is None else _rows_of_weights(kernel, samples)
+    shapes: dict[str, tuple[int, ...]] = {"values": (count,), "vectors": (n, count)}
+    shapes |= {"weights": (width, count), "shift": (count,)}
+    if "dual_coef" in tensors:
+        shapes["dual_coef"] = tuple(samples.shape)
+    parts.check(
+        tensors, {name: parts.tensor(*shape, dtype=vectors.dtype) for name, shape in shapes.items()}, others=True
+    )
+    allowed = {*shapes, *(SPARSE if hasattr(samples, "tocsr") else ("X",))}
+    prefixes = (f"{Kernel.prefix}0.", f"{FeatureMap.prefix}0.")
+    if strange := [name for name in tensors if name not in allowed and not name.startswith(prefixes)]:
+        raise ValueError(f"{min(strange)[:60]!r}: expected no such part")
+    values, weights = tensors["values"], tensors["weights"]
+    if (values < 0).any() or (values.diff() > 0).any():
+        raise ValueError("values: expected eigenvalues of at least 0 in descending order")
+    if not stiefel.feasibility(vectors) <= model_parts.DEFECT:
+        raise ValueError("vectors: expected orthonormal columns")
+    # A = V/√λ has columns of length 1/√λ, and ΦᵀV/√λ of length 1.
+    lengths = torch.linalg.vector_norm(weights.double(), dim=0)
+    if not (lengths * (1 if kernel is not None and kernel.is_explicit else values.double().sqrt()) <= LONGEST).all():
+        raise ValueError("weights: expected those that follow from the eigenpairs")
+
+
+def _rows_of_weights(kernel: Kernel, samples: Tensor) -> int:
+    """Return how many weights a component has, after a look at what the kernel makes of one sample."""
+    one = samples[:1]
+    if not torch.isfinite(kernel(one, one)).all() or not torch.isfinite(kernel.diagonal(one)).all():
+        raise ValueError("kernel: expected one that has a finite value at the first sample")
+    return kernel.features(one).shape[1] if kernel.is_explicit else len(samples)

@@ -1,0 +1,219 @@
+"""KernelPCA on disk: the same answers to the last bit, and refusals of what a file cannot hold or must not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import drkm
+from command_line import refused
+from drkm import KernelPCA, gram, kernels
+from drkm.files import container
+from drkm.persistence import model_file
+
+X = np.random.RandomState(0).randn(60, 5)
+NEW = np.random.RandomState(1).randn(7, 5)
+
+MODELS = {
+    "linear": {"kernel": "linear"},
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+    "poly": {"kernel": "poly", "degree": 2},
+    "poly of a broken degree": {"kernel": "poly", "degree": 1.5, "gamma": 0.1, "coef0": 9.0},
+    "cosine": {"kernel": "cosine"},
+    "sigmoid": {"kernel": "sigmoid", "gamma": 1e-3},
+    "ridge": {"kernel": "rbf", "preimage": "ridge", "alpha": 0.1},
+    "learned": {"kernel": "rbf", "fit_inverse_transform": True},
+    "fixed-point": {"kernel": "rbf", "preimage": "fixed-point"},
+    "gradient": {"kernel": "poly", "preimage": "gradient"},
+    "a kernel with a rule": {"kernel": kernels.Matern(1.5, "median"), "preimage": "gradient"},
+    "nystroem": {"kernel": "rbf", "gram": gram.Nystroem(20), "preimage": "gradient"},
+    "fourier": {"kernel": "rbf", "gram": "fourier"},
+    "tiled, all components": {"kernel": "rbf", "gram": gram.Tiled(1e9), "n_components": None},
+    "float32": {"kernel": "rbf", "dtype": "float32", "remove_zero_eig": True},
+}
+
+
+def saved(model, path):
+    model.save(path)
+    return drkm.load(path)
+
+
+def assert_equal_bits(model, other, new):
+    names = ("X_fit_", "eigenvalues_", "eigenvectors_", "dual_coef_", "X_transformed_fit_")
+    for name in names:
+        assert hasattr(model, name) == hasattr(other, name), name
+        one, two = getattr(model, name, None), getattr(other, name, None)
+        if sparse.issparse(one):
+            one, two = one.toarray(), two.toarray()
+        if one is not None:
+            assert type(one) is type(two)
+            assert one.dtype == two.dtype
+            assert np.asarray(one).tobytes() == np.asarray(two).tobytes(), name
+    assert type(other) is KernelPCA
+    assert other.gamma_ == model.gamma_
+    codes = model.transform(new)
+    assert np.asarray(codes).tobytes() == np.asarray(other.transform(new)).tobytes()
+    if model.preimage or model.fit_inverse_transform:
+        assert model.inverse_transform(codes).tobytes() == other.inverse_transform(codes).tobytes()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_loaded_model_gives_equal_bits(name, tmp_path):
+    options = {"n_components": 4, "random_state": 3, **MODELS[name]}
+    model = KernelPCA(**options).fit(X)
+    other = saved(model, tmp_path / "model")
+    assert_equal_bits(model, other, NEW)
+    # Objects are equal by what they say of themselves.
+    assert str(other.get_params()) == str(model.get_params()) or "gram" in options
+    assert_equal_bits(model, saved(other, tmp_path / "again"), NEW)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "sigmoid"])
+def test_sparse_samples_are_read_as_sparse_ones(kernel, tmp_path):
+    rows = sparse.random(40, 30, density=0.1, random_state=0, format="csr")
+    model = KernelPCA(3, kernel=kernel, gamma=0.1).fit(rows)
+    other = saved(model, tmp_path / "model")
+    assert sparse.issparse(other.X_fit_)
+    assert_equal_bits(model, other, rows[:5])
+    assert_equal_bits(model, other, rows[:5].toarray())
+
+
+def test_a_precomputed_kernel_is_read_again(tmp_path):
+    K, new = X @ X.T, NEW @ X.T
+    assert_equal_bits(model := KernelPCA(3, kernel="precomputed").fit(K), saved(model, tmp_path / "model"), new)
+
+
+def test_tensors_names_of_features_and_feature_maps_are_read_again(tmp_path):
+    model = KernelPCA(3, kernel="rbf").fit(torch.from_numpy(X))
+    other = saved(model, tmp_path / "model")
+    assert isinstance(other.eigenvalues_, torch.Tensor)
+    assert_equal_bits(model, other, torch.from_numpy(NEW))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    assert list(saved(KernelPCA(3).fit(frame), tmp_path / "model").feature_names_in_) == list("abcde")
+    map_ = torch.nn.Linear(5, 6, dtype=torch.float64)
+    model = KernelPCA(3, kernel=kernels.FeatureMap(map_)).fit(X)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"^feature_maps: "):
+        drkm.load(tmp_path / "model")
+    assert_equal_bits(model, drkm.load(tmp_path / "model", feature_maps={1: map_}), NEW)
+
+
+def test_a_file_holds_what_was_fitted_and_not_what_is_set_for_the_next_fit(tmp_path):
+    model = KernelPCA(3, kernel="rbf").fit(X)
+    other = saved(model.set_params(kernel="sigmoid", gamma=2.0), tmp_path / "model")
+    assert other.kernel == "rbf"
+    assert other.gamma is None
+    assert other.transform(NEW).tobytes() == model.transform(NEW).tobytes()
+
+
+class Halved(kernels.RBF):
+    pass
+
+
+@pytest.mark.parametrize("kernel", [lambda x, y: x @ y, Halved(1.0)])
+def test_kernels_that_are_code_are_refused_in_one_sentence(kernel, tmp_path):
+    with pytest.raises(ValueError, match=r"^kernel: a file holds no code, ") as caught:
+        KernelPCA(3, kernel=kernel).fit(X).save(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_is_not_fitted_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        KernelPCA().save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("command", ["info", "encode"])
+def test_the_command_line_says_that_it_takes_no_such_model(command, tmp_path):
+    KernelPCA(3, kernel="rbf").fit(X).save(tmp_path / "model")
+    np.save(tmp_path / "new.npy", NEW)
+    more = [] if command == "info" else [str(tmp_path / "new.npy"), "-o", str(tmp_path / "codes.npy")]
+    assert "holds a KernelPCA, which no command takes" in refused(command, tmp_path / "model", *more)
+
+
+def _without(name):
+    return lambda tensors, header: tensors.pop(name)
+
+
+def _header(**parts):
+    return lambda tensors, header: header.update(parts)
+
+
+def _parameters(**values):
+    return lambda tensors, header: header["parameters"].update(values)
+
+
+def _tensor(name, change):
+    return lambda tensors, header: tensors.update({name: change(tensors[name])})
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        _without("values"),
+        _without("X"),
+        _without("dual_coef"),
+        _header(estimator="ConstrDRKM"),
+        _header(kernel=None),
+        _header(n_features=4),
+        _header(more=1),
+        _parameters(kernel="sigmoid"),
+        _parameters(kernel="no kernel"),
+        _parameters(preimage=None),
+        _parameters(gram="no operator"),
+        _parameters(tol="small"),
+        _parameters(n_jobs="many"),
+        _parameters(more=1),
+        lambda tensors, header: header["parameters"].pop("alpha"),
+        lambda tensors, header: tensors.update(more=tensors["X"].clone()),
+        _tensor("values", lambda values: values.flip(0)),
+        _tensor("vectors", lambda vectors: 2 * vectors),
+        _tensor("weights", lambda weights: weights[1:]),
+        _tensor("shift", lambda shift: shift * torch.nan),
+        _tensor("X", lambda samples: samples.float()),
+    ],
+)
+def test_a_forged_file_is_refused_in_one_sentence_that_names_it(forge, tmp_path):
+    path = tmp_path / "model"
+    KernelPCA(3, kernel="rbf", preimage="ridge").fit(X).save(path)
+    tensors, header = container.read(path, model_file.KIND, model_file.VERSION)
+    forge(tensors, header)
+    container.write(path, tensors, header)
+    with pytest.raises(ValueError, match=r"^path: ") as caught:
+        drkm.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("X.indices", lambda indices: indices + 30),
+        ("X.indices", lambda indices: -indices - 1),
+        ("X.rows", lambda rows: rows.flip(0)),
+        ("X.rows", lambda rows: rows[:-1]),
+        ("X.data", lambda data: data[1:]),
+    ],
+)
+def test_forged_sparse_samples_are_refused(name, spoil, tmp_path):
+    path = tmp_path / "model"
+    KernelPCA(3).fit(sparse.random(40, 30, density=0.1, random_state=0, format="csr")).save(path)
+    tensors, header = container.read(path, model_file.KIND, model_file.VERSION)
+    container.write(path, {**tensors, name: spoil(tensors[name])}, header)
+    with pytest.raises(ValueError, match="is damaged"):
+        drkm.load(path)
+
+
+def test_a_file_is_read_by_a_process_that_knows_nothing_else(tmp_path):
+    model = KernelPCA(3, kernel="rbf").fit(X)
+    model.save(tmp_path / "model")
+    code = "import drkm, json, numpy as np; print(json.dumps(drkm.load('model').transform(np.ones((1, 5))).tolist()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert np.allclose(json.loads(done.stdout), model.transform(np.ones((1, 5))), rtol=0, atol=1e-12)
