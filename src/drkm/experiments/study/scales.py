@@ -66,6 +66,8 @@ class StudySizes:
     max_steps: int | None = None
     #: family of models → its number of seeds, where it is another one
     seeds_of: Mapping[str, int] = field(default_factory=dict)
+    #: parameters that a variant sets, see `drkm.experiments.study.parameters`
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_name(self) -> str:
@@ -127,12 +129,19 @@ SIZES = {
 }
 #: γ and β where nothing is said about them: λ = η = 1, and the β of Table 2
 GAMMA, BETA = 1.0, 4.0
+#: parameters of which a scale has several values, of which a variant has one
+GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
-def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
-    """Return a scale by name, with its own number of seeds or another."""
+def sizes_of(scale: str, seeds: Seeds | None = None, changes: Mapping[str, Any] | None = None) -> StudySizes:
+    """Return a scale by name, with its own number of seeds or another, and with the changes of a variant."""
     sizes = SIZES[check_scale(scale)]
-    return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
+    if seeds is not None:
+        sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
+    if changes:
+        grids: dict[str, Any] = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
+        sizes = replace(sizes, changes=changes, **grids)
+    return sizes
 
 
 def label(layers: Layers) -> str:
