@@ -73,13 +73,13 @@ def write_patients(path, gaps=False):
 def digits(folder):
     images = load_digits().images
     np.save("train.npy", images[:80])
-    np.save("new.npy", images[80:100])
+    np.save("new.npy", images[80:140])
 
 
 def scores(folder):
     rng = np.random.default_rng(0)
-    write_csv("codes.csv", "abc", rng.standard_normal((200, 3)).tolist())
-    write_csv("factors.csv", "fg", rng.integers(3, size=(200, 2)).tolist())
+    write_csv("codes.csv", "abc", rng.standard_normal((60, 3)).tolist())
+    write_csv("factors.csv", "fg", rng.integers(3, size=(60, 2)).tolist())
 
 
 def of_readme(folder):
