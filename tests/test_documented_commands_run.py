@@ -156,8 +156,9 @@ def small(monkeypatch, tmp_path):
     """Everything that makes long commands short."""
     from drkm.datasets import downloads
     from drkm.estimator import ConstrDRKM
+    from drkm.experiments import registry
     from drkm.experiments.denoising import _problems, digits
-    from drkm.experiments.study import scales
+    from drkm.experiments.study import Study, scales
     from drkm.solvers import Penalty
 
     curves = {"n_train": 40, "n_validation": 20, "widths": (12.0,), "components": (4, 8), "protocol": (0.5,)}
@@ -170,6 +171,9 @@ def small(monkeypatch, tmp_path):
         monkeypatch.setitem(scales.SIZES, scale, replace(scales.SIZES["quick"], **few))
         monkeypatch.setitem(_problems.SIZES, scale, replace(_problems.SIZES["quick"], **curves))
         monkeypatch.setitem(digits.SIZES, scale, replace(digits.SIZES["quick"], **images, fractions=(1.0,)))
+    for name, found in registry.EXPERIMENTS.items():
+        if isinstance(found, Study):
+            monkeypatch.setitem(registry.EXPERIMENTS, name, replace(found, own_sizes={}))
     published = ConstrDRKM.paper
     steps = Penalty(inner=2, outer=2)
     monkeypatch.setattr(ConstrDRKM, "paper", lambda *given, **more: published(*given, **{**more, "solver": steps}))

@@ -28,6 +28,7 @@ METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
 SCORE_NAMES = {
     **METRIC_NAMES,
     **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
+    "accuracy": "accuracy of a linear classifier",
 }
 #: the scores that our own questions are about: IRS is worth little without its chance level
 SCORES = ("irs_above", "mig", "sap")
@@ -133,15 +134,23 @@ GAMMA, BETA = 1.0, 4.0
 GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
-def sizes_of(scale: str, seeds: Seeds | None = None, changes: Mapping[str, Any] | None = None) -> StudySizes:
-    """Return a scale by name, with its own number of seeds or another, and with the changes of a variant."""
+def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
+    """Return a scale by name, with its own number of seeds or another."""
     sizes = SIZES[check_scale(scale)]
-    if seeds is not None:
-        sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
-    if changes:
-        grids: dict[str, Any] = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
-        sizes = replace(sizes, changes=changes, **grids)
-    return sizes
+    return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
+
+
+def varied(sizes: StudySizes, changes: Mapping[str, Any]) -> StudySizes:
+    """Return a scale with the changes of a variant."""
+    grids: dict[str, Any] = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
+    return replace(sizes, changes=changes, **grids)
+
+
+def with_own(sizes: StudySizes, own: Mapping[str, Any]) -> StudySizes:
+    """Return a scale with the sizes that one study has of its own: others, and at least as many seeds."""
+    least = own.get("seeds", 0)
+    of = {family: max(number, least) for family, number in sizes.seeds_of.items()}
+    return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of})
 
 
 def label(layers: Layers) -> str:
