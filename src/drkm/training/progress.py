@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tqdm.auto import tqdm
 
+from drkm.machine.beside import beside
 from drkm.training.plan import Plan
 
 #: seconds after which the clock of a bar is shown again, where nothing else moves it
@@ -65,19 +66,13 @@ def _ticking(bar: ProgressBar) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    ended = threading.Event()
 
-    def tick() -> None:
-        while not ended.wait(TICK):
+    def tick(over: threading.Event) -> None:
+        while not over.wait(TICK):
             bar.bar.refresh()
 
-    thread = threading.Thread(target=tick, name="drkm-progress", daemon=True)
-    thread.start()
-    try:
+    with beside(tick, "drkm-progress"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 class ProgressBar:

@@ -79,7 +79,6 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         if result.status is Status.INTERRUPTED:
             break
     assert race.best is not None
-    plan.tell("axes and multipliers")
     # Features of a learned kernel are formed anew, outside of what limits threads: as from a file, to the last bit.
     pairs = zip(best_kernels, kernels, strict=True)
     energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
