@@ -164,7 +164,7 @@ def small(monkeypatch, tmp_path):
     curves = {"n_train": 40, "n_validation": 20, "widths": (12.0,), "components": (4, 8), "protocol": (0.5,)}
     curves |= {"rival_points": 40, "rival_widths": (12.0,), "rival_components": (8,)}
     images = {"n_train": 60, "n_validation": 30, "n_test": 20, "widths": (1.0,), "components": (8,), "layers": (8,)}
-    few = {"points": (20,), "evaluation": 60, "start_points": 20, "components_points": 52, "max_steps": 2, "seeds": 1}
+    few = {"points": (20,), "evaluation": 60, "start_points": 30, "components_points": 52, "max_steps": 2, "seeds": 1}
     few |= {"gammas": (1.0,), "betas": (4.0,), "widths": (1.0,), "resamples": 2, "spread_seeds": 2}
     for scale in scales.SIZES:
         # All scales are one here: their runs are made once.
@@ -198,7 +198,9 @@ def quick(line: str) -> list[str]:
         for name, lines in LINES.items()
     ],
 )
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
+# Fits to so few images are not what anybody should make, and say so.
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_commands_of_a_page_run_one_after_the_other(page, small, tmp_path):
     FILES.get(page, of_forms)(tmp_path)
     for line in LINES[page]:
