@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 SMALLER = {
     "--device cuda": "--device cpu",
     "--points 1000000": "--points 200 --train 100",
-    "--points 3000": "--points 200",
+    "--points 3000": "--points 300",
     "--jobs 16": "--jobs 1",
     "--n 100000": "--n 500 --here",
     "--n 10000": "--n 200",
