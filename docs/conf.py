@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 # Code in docstrings stands in single backticks: names are linked where they are known.
 default_role = "autolink"
@@ -35,6 +36,7 @@ myst_heading_anchors = 4
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -79,6 +81,14 @@ def _lead_to_the_gallery(app: object, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", source[0])
 
 
+def _leave_to_its_own_documentation(
+    app: object, what: str, name: str, member: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out what models inherit from scikit-learn, whose text refers to pages that are not here."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
+
+
 def setup(app: object) -> None:
     """Register what Sphinx calls."""
+    app.connect("autodoc-skip-member", _leave_to_its_own_documentation)
     app.connect("source-read", _lead_to_the_gallery)

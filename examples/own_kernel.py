@@ -16,7 +16,7 @@ from drkm.plotting import COLOURS, MARKERS, style
 
 LANGUAGES = {
     "English": "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen",
-    "Italian": "uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici",
+    "Italian": "uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
     "German": "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn",
 }
 words = [word for text in LANGUAGES.values() for word in text.split()]

@@ -8,54 +8,20 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from sklearn.datasets import load_digits
 
 from command_line import drkm
-from drkm.cli.app import app
-
-ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/metrics/*.md")])
-#: words that stand for what the reader puts there
-PLACEHOLDER = re.compile(r"…|\||\[|\b[A-Z]{3,}\b|\bN\b|\bor\b| -o$")
-COMMANDS = typer.main.get_command(app)
-
-
-def commands(page: Path, program: str) -> list[str]:
-    """Return the commands that a page shows, on lines of their own or within a sentence, without comments."""
-    text = page.read_text(encoding="utf-8")
-    own = re.findall(rf"^ {{4}}(?:\$ )?{program}([ .].*)$", text, re.MULTILINE)
-    within = [words.replace("\n", " ") for words in re.findall(rf"(?<!`)`{program}([ .][^`]+)`", text)]
-    return [re.split(r"\s#|\s{3,}", words)[0].strip() for words in own + within]
+from documented import COMMANDS, PAGES, PLACEHOLDER, ROOT, commands, parsed
 
 
 def of_pages(program: str) -> pytest.MarkDecorator:
     found = {(page, words) for page in PAGES for words in commands(page, program)}
-    if program == "drkm":
-        # `drkm.select` is a name of the package.
-        found = {(page, words) for page, words in found if not words.startswith(".")}
     cases = [pytest.param(words, id=f"{page.name}: {words}") for page, words in sorted(found)]
     assert len(cases) > 10
     return pytest.mark.parametrize("words", cases)
-
-
-def parsed(words: list[str]) -> None:
-    """Let the command line read words as it would before it runs them."""
-    command, context = COMMANDS, None
-    while words and not words[0].startswith("-"):
-        _, command, words = command.resolve_command(context or typer.Context(command), words)
-        if not hasattr(command, "resolve_command"):
-            break
-    try:
-        command.make_context(command.name, list(words))
-    except Exception as end:
-        # --help has nothing left to do.
-        if type(end).__name__ != "Exit":
-            raise
 
 
 @of_pages("drkm")

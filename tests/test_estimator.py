@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import sys
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -8,11 +11,13 @@ import pytest
 import torch
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
+from tqdm.auto import tqdm
 
 from drkm import ConstrDRKM
 from drkm.inference.density import CodeDensity
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Polynomial, Precomputed
 from drkm.solvers import TrustRegion
+from drkm.training import progress, starts
 from drkm.training.progress import ProgressBar
 from few_digits import NEW, X, relative
 
@@ -222,8 +227,44 @@ def test_too_little_time_warns_with_advice():
 
 
 def test_a_bar_that_cannot_move_yet_says_what_is_done(capsys):
-    ProgressBar(1e-6).close()
-    assert "0%|          | 00:00 kernels and start" in capsys.readouterr().err
+    bar = ProgressBar(1e-6)
+    bar.tell("forming K_1")
+    bar.close()
+    assert "0%|          | 00:00 forming K_1" in capsys.readouterr().err
+
+
+def test_a_fit_tells_its_bar_every_step_before_the_first_iteration(monkeypatch):
+    told = []
+    monkeypatch.setattr(ProgressBar, "tell", lambda bar, what: told.append(what))
+    ConstrDRKM((6, 3), verbose=1).fit(X)
+    before = ["kernels", "kernels", "forming K_1", "weights of the layers", "starting point", "first iteration"]
+    assert told == [*before, "axes and multipliers"]
+
+
+def test_the_clock_of_a_bar_counts_from_the_beginning_of_the_fit(capsys):
+    ProgressBar(1e-6, began=time.perf_counter() - 75).close()
+    assert "01:15 kernels" in capsys.readouterr().err
+
+
+def test_the_clock_of_a_bar_goes_on_in_a_terminal_while_a_step_takes_long(monkeypatch):
+    shown, found, refresh = threading.Event(), starts.kernel_pca, tqdm.refresh
+
+    def slow(energy):
+        assert shown.wait(60), "the bar was not shown again"
+        return found(energy)
+
+    def seen(bar, *given, **more):
+        if threading.current_thread() is not threading.main_thread() and bar.desc == "starting point":
+            shown.set()
+        return refresh(bar, *given, **more)
+
+    monkeypatch.setattr(progress, "TICK", 0.001)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(starts, "kernel_pca", slow)
+    monkeypatch.setattr(tqdm, "refresh", seen)
+    before = threading.active_count()
+    ConstrDRKM((6, 3), verbose=1).fit(X)
+    assert threading.active_count() == before
 
 
 def test_verbose_shows_a_progress_bar_and_silence_is_the_default(capsys):

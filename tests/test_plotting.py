@@ -238,3 +238,11 @@ def test_a_model_without_its_samples_asks_for_some(tmp_path):
 def test_images_of_another_size_are_refused(digits):
     with pytest.raises(ValueError, match="shape: expected that of images of 64 values, got 8×9"):
         plotting.plot_traversal(digits, shape=(8, 9))
+
+
+def test_names_beside_images_have_room_for_all_their_letters():
+    figure = plotting.image_grid(np.zeros((2, 2, 8, 8)), ["a", "two hundred components"], ["", ""])
+    figure.canvas.draw()
+    texts = [text for axis in figure.axes for text in axis.texts]
+    assert max(len(text.get_text()) for text in texts) == 22
+    assert all(text.get_window_extent().x0 >= 0 for text in texts)

@@ -302,8 +302,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                 if checkpoint:
                     checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
                     began -= checkpoint.spent()
-                with progress_shown(plan.tol if self.verbose else None) as shown:
-                    fitted, first = train(samples, replace(plan, callbacks=(*plan.callbacks, *shown)), checkpoint)
+                with progress_shown(plan, began) if self.verbose else nullcontext(plan) as told:
+                    fitted, first = train(samples, told, checkpoint)
                 # A model that has all samples needs no other process.
                 with nullcontext() if fitted.own is None else collectives.shared(None):
                     self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)

@@ -305,22 +305,65 @@ def test_the_page_of_400_sprites_has_at_most_3_mb(tmp_path):
     assert path.stat().st_size < 3e6
 
 
-def test_the_page_of_50_000_points_has_at_most_8_mb_and_answers_a_drag_within_50_ms(tmp_path):
+def many_points(folder):
+    """Write the page of 50,000 points of ten codes."""
     rng = np.random.RandomState(0)
     z, F, b, A = rng.rand(50_000, 3), 2 * rng.randn(3, 40), 6.28 * rng.rand(40), rng.randn(40, 10)
     X = np.cos(z @ F + b) @ A / np.sqrt(40) + 0.05 * rng.randn(50_000, 10)
     subject = Subject(ConstrDRKM(10).fit(X[:300]), X, labels={"place": (7 * z[:, 0]).astype(int).tolist()})
-    path = write_page(subject, tmp_path / "points.html")
+    return write_page(subject, folder / "points.html")
+
+
+def processor_seconds(browser) -> float:
+    """Return the time that the page has spent on the processor: other programs of this machine do not count."""
+    found = browser.call("Performance.getMetrics")["metrics"]
+    return next(one["value"] for one in found if one["name"] == "TaskDuration")
+
+
+def test_the_page_of_50_000_points_has_at_most_8_mb_and_answers_a_drag_within_50_ms(tmp_path):
+    path = many_points(tmp_path)
     assert path.stat().st_size < 8e6
     with Chromium(tmp_path) as browser:
+        browser.call("Performance.enable", timeDomain="threadTicks")
         browser.open(path.as_uri())
         browser.value(DELAYS)
         x, y = browser.middle("#overlay")
-        medians = []
+        medians, spent = [], []
         # The best of several: other programs of this machine take their time too.
         for _ in range(6):
             browser.value("window.delays.length = 0")
+            before = processor_seconds(browser)
             browser.drag((x, y), *[(x + 3 * i, y + 2 * i) for i in range(30)])
-            medians.append(np.median(browser.until("window.delays.length >= 10 && window.delays")))
+            delays = browser.until("window.delays.length >= 10 && window.delays")
+            medians.append(np.median(delays))
+            spent.append(1e3 * (processor_seconds(browser) - before) / len(delays))
+        assert np.median(spent) < 20, spent
         assert min(medians) < 50, medians
+        assert browser.problems == []
+
+
+def test_a_drag_of_many_points_moves_their_picture_and_a_pause_draws_them_anew(tmp_path):
+    with Chromium(tmp_path) as browser:
+        browser.open(many_points(tmp_path).as_uri())
+        x, y = browser.middle("#overlay")
+        # As on a machine where a drawing takes long; the pause is ended by hand.
+        browser.value(
+            "(() => { const now = performance.now.bind(performance); let more = 0;"
+            "performance.now = () => now() + (more += 100); setTimeout = (draw) => { window.paused = draw; };"
+            "document.getElementById('reset').click();"
+            "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))); })()"
+        )
+        begin = pixels(browser)
+        browser.mouse("mousePressed", x, y)
+        browser.mouse("mouseMoved", x + 40, y + 30, button="left", buttons=1)
+        browser.until(f"document.getElementById('points').toDataURL() !== '{begin}'")
+        moved = pixels(browser)
+        browser.value("window.paused(); 0")
+        browser.until(f"document.getElementById('points').toDataURL() !== '{moved}'")
+        drawn = pixels(browser)
+        browser.mouse("mouseReleased", x + 40, y + 30)
+        browser.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert pixels(browser) == drawn
+        browser.value("document.getElementById('reset').click()")
+        browser.until(f"document.getElementById('points').toDataURL() === '{begin}'")
         assert browser.problems == []

@@ -21,6 +21,7 @@ from drkm.files.json_values import plain
 
 if TYPE_CHECKING:
     from drkm.experiments.seeds import Seeds
+    from drkm.experiments.variant import Variant
 
 IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
@@ -62,6 +63,15 @@ SeedsOption = Annotated[
         metavar="N[,MODEL=N]",
         help="Seeds of the disentanglement experiments, other numbers for some models: 10,beta-vae=5.",
         show_default="those of the scale",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A variant of one's own, kept apart from the paper's: gamma=2. May be given several times.",
+        show_default=False,
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")]
@@ -200,6 +210,13 @@ def seeds_of(text: str | None) -> Seeds | None:
     from drkm.experiments.seeds import Seeds
 
     return None if text is None else Seeds.read(text)
+
+
+def variant_of(settings: Sequence[str] | None) -> Variant | None:
+    """Return the variant that options ask for, if they do."""
+    from drkm.experiments.variant import Variant
+
+    return Variant.read(settings) if settings else None
 
 
 def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli._help import SectionedCommand, examples
-from drkm.cli._options import SeedsOption, seeds_of, words_of
+from drkm.cli._options import SeedsOption, SetOption, seeds_of, variant_of, words_of
 from drkm.cli._outcome import Interrupted, say, say_table, warn
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ EXAMPLES = examples(
     "drkm reproduce all --scale medium --skip beta-vae     # here",
     "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
     "drkm reproduce all --scale medium --seeds 10,paper=5,beta-vae=5",
+    "drkm reproduce layers --set gamma=2     # in results/quick+gamma=2",
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )
 #: data of the demo → the module that runs it
@@ -90,21 +91,23 @@ def reproduce(
     ] = None,
     skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
     seeds: SeedsOption = None,
+    set_: SetOption = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
 ) -> None:
     """Make tables and figures of the paper, and a page of what held.
 
     They go to a folder of their scale, such as results/quick, with report.html as the page that shows all of them.
     Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
-    the runs can be made in parts and on several machines, and put together with drkm merge.
+    the runs can be made in parts and on several machines, and put together with drkm merge. With --set the runs have
+    another value of a parameter, and go to a folder of their own, such as results/quick+gamma=2.
     """
     from drkm.experiments.report.writing import gather, write_gathered
-    from drkm.experiments.reproduce import configurations_of, store_path
+    from drkm.experiments.reproduce import configurations_of, experiments_of, folder_of, store_path
     from drkm.experiments.reproduce import reproduce as make
     from drkm.files import called
 
-    asked = seeds_of(seeds)
-    runs, written = store_path(out, store), out / scale
+    asked, variant = seeds_of(seeds), variant_of(set_)
+    runs, written = store_path(out, store), out / folder_of(experiments_of(names, variant), scale)
     try:
         with called("out"), called("out" if store is None else "store", "store"):
             paths = make(
@@ -118,8 +121,9 @@ def reproduce(
                 only=words_of(only),
                 skip=words_of(skip),
                 seeds=asked,
+                variant=variant,
             )
-            report = gather(runs, scale, names, asked)
+            report = gather(runs, scale, names, asked, variant)
             page = None if no_report else write_gathered(report, written / "report.html")
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
@@ -128,13 +132,13 @@ def reproduce(
     _tell_verdicts(report)
     if page is not None:
         say(page)
-    _tell_rest(configurations_of(names, scale, asked), written, runs, paths)
+    _tell_rest(configurations_of(names, scale, asked, variant), written, runs, paths)
 
 
 def _tell_verdicts(report: Report) -> None:
-    from drkm.experiments.report.terminal import claim_lines, verdict_rows
+    from drkm.experiments.report.terminal import claim_lines, heading, verdict_rows
 
-    for line in claim_lines(report):
+    for line in (*heading(report), *claim_lines(report)):
         say(line)
     if len(rows := verdict_rows(report)) > 1:
         say_table(rows)

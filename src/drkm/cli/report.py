@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from drkm.cli._help import examples
-from drkm.cli._options import Force, SeedsOption, seeds_of
+from drkm.cli._options import Force, SeedsOption, SetOption, seeds_of, variant_of
 from drkm.cli._outcome import say, warn
 from drkm.wording import counted
 
@@ -43,6 +43,7 @@ def report(
         ),
     ] = None,
     seeds: SeedsOption = None,
+    set_: SetOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -60,13 +61,20 @@ def report(
     a network nor another file, reads on a phone and prints. Runs that are missing are said to be.
     """
     from drkm.experiments.report import write_report
+    from drkm.experiments.reproduce import experiments_of, folder_of
     from drkm.files import called
     from drkm.runs.packing import about, is_packed
 
     known = about(store) if is_packed(store) else {}
-    scale, asked = scale or known.get("scale", "quick"), seeds_of(seeds or known.get("seeds"))
+    scale, asked, variant = (
+        scale or known.get("scale", "quick"),
+        seeds_of(seeds or known.get("seeds")),
+        variant_of(set_),
+    )
+    folder = store.parent / folder_of(experiments_of(names or ["all"], variant), scale)
     with called("out"):
-        say(write_report(store, out or store.parent / scale / "report.html", scale=scale, names=names, seeds=asked))
+        page = out or folder / "report.html"
+        say(write_report(store, page, scale=scale, names=names, seeds=asked, variant=variant))
 
 
 def pack(

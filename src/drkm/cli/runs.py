@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli._help import examples
-from drkm.cli._options import Json, SeedsOption, print_json, seeds_of
+from drkm.cli._options import Json, SeedsOption, SetOption, print_json, seeds_of, variant_of
 from drkm.cli._outcome import say, say_table, warn
 from drkm.wording import counted, duration
 
@@ -41,6 +41,7 @@ def status(
     store: Annotated[Path, typer.Option(metavar="FILE", help="File of the runs.")] = Path("results/runs.sqlite"),
     scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick, medium or paper.")] = "quick",
     seeds: SeedsOption = None,
+    set_: SetOption = None,
     json: Json = False,
 ) -> None:
     """Say how far the runs are, and why some failed.
@@ -48,11 +49,12 @@ def status(
     Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
     With the words of drkm reproduce, as in 'drkm status all --scale medium', it says how long the rest may take.
     """
+    from drkm.experiments.progress import progress
     from drkm.runs.store import Store
 
     with Store(store, readonly=True) as opened:
         counts, failures = opened.counts(), opened.failures()
-    asked = _progress(store, names, scale, seeds) if names else []
+    asked = progress(store, names, scale, seeds_of(seeds), variant_of(set_)) if names else []
     if json:
         told = {"tasks": [asdict(entry) for entry in counts], "failures": [_entry(each) for each in failures]}
         print_json({**told, **({"experiments": [asdict(entry) for entry in asked]} if names else {})})
@@ -78,12 +80,6 @@ def _task_rows(counts: Sequence[Counts]) -> list[tuple[str, ...]]:
         names.append("all")
     rows = [(name, *map(str, row[:-1]), duration(row[-1])) for name, row in zip(names, numbers, strict=True)]
     return [heads, *rows]
-
-
-def _progress(store: Path, names: list[str], scale: str, seeds: str | None) -> list[Progress]:
-    from drkm.experiments.progress import progress
-
-    return progress(store, names, scale, seeds_of(seeds))
 
 
 def _tell_progress(asked: Sequence[Progress], workers: int) -> None:

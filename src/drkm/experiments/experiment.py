@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, marked
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -30,6 +31,21 @@ class Experiment(ABC):
     place: int = 100
     #: tasks of its runs, by the name that the runs have for them
     tasks: Mapping[str, Task]
+    #: parameters that a variant has set to other values
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def adjustable(self) -> Mapping[str, Kind]:
+        """Parameters of its runs that a variant can set."""
+        return {}
+
+    def accepts(self, name: str, value: Any) -> bool:
+        """Whether some of its runs can have this value of an adjustable parameter."""
+        return True
+
+    def adjusted(self, changes: Mapping[str, Any]) -> Self:
+        """Return the variant with these values of adjustable parameters."""
+        return replace(self, changes=changes)
 
     @property
     def families(self) -> frozenset[str]:
@@ -56,6 +72,8 @@ class SimpleExperiment(Experiment):
     text: str
     #: what the functions below are given for each scale
     sizes: Mapping[str, Any]
+    #: fields of the sizes that a variant can set
+    settable: Sequence[str] = ()
     #: sizes → list of Configuration
     runs: Callable[[Any], list[Configuration]]
     #: rows → what is shown where there are rows
@@ -66,15 +84,27 @@ class SimpleExperiment(Experiment):
     #: (rows, sizes) → what is shown as settings
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
+    @property
+    def adjustable(self) -> Mapping[str, Kind]:
+        """Parameters of its runs that a variant can set."""
+        # A field is of the same kind at every scale.
+        sizes = next(iter(self.sizes.values()))
+        return {name: _kind(getattr(sizes, name)) for name in self.settable}
+
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
-        return self.runs(self.sizes[check_scale(scale)])
+        return self.runs(self._sizes(scale))
+
+    def _sizes(self, scale: str) -> Any:
+        sizes = self.sizes[check_scale(scale)]
+        changes = {name: tuple(value) if isinstance(value, list) else value for name, value in self.changes.items()}
+        return replace(sizes, **changes) if changes else sizes
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
-        sizes = self.sizes[check_scale(scale)]
+        sizes = self._sizes(scale)
         rows = list(results.rows(self.runs(sizes)))
-        return Section(
+        shown = Section(
             self.name,
             self.title,
             self.text,
@@ -83,3 +113,10 @@ class SimpleExperiment(Experiment):
             claims=self.claims(rows, sizes),
             settings=self.settings(rows, sizes),
         )
+        return marked(shown, self.changes)
+
+
+def _kind(value: Any) -> Kind:
+    if not isinstance(value, tuple):
+        return COUNT
+    return COUNTS if isinstance(value[0], int) else NUMBERS

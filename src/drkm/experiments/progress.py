@@ -10,6 +10,7 @@ from statistics import fmean
 from drkm.experiments import registry
 from drkm.experiments.reproduce import configurations_of, names_of
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.variant import Variant
 from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
@@ -42,10 +43,15 @@ class Progress:
 
 
 def progress(
-    store: str | os.PathLike[str], names: Sequence[str], scale: str, seeds: Seeds | None = None
+    store: str | os.PathLike[str],
+    names: Sequence[str],
+    scale: str,
+    seeds: Seeds | None = None,
+    variant: Variant | None = None,
 ) -> list[Progress]:
     """Return how far each experiment is, and at the end all of them, whose shared runs count once."""
-    groups = {name: list(dict.fromkeys(runs)) for name, runs in configurations_of(names, scale, seeds).items()}
+    asked = configurations_of(names, scale, seeds, variant)
+    groups = {name: list(dict.fromkeys(runs)) for name, runs in asked.items()}
     every = list(dict.fromkeys(run for runs in groups.values() for run in runs))
     with Store(store, registry.TASKS, readonly=True) as opened:
         results, unfinished = opened.results(every), set(opened.unfinished(every))

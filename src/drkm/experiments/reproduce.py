@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from drkm.datasets import DatasetError
 from drkm.experiments import registry
+from drkm.experiments.experiment import Experiment
 from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.variant import Variant, changes_of, folder
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
@@ -29,6 +31,7 @@ def reproduce(
     only: Collection[str] = (),
     skip: Collection[str] = (),
     seeds: Seeds | None = None,
+    variant: Variant | None = None,
     progress: bool = True,
     lease_seconds: float = LEASE_SECONDS,
 ) -> list[Path]:
@@ -43,7 +46,8 @@ def reproduce(
         Experiments, or "all".
     scale : {"quick", "medium", "paper"}
     out : path
-        Folder of the results: the runs of all scales, and a folder for each scale with one for each experiment.
+        Folder of the results: the runs of all scales, and a folder for each scale, and for each variant at it, with
+        one for each experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     jobs, dask, retry_failed, progress, lease_seconds
@@ -53,6 +57,8 @@ def reproduce(
         are computed, or are not computed.
     seeds : Seeds, optional
         How many seeds the runs of the disentanglement experiments have; by default those of the scale.
+    variant : Variant, optional
+        Parameters that have other values than the paper's; experiments that have none of them are left out.
 
     Returns
     -------
@@ -61,7 +67,8 @@ def reproduce(
     """
     jobs = check_jobs(jobs)
     check_choice(only=only, skip=skip)
-    runs = configurations_of(names, scale, seeds)
+    experiments = experiments_of(names, variant)
+    runs = configurations_of(names, scale, seeds, variant)
     chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
     chosen = computable(chosen, path)
@@ -83,8 +90,8 @@ def reproduce(
         )
         for name, group in runs.items():
             if not opened.unfinished(group):
-                shown = registry.experiment(name).section(opened.results(group), scale, seeds)
-                paths += write_section(shown, Path(out) / scale / name)
+                shown = experiments[name].section(opened.results(group), scale, seeds)
+                paths += write_section(shown, Path(out) / folder_of(experiments, scale) / name)
     return paths
 
 
@@ -100,13 +107,26 @@ def expand(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def configurations_of(names: Iterable[str], scale: str, seeds: Seeds | None = None) -> dict[str, list[Configuration]]:
+def experiments_of(names: Iterable[str], variant: Variant | None = None) -> dict[str, Experiment]:
+    """Return experiments by their names, or the variants of those that have a parameter of it."""
+    found = {name: registry.experiment(name) for name in expand(names)}
+    return found if variant is None else variant.of(found)
+
+
+def folder_of(experiments: Mapping[str, Experiment], scale: str) -> str:
+    """Return the name of the folder in which experiments at a scale are written."""
+    return folder(scale, changes_of(experiments.values()))
+
+
+def configurations_of(
+    names: Iterable[str], scale: str, seeds: Seeds | None = None, variant: Variant | None = None
+) -> dict[str, list[Configuration]]:
     """Return the runs of each experiment."""
     check_scale(scale)
     for name in seeds.of if seeds else ():
         if name not in registry.families():
             raise ValueError(f"seeds: unknown model {name!r}, allowed are {', '.join(registry.families())}")
-    return {name: registry.experiment(name).configurations(scale, seeds) for name in expand(names)}
+    return {name: found.configurations(scale, seeds) for name, found in experiments_of(names, variant).items()}
 
 
 def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:

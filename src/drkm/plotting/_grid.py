@@ -11,6 +11,8 @@ from drkm.plotting._style import bare, canvas, style
 
 #: inches of an image, of the names to the left, of the heads above
 CELL, LEFT, TOP = 0.8, 0.95, 0.35
+#: inches of a letter of a name, with its share of the gap to the image
+LETTER = 0.075
 
 
 def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str], axes: Any = None) -> Any:
@@ -30,8 +32,9 @@ def cells_for_images(
 ) -> tuple[Any, np.ndarray]:
     """Return a figure and bare axes for a grid of images, with names and heads and some inches free to the right."""
     rows, columns, height, width = shape[:4]
-    size = (CELL * columns + LEFT + right, CELL * rows * height / width + TOP)
-    margins = {"left": LEFT / size[0], "right": 1.0 - right / size[0], "top": 1.0 - TOP / size[1], "bottom": 0.0}
+    left = max(LEFT, LETTER * max(map(len, names), default=0))
+    size = (CELL * columns + left + right, CELL * rows * height / width + TOP)
+    margins = {"left": left / size[0], "right": 1.0 - right / size[0], "top": 1.0 - TOP / size[1], "bottom": 0.0}
     figure, cells = canvas(axes, rows, columns, size, gridspec_kw={"wspace": 0.06, "hspace": 0.06, **margins})
     for axis in cells.flat:
         bare(axis)

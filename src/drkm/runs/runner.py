@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from drkm.machine.beside import beside
 from drkm.runs._pools import HerePool, Pool, ProcessPool
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration
@@ -203,9 +204,8 @@ def _pool(tasks: TaskTable, jobs: int, dask: str | None) -> Iterator[Pool]:
 @contextmanager
 def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
     """Renew the leases of a runner from a thread, whatever the runner itself waits for."""
-    over = threading.Event()
 
-    def beat() -> None:
+    def beat(over: threading.Event) -> None:
         with Store(path) as store:
             while not over.wait(seconds / 4):
                 try:
@@ -214,10 +214,5 @@ def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
                     # A full disk, for instance: the runner meets it too, and says so.
                     continue
 
-    thread = threading.Thread(target=beat, name="drkm-heartbeat", daemon=True)
-    thread.start()
-    try:
+    with beside(beat, "drkm-heartbeat"):
         yield
-    finally:
-        over.set()
-        thread.join()

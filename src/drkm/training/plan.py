@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -39,6 +39,8 @@ class Plan:
     max_seconds: float | None = None
     seed: int = 0
     callbacks: Sequence[Callback] = ()
+    #: is told what is being done where no iteration tells it
+    tell: Callable[[str], None] = lambda _: None
 
     @property
     def blocks(self) -> int:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import logging
 import math
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tqdm.auto import tqdm
+
+from drkm.machine.beside import beside
+from drkm.training.plan import Plan
+
+#: seconds after which the clock of a bar is shown again, where nothing else moves it
+TICK = 1.0
 
 
 class _AboveTheBar(logging.Handler):
@@ -34,28 +43,53 @@ def log_shown() -> Iterator[None]:
 
 
 @contextmanager
-def progress_shown(tol: float | None) -> Iterator[tuple[ProgressBar, ...]]:
-    """Show a bar and the library's messages on the way to a tolerance; give the bar as a callback, or nothing."""
-    if tol is None:
-        yield ()
-        return
-    bar = ProgressBar(tol)
+def progress_shown(plan: Plan, began: float) -> Iterator[Plan]:
+    """Show a bar and the library's messages during a fit; give the plan that tells the bar how far it is.
+
+    Parameters
+    ----------
+    plan : Plan
+    began : float
+        Since when time is counted, by `time.perf_counter`.
+    """
+    bar = ProgressBar(plan.tol, began)
     try:
-        with log_shown():
-            yield (bar,)
+        with log_shown(), _ticking(bar):
+            yield replace(plan, callbacks=(*plan.callbacks, bar), tell=bar.tell)
     finally:
         bar.close()
+
+
+@contextmanager
+def _ticking(bar: ProgressBar) -> Iterator[None]:
+    """Let the clock of a bar go on in a terminal while one step takes long; a file would get a line each time."""
+    if not sys.stderr.isatty():
+        yield
+        return
+
+    def tick(over: threading.Event) -> None:
+        while not over.wait(TICK):
+            bar.bar.refresh()
+
+    with beside(tick, "drkm-progress"):
+        yield
 
 
 class ProgressBar:
     """Shows how far the stationarity has come on the way to the tolerance, on a logarithmic scale."""
 
-    def __init__(self, tol: float):
+    def __init__(self, tol: float, began: float | None = None):
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
         self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:10}| {elapsed} {desc}")
-        # Before the first iteration there is nothing to count, and with many samples it may take long.
-        self.bar.set_description_str("kernels and start")
+        # Samples were read and checked before there was a bar, and a fit that is resumed has spent time before.
+        self.bar.start_t -= 0.0 if began is None else time.perf_counter() - began
+        self.last = "kernels"
+        self.tell(self.last)
+
+    def tell(self, what: str) -> None:
+        """Say what is being done where there is nothing to count; with many samples it may take long."""
+        self.bar.set_description_str(what)
 
     def __call__(self, entry: dict[str, float]) -> None:
         """Move the bar to an entry of the history."""
@@ -64,13 +98,13 @@ class ProgressBar:
             self.begin = max(stationarity, 10 * self.tol)
         share = math.log(self.begin / stationarity) / math.log(self.begin / self.tol)
         # A narrow terminal cuts the end off: a number without its exponent would be another one.
-        self.bar.set_description_str(
-            f"iteration {entry['iteration']}, stationarity {entry['stationarity']:.1e}, J {entry['objective']:.6g}",
-            refresh=False,
+        self.last = (
+            f"iteration {entry['iteration']}, stationarity {entry['stationarity']:.1e}, J {entry['objective']:.6g}"
         )
+        self.bar.set_description_str(self.last, refresh=False)
         self.bar.update(round(100 * min(max(share, self.bar.n / 100), 1.0)) - self.bar.n)
 
     def close(self) -> None:
-        """Show the last state and end the bar's line."""
-        self.bar.refresh()
+        """Show the last iteration and end the bar's line."""
+        self.bar.set_description_str(self.last)
         self.bar.close()

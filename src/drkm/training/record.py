@@ -26,6 +26,7 @@ def record_of(
     energy: Energy, result: Result, plan: Plan, objectives: Sequence[float | None], at_bound: Sequence[int]
 ) -> FittedModel:
     """Return the fitted model with its multipliers and axes."""
+    plan.tell("axes and multipliers")
     H = result.H
     G = energy.value_and_gradient(H).gradient
     multipliers = stiefel.multipliers(H, G)

@@ -116,9 +116,13 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
     grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     eta = plan.eta or (1.0,) * len(plan.sizes)
+    plan.tell("kernels")
+    kernels = resolve_kernels(X, plan)
+    plan.tell("forming K_1")
     # How many features a map has is known now, so that what they leave of a budget is counted again.
-    energy = Energy(X, resolve_kernels(X, plan), plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
+    energy = Energy(X, kernels, plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
     if plan.eta is None:
+        plan.tell("weights of the layers")
         try:
             with _threads(energy):
                 energy.eta = weights.balanced(energy)
@@ -173,7 +177,9 @@ def first_point(energy: Energy, plan: Plan, race: Race) -> Tensor:
 def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) -> Result:
     number = len(race.results)
     learns = plan.learn_bandwidth and not isinstance(plan.solver, Penalty)
+    plan.tell("starting point")
     H = first_point(energy, plan, race)
+    plan.tell("first iteration")
     if not learns and not learning.trainable_layers(energy):
         give_up = race.is_behind if plan.solver.on_manifold else None
         return _solve(energy, plan, H, plan.tol, (number, 0), checkpoint, give_up)

@@ -10,7 +10,7 @@ import numpy as np
 
 from drkm.datasets.toy2d import CURVES
 from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
-from drkm.experiments.denoising._problems import DATASETS, SEED, SIZES, CurveSizes
+from drkm.experiments.denoising._problems import DATASETS, SEED, SETTABLE, SIZES, CurveSizes
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.runs.configuration import Configuration
@@ -112,6 +112,7 @@ def panel_figure(
         tasks=TASKS,
         text=text,
         sizes=SIZES,
+        settable=SETTABLE,
         runs=lambda sizes: [_run(curve, sizes) for curve in claims],
         tables=lambda found: [ResultTable("errors", "Errors of the training points.", _errors(found, shown))],
         figures=lambda found: [Figure(name, caption, lambda: draw(found, panels))],

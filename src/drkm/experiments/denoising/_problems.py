@@ -96,6 +96,8 @@ SIZES = {
 }
 #: the grids of the paper's size on half of its points
 SIZES["medium"] = replace(SIZES["paper"], n_train=1500, n_validation=375)
+#: what a variant can set
+SETTABLE = ("n_train", "n_validation", "widths", "components", "protocol")
 #: seed of the data
 SEED = 2
 

@@ -148,6 +148,7 @@ EXPERIMENT = SimpleExperiment(
     tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
+    settable=("n_train", "n_validation", "n_test", "widths", "components"),
     runs=_runs,
     tables=lambda found: [
         ResultTable("errors", "Mean squared error per pixel over the test images.", _rows(found)),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from drkm.experiments.denoising import _table1_tables as tables
 from drkm.experiments.denoising._names import ORDER
-from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SIZES, CurveSizes
+from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SETTABLE, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
 from drkm.experiments.experiment import MEASURED_ERROR, Row, SimpleExperiment
@@ -90,6 +90,7 @@ EXPERIMENT = SimpleExperiment(
     tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4, result=RESULT)},
     text=TEXT,
     sizes=SIZES,
+    settable=SETTABLE,
     runs=_cells,
     tables=_tables,
     figures=lambda cells: [Figure("errors", CAPTION, lambda: draw(cells))],

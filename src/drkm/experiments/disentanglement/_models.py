@@ -75,7 +75,8 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
           `eta` ("auto") or `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA. With `first` of
           "linear" the RBF kernels begin in layer 2, and `width` is a multiple of their rule there; `deep_width` is one
           of the rule of all RBF layers above that; `filters` puts fixed filters below layer 1 (`filtered`).
-        - "paper", as published: `layers`, `gamma`; optionally `init` ("random" or "kpca") and `learn_bandwidth`.
+        - "paper", as published: `layers`, `gamma`; optionally `sigma2` (50), `init` ("random" or "kpca") and
+          `learn_bandwidth`.
         - "beta-vae": `beta`; optionally `max_steps`, `max_seconds` and `device`.
         - "random": normal noise.
     train, evaluation : uint8 arrays of shape (n, 64, 64) or (n, 64, 64, 3)
@@ -144,7 +145,7 @@ def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, see
     def make() -> ConstrDRKM:
         return ConstrDRKM.paper(
             tuple(parameters["layers"]),
-            PAPER_SIGMA2,
+            parameters.get("sigma2", PAPER_SIGMA2),
             gamma=parameters.get("gamma", 1.0),
             init=parameters.get("init", "random"),
             learn_bandwidth=parameters.get("learn_bandwidth", True),

@@ -11,6 +11,11 @@ from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.pages.markup import Markup, element, together
 from drkm.wording import counted
 
+#: what stands above a report of a variant
+VARIANT = (
+    "These are runs of one's own settings. Words and claims are those of the paper's settings; verdicts are about the "
+    "variant alone, not about the paper."
+)
 #: a sign beside the word, so that neither colour nor reading is needed to tell verdicts apart
 SIGNS = {Verdict.HELD: "✓", Verdict.FAILED: "✗", Verdict.UNDECIDED: "?"}
 CLASSES = {Verdict.HELD: "held", Verdict.FAILED: "failed", Verdict.UNDECIDED: "undecided"}

@@ -65,8 +65,10 @@ class Report:
         Date and time of the report.
     version : str
         Of drkm, which wrote it.
-    seeds : str
-        As `drkm reproduce --seeds` takes them, "" for those of the scale.
+    options : str
+        Of the command that makes the runs: scale, and seeds and settings where they are not those of the scale.
+    variant : str
+        What was set, "" for the paper's settings.
     """
 
     scale: str
@@ -75,7 +77,8 @@ class Report:
     environments: Sequence[Mapping[str, Any]] = field(default_factory=list)
     made: str = ""
     version: str = ""
-    seeds: str = ""
+    options: str = ""
+    variant: str = ""
 
 
 def verdicts(chapters: Iterable[Chapter]) -> Counter[Verdict]:

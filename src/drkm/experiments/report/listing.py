@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from drkm.experiments.report.blocks import SIGNS
+from drkm.experiments.report.blocks import SIGNS, VARIANT
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import SHOWN
 from drkm.experiments.report.summary import SENTENCES
@@ -21,12 +21,19 @@ which were not; a verdict says nothing beyond this scale."""
 
 def listing(report: Report) -> str:
     """Return how many claims held, the summary as far as the verdicts bear it out, and all claims."""
-    lines = ["# Results: what of the paper held", "", _counts(report), READING, ""]
+    title = f"variant {report.variant}" if report.variant else "what of the paper held"
+    lines = [f"# Results: {title}", "", *_variant(report), _counts(report), READING, ""]
     lines += [f"    {command}" for command in _commands(report)]
-    lines += ["", *_made_on(report), "", "## In short", "", *_in_short(report.chapters), "", "## Claim by claim"]
+    # The sentences in short are about the paper's settings.
+    short = [] if report.variant else ["## In short", "", *_in_short(report.chapters), ""]
+    lines += ["", *_made_on(report), "", *short, "## Claim by claim"]
     for chapter in report.chapters:
         lines += ["", *_chapter(chapter)]
     return "\n".join(lines) + "\n"
+
+
+def _variant(report: Report) -> list[str]:
+    return [VARIANT, ""] if report.variant else []
 
 
 def _counts(report: Report) -> str:
@@ -42,7 +49,7 @@ def _counts(report: Report) -> str:
 
 
 def _commands(report: Report) -> Iterator[str]:
-    options = f"--scale {report.scale}" + (f" --seeds {report.seeds}" if report.seeds else "")
+    options = report.options or f"--scale {report.scale}"
     yield f"drkm reproduce all {options}"
     yield f"drkm report {options} -o docs/results.md      # this page; with -o results.html all figures and tables"
 

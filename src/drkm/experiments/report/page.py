@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from drkm.experiments.report.blocks import (
     CLASSES,
+    VARIANT,
     badge,
     badge_sign,
     claims_block,
@@ -42,7 +43,7 @@ def page(report: Report) -> str:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{TITLE} ({report.scale})"),
+        element("title", f"{_title(report)} ({report.scale})"),
         element("style", Markup(theme() + asset("drkm.experiments.report", "page.css"))),
     )
     shown = [chapter for chapter in report.chapters if chapter.finished]
@@ -71,11 +72,16 @@ def _header(report: Report, shown: list[Chapter]) -> Markup:
     lead = f"{counted(counts.total(), 'claim')} of the paper and of our own, judged on {counted(report.runs, 'run')} "
     return element(
         "header",
-        element("h1", TITLE),
+        element("h1", _title(report)),
         element("p", lead, "at scale ", element("strong", report.scale), "."),
+        element("p", VARIANT, class_="variant") if report.variant else None,
         element("ul", tiles, class_="tiles", aria_label="Verdicts"),
         folded("Which paper, and what a verdict means", _about(report, shown)),
     )
+
+
+def _title(report: Report) -> str:
+    return f"Variant {report.variant}: {TITLE[0].lower()}{TITLE[1:]}" if report.variant else TITLE
 
 
 def _about(report: Report, shown: list[Chapter]) -> Markup:

@@ -7,6 +7,11 @@ from drkm.experiments.report.chapters import Report, verdicts
 from drkm.experiments.section import Claim, Verdict
 
 
+def heading(report: Report) -> list[str]:
+    """Return what must be known before the verdicts are read."""
+    return [f"variant {report.variant}: not judged as the paper's settings"] if report.variant else []
+
+
 def verdict_rows(report: Report) -> list[tuple[str, ...]]:
     """Return how many claims of each experiment have which verdict, with names above and, of several, sums below."""
     judged = [chapter for chapter in report.chapters if chapter.section.claims]
@@ -26,4 +31,5 @@ def claim_lines(report: Report) -> list[str]:
 
 def _line(claim: Claim) -> str:
     published = f", published {claim.published}" if claim.published else ""
-    return " ".join(f"{SIGNS[claim.verdict]} {claim.text}: ours {claim.measured}{published}".split())
+    text = claim.text.strip().removesuffix(".")
+    return " ".join(f"{SIGNS[claim.verdict]} {text}: ours {claim.measured}{published}".split())

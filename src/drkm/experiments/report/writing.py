@@ -9,11 +9,14 @@ from pathlib import Path
 
 from drkm._version import __version__
 from drkm.experiments import registry
+from drkm.experiments.experiment import Experiment
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
-from drkm.experiments.reproduce import configurations_of, expand
+from drkm.experiments.reproduce import experiments_of
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import written
+from drkm.experiments.variant import Variant, changes_of
 from drkm.files import write_whole
 from drkm.runs.configuration import Configuration, check_scale
 from drkm.runs.store import Store
@@ -29,6 +32,7 @@ def write_report(
     scale: str = "quick",
     names: Sequence[str] | None = None,
     seeds: Seeds | None = None,
+    variant: Variant | None = None,
 ) -> Path:
     """Write the page, or the summary and the claims as Markdown, whole or not at all.
 
@@ -43,6 +47,8 @@ def write_report(
         Experiments to show, all by default.
     seeds : Seeds, optional
         Of the runs that are shown; by default those of the scale.
+    variant : Variant, optional
+        Of the experiments that are shown; by default they are as published.
 
     Returns
     -------
@@ -50,7 +56,7 @@ def write_report(
         The file.
     """
     check_format(path)
-    return write_gathered(gather(Path(store), scale, names, seeds), path)
+    return write_gathered(gather(Path(store), scale, names, seeds, variant), path)
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
@@ -67,21 +73,30 @@ def write_gathered(report: Report, path: str | os.PathLike[str]) -> Path:
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
-def gather(store: Path, scale: str, names: Sequence[str] | None = None, seeds: Seeds | None = None) -> Report:
+def gather(
+    store: Path,
+    scale: str,
+    names: Sequence[str] | None = None,
+    seeds: Seeds | None = None,
+    variant: Variant | None = None,
+) -> Report:
     """Return what the runs of a store at one scale show."""
     check_scale(scale)
-    names = expand(["all"] if names is None else names)
+    experiments = experiments_of(["all"] if names is None else names, variant)
+    options = " ".join(
+        [f"--scale {scale}", *([f"--seeds {seeds}"] if seeds else []), *([str(variant)] if variant else [])]
+    )
     with Store(store, registry.TASKS, readonly=True) as opened:
-        chapters = [_chapter(opened, name, scale, seeds) for name in names]
-        asked = {run for runs in configurations_of(names, scale, seeds).values() for run in runs}
+        chapters = [_chapter(opened, found, scale, seeds, options) for found in experiments.values()]
+        asked = {run for found in experiments.values() for run in found.configurations(scale, seeds)}
         runs = len(opened.results(asked))
         environments = opened.environments(asked)
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return Report(scale, chapters, runs, environments, made, __version__, str(seeds) if seeds else "")
+    told = written(changes_of(experiments.values()))
+    return Report(scale, chapters, runs, environments, made, __version__, options, told)
 
 
-def _chapter(store: Store, name: str, scale: str, seeds: Seeds | None) -> Chapter:
-    experiment = registry.experiment(name)
+def _chapter(store: Store, experiment: Experiment, scale: str, seeds: Seeds | None, options: str) -> Chapter:
     # Experiments may ask for the same run twice; it is one run.
     runs = list(dict.fromkeys(experiment.configurations(scale, seeds)))
     results = store.results(runs)
@@ -92,7 +107,7 @@ def _chapter(store: Store, name: str, scale: str, seeds: Seeds | None) -> Chapte
         failed=[FailedRun(described(one.configuration), one.reason) for one in store.failures(runs)],
         seconds=sum(results.seconds(run) for run in runs if run in results),
         seeds=sorted({run.seed for run in runs}),
-        command=f"drkm reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else ""),
+        command=f"drkm reproduce {experiment.name} {options}",
     )
 
 

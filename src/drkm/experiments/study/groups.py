@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from drkm.experiments.experiment import Row
+from drkm.experiments.study.parameters import changed
 from drkm.experiments.study.rows import scored
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, GAMMA, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
@@ -71,14 +72,16 @@ class Group:
         seeds = self.seeds
         if isinstance(seeds, str):
             seeds = sizes.seeds_of.get(self.family, getattr(sizes, seeds))
-        return [
+        runs = (
             self._run(sizes, {"dataset": dataset, "n": n, **self._model(sizes, layers, value, options)}, seed)
             for dataset in sizes.every(self.datasets)
             for layers in self.stacks
             for options in self.options
             for n, value in self._places(sizes, layers)
             for seed in range(seeds)
-        ]
+        )
+        # Runs at several values of what a variant sets are one.
+        return list(dict.fromkeys(runs))
 
     def found(self, results: Results, sizes: StudySizes) -> Iterator[Row]:
         """Yield the rows of the finished runs."""
@@ -106,7 +109,7 @@ class Group:
             model["max_steps"] = sizes.max_steps
         if self.family in ("drkm", "") and len(layers) > 1 and self.eta and "deep_eta" not in options:
             model["eta"] = self.eta
-        return {**model, **options}
+        return changed({**model, **options}, options, sizes.changes)
 
     def _places(self, sizes: StudySizes, layers: Layers) -> list[tuple[int, float | None]]:
         """Return the (N, γ or β) that are run."""

@@ -67,6 +67,8 @@ class StudySizes:
     max_steps: int | None = None
     #: family of models → its number of seeds, where it is another one
     seeds_of: Mapping[str, int] = field(default_factory=dict)
+    #: parameters that a variant sets, see `drkm.experiments.study.parameters`
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_name(self) -> str:
@@ -128,12 +130,20 @@ SIZES = {
 }
 #: γ and β where nothing is said about them: λ = η = 1, and the β of Table 2
 GAMMA, BETA = 1.0, 4.0
+#: parameters of which a scale has several values, of which a variant has one
+GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
 def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
     """Return a scale by name, with its own number of seeds or another."""
     sizes = SIZES[check_scale(scale)]
     return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
+
+
+def varied(sizes: StudySizes, changes: Mapping[str, Any]) -> StudySizes:
+    """Return a scale with the changes of a variant."""
+    grids: dict[str, Any] = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
+    return replace(sizes, changes=changes, **grids)
 
 
 def with_own(sizes: StudySizes, own: Mapping[str, Any]) -> StudySizes:

@@ -11,8 +11,10 @@ from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Kind, marked
 from drkm.experiments.study.groups import Group
-from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of, with_own
+from drkm.experiments.study.parameters import PARAMETERS
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of, varied, with_own
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -68,9 +70,21 @@ class Study(Experiment):
         """Families of models by which some of its runs can be chosen."""
         return frozenset(group.family for group in self.groups if group.family)
 
+    @property
+    def adjustable(self) -> Mapping[str, Kind]:
+        """Parameters of its runs that a variant can set."""
+        families = {group.family for group in self.groups}
+        return {name: known.kind for name, known in PARAMETERS.items() if families & set(known.families) - {""}}
+
+    def accepts(self, name: str, value: Any) -> bool:
+        """Whether some of its runs have as many layers as a parameter with an entry per layer says."""
+        known = PARAMETERS[name]
+        stacks = {len(stack) for group in self.groups if group.family in known.families for stack in group.stacks}
+        return not known.from_layers or value == "auto" or (len(value) >= known.from_layers and len(value) in stacks)
+
     def sizes(self, scale: str, seeds: Seeds | None = None) -> StudySizes:
         """Return how large it is at a scale, with the scale's number of seeds or another."""
-        return with_own(sizes_of(scale, seeds), self.own_sizes.get(scale, {}))
+        return varied(with_own(sizes_of(scale, seeds), self.own_sizes.get(scale, {})), self.changes)
 
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
@@ -85,7 +99,7 @@ class Study(Experiment):
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
         sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
-        return Section(
+        shown = Section(
             self.name,
             self.title,
             self.text(sizes),
@@ -94,6 +108,7 @@ class Study(Experiment):
             claims=[judge(rows, sizes) for judge in self.claims],
             settings={name: _shown(value, sizes) for name, value in self.settings.items()},
         )
+        return marked(shown, self.changes)
 
 
 def _shown(value: Any, sizes: StudySizes) -> Any:

@@ -60,6 +60,7 @@ function pointerMove(event) {
   }
   pointers.set(event.pointerId, [x, y]);
   if (map.path) drawOverlay();
+  else if (pointers.size === 1) wantMoving();
   else wantDrawing();
 }
 

@@ -1,6 +1,9 @@
 // Drawing the map: points in one canvas, axes and what is pointed at in another above it.
 
-const map = { wanted: false, pixels: null, stage: null, overlay: null, path: null };
+const map = { wanted: false, moved: false, pixels: null, stage: null, overlay: null, path: null };
+// Milliseconds of a drawing that can be made at every move of a drag, and of a pause in which a longer one is made.
+const QUICK = 8;
+const PAUSE = 150;
 
 function startMap() {
   map.pixels = new Pixels(byId("points"));
@@ -44,17 +47,49 @@ function makeStamps() {
 }
 
 function wantDrawing() {
+  map.moved = false;
+  wantFrame();
+}
+
+// While points are many, a drag moves the picture of them, and draws them anew when it pauses or ends.
+function wantMoving() {
+  if (map.spent < QUICK) {
+    wantDrawing();
+    return;
+  }
+  if (!map.wanted) map.moved = true;
+  wantFrame();
+  clearTimeout(map.pause);
+  map.pause = setTimeout(wantDrawing, PAUSE);
+}
+
+function wantFrame() {
   if (map.wanted) return;
   map.wanted = true;
-  requestAnimationFrame(() => { map.wanted = false; drawMap(); });
+  requestAnimationFrame(() => {
+    map.wanted = false;
+    if (map.moved) moveMap();
+    else drawMap();
+  });
 }
 
 function drawMap() {
   if (!map.stamps) return;
+  clearTimeout(map.pause);
+  const began = performance.now();
   const paper = packColour(...themeColour("--box"));
   map.pixels.clear(paper);
   drawPoints(paper);
   map.pixels.show();
+  map.spent = performance.now() - began;
+  map.drawn = { left: view.left, top: view.top };
+  drawOverlay();
+}
+
+function moveMap() {
+  if (!map.stamps) return;
+  const { left, top } = map.drawn;
+  map.pixels.showMoved((view.left - left) * view.ratio, (view.top - top) * view.ratio, cssColour(themeColour("--box")));
   drawOverlay();
 }
 

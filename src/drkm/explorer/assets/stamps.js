@@ -51,6 +51,13 @@ class Pixels {
     this.context.putImageData(this.image, 0, 0);
   }
 
+  // What was drawn, elsewhere: a drag moves it before it is drawn anew.
+  showMoved(dx, dy, colour) {
+    this.context.fillStyle = colour;
+    this.context.fillRect(0, 0, this.width, this.height);
+    this.context.putImageData(this.image, Math.round(dx), Math.round(dy));
+  }
+
   // One stamp as offsets in the buffer, for points that are not at the border.
   prepared(mask) {
     const offsets = Int32Array.from(mask.x, (x, i) => mask.y[i] * this.width + x);

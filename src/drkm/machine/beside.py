@@ -1,0 +1,20 @@
+"""Work in a thread of its own, for as long as a block lasts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run work in a thread until the block ends; it is given the event that tells it to end."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
