@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.plane_curves import JUDGED, LEVELS, POINTS
 from drkm.inference.eigencomponents import EigenComponents
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import resolve_bandwidth
@@ -62,7 +63,7 @@ FURTHER = {
     "china_squares": (0.05, 0.15),
     "ellipsoids": (0.3, 0.8),
 }
-CURVES = {"lissajous": (0.1, 0.2), "rose": (0.1, 0.2), "waves": (0.1, 0.2)}
+CURVES = dict.fromkeys(JUDGED, LEVELS)
 GROUPS = {"seven": SETS, "unseen": UNSEEN, "further": FURTHER, "curves": CURVES}
 
 
@@ -82,7 +83,7 @@ def clean_samples(name: str, rng: np.random.Generator) -> np.ndarray:
     if name in ("torus", "helix", "ellipsoids"):
         return _shape(name, rng)
     if name in CURVES:
-        return curve(name, 1200, rng)
+        return JUDGED[name](rng.random(POINTS))
     if name in ("swiss_roll", "s_curve"):
         points = getattr(datasets, f"make_{name}")(400, random_state=int(rng.integers(2**31)))[0]
         return points / points.std() @ np.linalg.qr(rng.standard_normal((10, 10)))[0][:3]
@@ -116,17 +117,6 @@ def _shape(name: str, rng: np.random.Generator) -> np.ndarray:
     else:
         points = np.column_stack([np.cos(2 * u), np.sin(2 * u), u / np.pi - 1])
     return points @ np.linalg.qr(rng.standard_normal((8, 8)))[0][:3]
-
-
-def curve(name: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return points on a plane curve that is in no experiment."""
-    u = rng.random(n)
-    angle = 2 * np.pi * u
-    if name == "lissajous":
-        return 1.5 * np.column_stack([np.sin(3 * angle), np.sin(2 * angle + 0.5)])
-    if name == "rose":
-        return 1.5 * np.cos(3 * angle)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.column_stack([6 * u - 3, 0.8 * np.sin(18 * u - 9)])
 
 
 def best_pca(train: np.ndarray, points: np.ndarray, clean: np.ndarray) -> float:
