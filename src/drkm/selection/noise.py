@@ -13,15 +13,18 @@ from torch import Tensor
 from drkm.machine.layout import copied
 from drkm.training.parameters import array
 
-#: samples of a mixture, and those of them that are its places at most
+#: samples by which the width of a mixture is found, at most
 MAX_POINTS = 3000
-MAX_PLACES = 1000
-#: parts of the samples, each of which is explained by the others (by one half of the samples for the other half, the
-#: width on plane curves is too large by 0.06 on average, `benchmarks/plane_curves.py`)
-FOLDS = 5
-#: steps towards the most likely weights, few so that they do not follow the accidents of the sample: on the same curves
-#: widths are 0.98, 1.00 and 1.02 of the truth on average after 30, 50 and 100
-EM_STEPS = 50
+#: more samples than this explain each other in halves, fewer in so many parts, each of which all others explain: by
+#: halves of 1,200 points on plane curves the width is too large by 0.06 on average (`benchmarks/plane_curves.py`)
+MANY, FOLDS = 1500, 5
+#: places of the mixture on one half, at most
+MAX_PLACES = 750
+#: steps towards the most likely weights by halves and by parts; the fewer, the less weights follow the accidents of the
+#: sample: on the same curves widths by parts are 0.98, 1.00 and 1.02 of the truth on average after 30, 50 and 100
+STEPS, STEPS_OF_PARTS = 100, 50
+#: levels on either side of the best of one part that are compared by all parts
+NEAR = 2
 #: ratio of neighbouring noise levels that are tried
 RATIO = 1.12
 #: least log-likelihood of a test point, so that outliers do not decide, and the largest part of points that may have it
@@ -146,25 +149,56 @@ def estimated_level(X: np.ndarray, *, random_state: int = 0) -> Level:
 
 
 def _mixture_width(points: Tensor, ceiling: float) -> float:
-    """Return the width at which a mixture of Gaussians on the points explains points that were left out best."""
-    distances = torch.cdist(points, points).square()
-    fold = torch.arange(len(points)) % FOLDS
-
-    def score(width: float) -> float:
-        found = [_log_likelihood(distances, fold == k, width) for k in range(FOLDS)]
-        return float(np.mean(found)) - points.shape[1] * math.log(width)
-
-    levels, scores = [ceiling], [score(ceiling)]
+    """Return the width at which a mixture of Gaussians on some of the points explains the others best."""
+    parts = _Parts(points)
+    levels, scores = [ceiling], [parts.score(ceiling, 1)]
     # Downwards until the likelihood has fallen well below its best: it has one peak.
     while math.isfinite(scores[-1]) and scores[-1] >= max(scores) - 0.05 and len(levels) < 80:
         levels.append(levels[-1] / RATIO)
-        scores.append(score(levels[-1]))
+        scores.append(parts.score(levels[-1], 1))
     best = int(np.argmax(scores))
+    if parts.count > 1:
+        levels = levels[max(best - NEAR, 0) : best + NEAR + 1]
+        scores = [parts.score(level, parts.count) for level in levels]
+        best = int(np.argmax(scores))
     if not 0 < best < len(levels) - 1 or not math.isfinite(scores[best + 1]):
         return levels[best]
     left, top, right = scores[best - 1 : best + 2]
     shift = 0.5 * (left - right) / (left - 2 * top + right)
     return levels[best] * RATIO**-shift
+
+
+class _Parts:
+    """Parts of some points, each of which mixtures on the others are to explain."""
+
+    def __init__(self, points: Tensor):
+        self.dimension = points.shape[1]
+        self.distances = torch.cdist(points, points).square()
+        is_many = len(points) > MANY
+        self.count = 1 if is_many else FOLDS
+        self.steps, self.places = (STEPS, MAX_PLACES) if is_many else (STEPS_OF_PARTS, len(points))
+        self.part = (1 + torch.arange(len(points))) % (2 if is_many else FOLDS)
+
+    def score(self, width: float, count: int) -> float:
+        """Return the mean log-likelihood of the points of so many parts under mixtures of this width."""
+        found = [self._log_likelihood(self.part == k, width) for k in range(count)]
+        return float(np.mean(found)) - self.dimension * math.log(width)
+
+    def _log_likelihood(self, is_test: Tensor, width: float) -> float:
+        """Return that of the points of one part, without the factor width^-d.
+
+        It is -inf where many points are beyond the reach of the mixture: at the floor only that factor would count.
+        """
+        places = (~is_test).nonzero().squeeze(1)[: self.places]
+        K = torch.exp(self.distances[~is_test][:, places] / (-2 * width**2))
+        weight = K.new_full((K.shape[1],), 1.0 / K.shape[1])
+        tiny = torch.finfo(K.dtype).tiny
+        for _ in range(self.steps):
+            weight = weight * (K.T @ (K @ weight).clamp(min=tiny).reciprocal()) / len(K)
+        # In logarithms, for test points beyond the reach of the kernel.
+        exponents = self.distances[is_test][:, places] / (-2 * width**2)
+        reached = torch.logsumexp(exponents + weight.clamp(min=tiny).log(), dim=1).clamp(min=FLOOR)
+        return float(reached.mean()) if float((reached <= FLOOR).double().mean()) <= BEYOND_REACH else -math.inf
 
 
 def _median_variance(points: Tensor) -> float:
@@ -240,27 +274,3 @@ def _mean_of_noise(ratio: float, part: float) -> float:
     value, probability = _law_of_noise(ratio)
     lowest = probability.cumsum(dim=0) <= part + 1e-9
     return float((value * probability)[lowest].sum() / probability[lowest].sum())
-
-
-def _log_likelihood(distances: Tensor, is_test: Tensor, width: float) -> float:
-    """Return the mean log-likelihood of the test points under the mixture fitted to the others, less a constant.
-
-    It is -inf where many test points are beyond its reach: at the floor only the factor width^-d would count.
-
-    Parameters
-    ----------
-    distances : Tensor of shape (n, n)
-        Squares of the distances between all points.
-    is_test : Tensor of shape (n,)
-    width : float
-    """
-    places = (~is_test).nonzero().squeeze(1)[:MAX_PLACES]
-    K = torch.exp(distances[~is_test][:, places] / (-2 * width**2))
-    weight = K.new_full((K.shape[1],), 1.0 / K.shape[1])
-    tiny = torch.finfo(K.dtype).tiny
-    for _ in range(EM_STEPS):
-        weight = weight * (K.T @ (K @ weight).clamp(min=tiny).reciprocal()) / len(K)
-    # In logarithms, for test points beyond the reach of the kernel.
-    log_weight = weight.clamp(min=tiny).log()
-    reached = torch.logsumexp(distances[is_test][:, places] / (-2 * width**2) + log_weight, dim=1).clamp(min=FLOOR)
-    return float(reached.mean()) if float((reached <= FLOOR).double().mean()) <= BEYOND_REACH else -math.inf
