@@ -16,12 +16,12 @@ from drkm.training.parameters import array
 #: samples by which the width of a mixture is found, at most
 MAX_POINTS = 3000
 #: more samples than this explain each other in halves, fewer in so many parts, each of which all others explain: by
-#: halves of 1,200 points on plane curves the width is too large by 0.06 on average (`benchmarks/plane_curves.py`)
+#: halves of 1,200 points on 13 plane curves the width was too large by 0.06 on average
 MANY, FOLDS = 1500, 5
 #: places of the mixture on one half, at most
 MAX_PLACES = 750
 #: steps towards the most likely weights by halves and by parts; the fewer, the less weights follow the accidents of the
-#: sample: on the same curves widths by parts are 0.98, 1.00 and 1.02 of the truth on average after 30, 50 and 100
+#: sample: on one draw of seven curves widths by parts were 0.98, 1.00 and 1.02 of the truth after 30, 50 and 100
 STEPS, STEPS_OF_PARTS = 100, 50
 #: levels on either side of the best of one part that are compared by all parts
 NEAR = 2
