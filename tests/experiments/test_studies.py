@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
+from drkm.datasets._factors import ArrayDataset
+from drkm.experiments import data
 from drkm.experiments.disentanglement import _models as models
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
 from drkm.experiments.seeds import Seeds
+from drkm.experiments.study import study
 from drkm.experiments.study.groups import Group, kernel_pca
 from drkm.experiments.study.scales import SIZES, TWO_LAYERS
 from drkm.experiments.study.study import Study
@@ -50,6 +53,15 @@ def made_up(configuration, rng):
         draws = [scores(rng) for _ in range(configuration.parameters["draws"])]
         lists = {name: [one[name] for one in draws] for name in ("irs", "irs_chance", "mig", "mig_chance")}
         return {axes: {**lists, "agreement": rng.random()} for axes in ("ritz", "varimax", "ica")}
+    if configuration.task == "tuned":
+        widths = configuration.parameters["widths"]
+        more = {"accuracy": rng.random(), "width": widths[0], "agreements": rng.random(len(widths)).tolist()}
+        return {**scores(rng), **more}
+    if "all_images" in configuration.parameters:
+        return {
+            **scores(rng),
+            "all_images": {k: v for k, v in scores(rng).items() if k not in ("train_s", "iterations")},
+        }
     return {**scores(rng), "dci": rng.random(), "dci_completeness": rng.random(), "dci_accuracy": rng.random()}
 
 
@@ -70,7 +82,7 @@ def test_configurations_come_back_from_json_and_are_asked_for_once(study, scale)
 @pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 3), ("paper", 5)])
 def test_every_scale_has_its_datasets_seeds_and_sizes(scale, seeds):
     runs = {run for name in STUDIES if name != "candidates" for run in runs_of(name, scale)}
-    others = [runs_of(name, scale) for name in STUDIES if name != "variance"]
+    others = [runs_of(name, scale) for name in STUDIES if name != "variance" and scale not in STUDIES[name].own_sizes]
     assert {run.seed for group in others for run in group} == set(range(seeds))
     datasets = {run.parameters["dataset"] for run in runs}
     assert datasets == ({"sprites"} if scale == "quick" else {"cars3d", "smallnorb", "dsprites", "noisy_dsprites"})
@@ -87,6 +99,20 @@ def test_the_paper_scale_is_the_published_one():
     assert sizes.betas == (2, 3, 4, 5, 6)
     # 4 datasets × 5 N × 5 γ × 5 seeds × 3 architectures, as many draws of our defaults without γ, centred kernel PCA
     assert len(runs_of("layers", "paper")) == 4 * 5 * 5 * 5 * 3 + 4 * 5 * 5 * 3 + 4 * 5 * 5
+
+
+@pytest.mark.parametrize("scale", ["medium", "paper"])
+@pytest.mark.parametrize("asked", [None, "3", "10,paper=5,beta-vae=5"])
+def test_table_2_has_its_published_size_whatever_is_asked_for(scale, asked):
+    runs = STUDIES["table2"].configurations(scale, asked and Seeds.read(asked))
+    shared = {"dataset": "cars3d", "n": 800, "evaluation": 4000, "all_images": True}
+    assert all(shared.items() <= run.parameters.items() for run in runs)
+    for family in ("paper", "drkm", "beta-vae"):
+        draws = [run.seed for run in runs if run.parameters["family"] == family and "draw" not in run.parameters]
+        assert set(draws) == set(range(10))
+    # σ² = 50 and learned from a random start, and the β-VAE: nine seeds on draw 0 beside that which is its own draw
+    assert sum(run.parameters.get("draw") == 0 for run in runs) == 9 * 3 + 3
+    assert {run.seed for run in STUDIES["table2"].configurations("paper", Seeds(12))} == set(range(12))
 
 
 def test_experiments_share_their_runs():
@@ -231,6 +257,23 @@ class TestTasks:
         # 2 rounds of 500 steps and the two changes of round
         assert first["iterations"] == 1002
         assert first["bandwidths"][0] != 50.0
+
+    def test_a_second_set_of_images_changes_no_score_of_the_first(self):
+        parameters = {**self.shared, "family": "drkm", "layers": [10]}
+        plain, both = (tasks.disentangle({**parameters, **more}, 0) for more in ({}, {"all_images": True}))
+        for name in ("irs", "irs_chance", "mig", "mig_chance", "sap", "sap_chance"):
+            assert both[name] == pytest.approx(plain[name], rel=1e-9)
+            assert both["all_images"][name] != both[name]
+        study.SCORED("result", both)
+
+    def test_images_drawn_from_all_hold_training_images(self, monkeypatch):
+        few = ArrayDataset("few", ("number",), (600,), np.zeros((600, 64, 64), np.uint8), np.arange(600)[:, None])
+        monkeypatch.setattr(data, "load", lambda name: few)
+        problem = tasks.draw("few", 0, 300, 300)
+        trained = set(range(600)) - set(problem.factors[:, 0])
+        _, found = tasks.drawn_from_all("few", 0, 300)
+        assert not trained & set(problem.factors[:, 0])
+        assert len(trained & set(found[:, 0])) == pytest.approx(150, abs=30)
 
     def test_equal_time_gives_the_rival_the_time_that_ours_took(self, monkeypatch):
         asked = []

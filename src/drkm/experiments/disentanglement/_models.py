@@ -6,7 +6,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm.baselines import BetaVAE
 from drkm.estimator import ConstrDRKM
+from drkm.experiments.disentanglement._filters import filtered
 from drkm.gram import RememberedDistances
-from drkm.kernels import RBF
+from drkm.kernels import RBF, Kernel, Linear
 from drkm.kernels.bandwidth import resolve_bandwidth
 
 Images = NDArray[np.uint8]
@@ -56,6 +58,10 @@ class Codes:
         ten = [codes for codes in self.layers if codes.shape[1] == N_CODES]
         return ten[0] if ten else np.concatenate(self.layers, axis=1)
 
+    def rows(self, some: slice) -> Codes:
+        """Return the codes of some of the images."""
+        return replace(self, layers=[codes[some] for codes in self.layers])
+
 
 def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:
     """Train a model on images and return the codes of other images.
@@ -66,7 +72,9 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
         `family`, one of `FAMILIES`, and what the family takes:
 
         - "drkm", our defaults: `layers`; optionally `width` (σ² of layer 1 as a multiple of the median rule),
-          `eta` ("auto") or `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA.
+          `eta` ("auto") or `deep_eta` (η above layer 1), `center`, `init`. One layer is kernel PCA. With `first` of
+          "linear" the RBF kernels begin in layer 2, and `width` is a multiple of their rule there; `deep_width` is one
+          of the rule of all RBF layers above that; `filters` puts fixed filters below layer 1 (`filtered`).
         - "paper", as published: `layers`, `gamma`; optionally `init` ("random" or "kpca") and `learn_bandwidth`.
         - "beta-vae": `beta`; optionally `max_steps`, `max_seconds` and `device`.
         - "random": normal noise.
@@ -94,17 +102,26 @@ def quiet() -> Iterator[None]:
 
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:
     """Return our unfitted model; without `eta` in the parameters it has the paper's weights, once the default."""
-    layers = parameters["layers"]
+    layers: Sequence[int] = parameters["layers"]
     options: dict[str, Any] = {name: parameters[name] for name in ("center", "init") if name in parameters}
     eta = parameters.get("eta", (1.0, *[parameters.get("deep_eta", 1.0)] * (len(layers) - 1)))
     if "width" in parameters:
-        options["kernel"] = _kernels(rows, layers, parameters["width"])
+        options["kernel"] = _kernels(parameters, rows)
     return ConstrDRKM(tuple(layers), eta=eta, random_state=seed, device="cpu", **options)
 
 
-def _kernels(rows: NDArray[np.float64], layers: Sequence[int], width: float) -> list[RBF]:
+def _kernels(parameters: Mapping[str, Any], rows: NDArray[np.float64]) -> list[Kernel]:
+    width, deep_width = parameters["width"], parameters.get("deep_width", 1.0)
+    scales = [2.0 * below / len(rows) for below in parameters["layers"][:-1]]
+    if parameters.get("first") == "linear":
+        return [Linear(), RBF(width * scales[0]), *(RBF(deep_width * scale) for scale in scales[1:])]
     median = resolve_bandwidth("median", torch.from_numpy(np.ascontiguousarray(rows)), layer=1)
-    return [RBF(width * median), *(RBF(2.0 * below / len(rows)) for below in layers[:-1])]
+    return [RBF(width * median), *(RBF(deep_width * scale) for scale in scales)]
+
+
+def inputs_of(parameters: Mapping[str, Any], images: Images) -> NDArray[np.float64]:
+    """Return what layer 1 of our model sees of images: their pixels, or fixed filters of them."""
+    return filtered(images) if parameters.get("filters") else rows_of(images)
 
 
 def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,8 +134,10 @@ def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _drkm(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:
-    rows = rows_of(train)
-    return fit_and_encode(lambda: default_model(parameters, rows, seed), rows, evaluation)
+    rows = inputs_of(parameters, train)
+    return fit_and_encode(
+        lambda: default_model(parameters, rows, seed), rows, partial(inputs_of, parameters), evaluation
+    )
 
 
 def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, seed: int) -> Codes:
@@ -136,32 +155,37 @@ def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, see
             random_state=seed,
         )
 
-    return fit_and_encode(make, rows_of(train, np.float32), evaluation)
+    single = partial(rows_of, dtype=np.float32)
+    return fit_and_encode(make, single(train), single, evaluation)
 
 
-def fit_and_encode(make: Callable[[], ConstrDRKM], rows: NDArray[Any], evaluation: Images) -> Codes:
-    """Fit a kernel model and return the codes of the evaluation images, layer by layer."""
+def fit_and_encode(
+    make: Callable[[], ConstrDRKM], rows: NDArray[Any], prepare: Callable[[Images], NDArray[Any]], evaluation: Images
+) -> Codes:
+    """Fit a kernel model to rows and return the codes of the evaluation images, prepared like them, layer by layer."""
     start = time.perf_counter()
     with quiet():
         model = make().fit(rows)
     seconds, start = time.perf_counter() - start, time.perf_counter()
-    codes = encode(model, evaluation, rows.dtype.type)
+    codes = encode(model, evaluation, prepare)
     details = {
         "objective": float(model.objective_),
         "feasibility": float(model.feasibility_),
         "stationarity": float(model.stationarity_),
         "converged": bool(model.converged_),
         "iterations": int(model.n_iter_),
-        "bandwidths": [kernel.bandwidth for kernel in model.kernels_],
+        "bandwidths": [kernel.bandwidth if kernel.has_bandwidth else None for kernel in model.kernels_],
         "device": "cpu",
     }
     layers = [codes[:, block] for block in model.layer_slices_]
     return Codes(layers, seconds, time.perf_counter() - start, details)
 
 
-def encode(model: ConstrDRKM, images: Images, dtype: Any = np.float64) -> NDArray[np.float64]:
+def encode(
+    model: ConstrDRKM, images: Images, prepare: Callable[[Images], NDArray[Any]] = rows_of
+) -> NDArray[np.float64]:
     """Return the codes of images, all layers side by side, a block of images at a time."""
-    blocks = [model.transform(rows_of(images[i : i + BLOCK], dtype)) for i in range(0, len(images), BLOCK)]
+    blocks = [model.transform(prepare(images[i : i + BLOCK])) for i in range(0, len(images), BLOCK)]
     return np.concatenate(blocks).astype(np.float64)
 
 

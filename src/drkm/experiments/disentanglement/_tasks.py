@@ -57,6 +57,11 @@ def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000
     return TrainingDraw(images[:n_train], images[n_train:], factors[n_train:])
 
 
+def drawn_from_all(dataset: str, number: int, n: int) -> tuple[Images, NDArray[np.int64]]:
+    """Draw evaluation images with their factors from all images, so that training images can be among them."""
+    return data.load(dataset).sample(n, random_state=np.random.default_rng([number, 1]))
+
+
 def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = tuple(METRICS)) -> dict[str, Any]:
     """Return each score beside that of row-shuffled codes; None where a metric has no value for such codes."""
     out: dict[str, Any] = {}
@@ -81,20 +86,27 @@ def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     parameters : mapping
         `dataset`, `n` (training images), `evaluation` (unseen images), and the model, see `train_and_encode`.
         `draw` is the number of the training draw where it is not the seed; `dci` asks for that metric too,
-        which takes longer than the others together.
+        which takes longer than the others together; `all_images` for scores of a second set of as many evaluation
+        images, drawn from all images.
     seed : int
         Of the training draw and of everything random in the model.
 
     Returns
     -------
     dict
-        irs, mig, sap, each with its `_chance`; train_s, encode_s; details of the fit.
+        irs, mig, sap, each with its `_chance`; train_s, encode_s; details of the fit; under `all_images` the scores of
+        the second set.
     """
-    number = parameters.get("draw", seed)
-    problem = draw(parameters["dataset"], number, parameters["n"], parameters["evaluation"])
-    found = train_and_encode(parameters, problem.train, problem.evaluation, seed)
-    more = _dci(found.scored, problem.factors) if parameters.get("dci") else {}
-    return {**_result(found, problem), **more}
+    number, n_evaluation = parameters.get("draw", seed), parameters["evaluation"]
+    problem = draw(parameters["dataset"], number, parameters["n"], n_evaluation)
+    if not parameters.get("all_images"):
+        found = train_and_encode(parameters, problem.train, problem.evaluation, seed)
+        more = _dci(found.scored, problem.factors) if parameters.get("dci") else {}
+        return {**_result(found, problem), **more}
+    images, factors = drawn_from_all(parameters["dataset"], number, n_evaluation)
+    both = train_and_encode(parameters, problem.train, np.concatenate([problem.evaluation, images]), seed)
+    found, again = both.rows(slice(n_evaluation)), both.rows(slice(n_evaluation, None))
+    return {**_result(found, problem), "all_images": scores_of(again.scored, factors)}
 
 
 def _dci(codes: Array, factors: NDArray[np.int64]) -> dict[str, float]:

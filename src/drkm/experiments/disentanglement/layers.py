@@ -41,8 +41,8 @@ def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> clai
         return None
     ordered = dict(sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], said.score))))
     found = verdicts.widest(groups.values(), said.score)
-    why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails nowhere: no "
-    why += "difference seen is not proof of none."
+    why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails where it "
+    why += f"ends below {verdicts.TIE}."
     measured, draws = claims.named_groups(ordered, said.score), verdicts.fewest_draws(found)
     return claims.Finding(measured, verdicts.greater(found), why, draws)
 
@@ -88,9 +88,9 @@ TWO_BETTER = claims.Statement(
         by=("dataset", "n"),
         enough=verdicts.majority,
         needs=verdicts.several,
-        measured="better in {yes}, worse in {no} of {total} combinations of dataset and N",
-        why=f"{BETTER}, in more than half of the combinations; fails where it is worse in more than half; needs more "
-        "than one dataset.",
+        measured="better in {yes}, not better in {no} of {total} combinations of dataset and N",
+        why=f"{BETTER}, in more than half of the combinations; fails where it ends below {verdicts.TIE} in half "
+        "of them; needs more than one dataset.",
     ),
 )
 MATTERS = claims.Statement(
@@ -158,7 +158,7 @@ EXPERIMENT = Study(
             text="A third layer does not consistently raise the scores ({family}).",
             published="did not consistently increase",
             rule=claims.Cases(
-                judge=claims.two({"depth": 3}, {"depth": 2}),
+                judge=claims.two({"depth": 3}, {"depth": 2}, claims.ahead_or_behind),
                 by=("dataset", "n"),
                 scores=tuple(METRIC_NAMES),
                 enough=verdicts.not_most,

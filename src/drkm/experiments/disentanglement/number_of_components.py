@@ -59,7 +59,7 @@ def _largest_on_sprites(rows: list[Row], score: str, said: claims.Statement) -> 
         return claims.Case(Verdict.UNDECIDED)
     rival = max(CHOICES[:-1], key=lambda s: np.median(irs[s]))
     first, second = (LARGEST, rival) if rows[0]["dataset"] == "dsprites" else (rival, LARGEST)
-    opposed = verdicts.greater(verdicts.difference(groups[first], groups[second], "irs")) is Verdict.FAILED
+    opposed = verdicts.greater(verdicts.difference(groups[second], groups[first], "irs")) is Verdict.HELD
     listed = (
         f"{label(s)} {np.median(irs[s]):.3f}, chance {np.median(values_of(groups[s], 'irs_chance')):.3f}"
         for s in (LARGEST, rival)

@@ -96,7 +96,7 @@ EXPERIMENT = Study(
     claims=[
         *(
             claims.Statement(
-                text=f"On resampled images layer 1 of {OURS} comes back more fully than the codes of the model "
+                text=f"On resampled images layer 1 of {OURS} is recovered more fully than the codes of the model "
                 f"{other}.",
                 rule=claims.on_most_datasets(FIRST, {"model": other, "layer": 1}),
                 score="shared",

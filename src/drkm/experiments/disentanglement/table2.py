@@ -1,7 +1,8 @@
-"""Table 2: random start, kernel PCA start and the β-VAE on one training draw, over seeds."""
+"""Table 2: random start, kernel PCA start and the β-VAE, over seeds on one training draw and over draws."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,8 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
 from drkm.experiments.study import Group, Study, StudySizes, Table, claims, tables, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
-from drkm.experiments.study.rows import chosen, values_of
-from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, TWO_LAYERS
+from drkm.experiments.study.rows import chosen, scored, values_of
+from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -19,10 +20,21 @@ PUBLISHED = {
     "kernel PCA start": {"irs": (0.785, 0.0), "mig": (0.040, 0.0)},
     "β-VAE": {"irs": (0.752, 0.145), "mig": (0.010, 0.011)},
 }
-#: how far a mean may be from the published one beyond the two standard deviations over seeds
-TOLERANCE = {"irs": 0.05, "mig": 0.01}
-PAPER_N, DRAW = 800, 0
+METRICS = ("irs", "mig")
 RANDOM, KPCA, RIVAL = PUBLISHED
+#: why a mean may be elsewhere than the published one, as far as can be said without the authors' runs
+REASONS = {
+    RANDOM: "σ² = 50 is far below the scale of these images and the published schedule ends far from feasible, so that "
+    "scores depend on a few images with large codes: on the draw, and on the step at which training ends.",
+    KPCA: "the published table is of one training draw, which is not named; and the paper's start of layer 2 is rank "
+    "deficient at this bandwidth, where ours solves layer 2 in the complement of layer 1.",
+    RIVAL: "the published spread suggests that some of its β-VAEs collapsed; ours are stopped by held-out images.",
+}
+#: of the published table; a draw stands for the training images, which are not named
+PAPER_DATASET, PAPER_N, DRAW = "cars3d", 800, 0
+OWN_SIZES = {"start_points": PAPER_N, "evaluation": 4000, "seeds": 10}
+#: images on which codes are scored: those that were not trained on, and as many drawn from all images
+UNSEEN, ALL = "unseen", "all"
 FIXED, LEARNED = "σ² = 50", "σ² learned"
 #: what the parameters of a run name where it is not as in the other experiments, which share their runs
 STARTS = {RANDOM: {}, KPCA: {"init": "kpca"}}
@@ -41,8 +53,9 @@ def _lines(over: str, draw: int | None) -> list[Group]:
             datasets="start_dataset",
             seeds="seeds" if seeded or over == "draws" else 2,
             draw=draw,
-            options=(options,),
-            tags={"line": f"{name}; over {over}"},
+            options=({**options, "all_images": True},),
+            tags=_line(name, over),
+            rows=_both,
         )
 
     starts = [
@@ -52,60 +65,88 @@ def _lines(over: str, draw: int | None) -> list[Group]:
     ]
     ours = line("drkm", "drkm defaults", seeded=False)
     shallow = [
-        replace(ours, stacks=(TWO_LAYERS[:1],), options=(options,), tags=_line(FAMILY_NAMES[name], over))
+        replace(
+            ours,
+            stacks=(TWO_LAYERS[:1],),
+            options=({**options, "all_images": True},),
+            tags=_line(FAMILY_NAMES[name], over),
+        )
         for name, options in KERNEL_PCA.items()
         if over == "draws"
     ]
     return [*starts, line("beta-vae", RIVAL, seeded=True), ours, *shallow]
 
 
+def _both(row: Row) -> Iterator[Row]:
+    """Yield a row of the unseen images and one of those drawn from all images."""
+    yield {**scored(row), "images": UNSEEN}
+    if isinstance(row["all_images"], Mapping):
+        yield {**scored({**row, **row["all_images"]}), "images": ALL}
+
+
 def _cells(rows: list[Row]) -> Row:
     above = tables.spreads(rows, {"IRS above chance": "irs_above"})
-    return {**_published(rows[0]["line"]), **tables.summary(rows), **above}
+    return {**_beside_published(rows), **tables.summary(rows), **above}
 
 
-def _published(name: str) -> dict[str, str]:
-    model, _, over = name.partition("; over ")
-    found = PUBLISHED.get(model.removesuffix(f", {FIXED}")) if over == "seeds" else None
-    return {
-        f"{metric.upper()} published": "{:.3f} ± {:.3f}".format(*found[metric]) if found else "" for metric in TOLERANCE
-    }
+def _beside_published(rows: list[Row]) -> Row:
+    """Return the published numbers of the model, and how many standard deviations ours are from them."""
+    model, _, over = rows[0]["line"].partition("; over ")
+    found = PUBLISHED.get(model.partition(", σ²")[0])
+    cells: Row = {}
+    for metric in METRICS:
+        name = METRIC_NAMES[metric]
+        cells[f"{name} published"] = "{:.3f} ± {:.3f}".format(*found[metric]) if found else ""
+        comparable = found and over == "draws" and (rows[0]["dataset"], rows[0]["n"]) == (PAPER_DATASET, PAPER_N)
+        apart = _deviations(values_of(rows, metric), *found[metric]) if found and comparable else None
+        cells[f"{name}: deviations apart"] = "" if apart is None else round(apart, 1)
+    return cells
+
+
+def _deviations(values: Sequence[float], mean: float, deviation: float) -> float | None:
+    """Return how far the mean of ours is from the published one, in the larger standard deviation of the two."""
+    unit = max(deviation, verdicts.spread(values)) if len(values) > 1 else 0.0
+    return abs(float(np.mean(values)) - mean) / unit if unit > 0 else None
 
 
 def _line(name: str, over: str) -> dict[str, str]:
     return {"line": f"{name}; over {over}"}
 
 
-def _number(model: str, metric: str) -> claims.Statement:
-    """Return the statement that a mean over seeds is about the published one."""
+def _number(model: str, metric: str, images: str) -> claims.Statement:
+    """Return the statement that our mean over draws is within two standard deviations of the published one."""
     mean, deviation = PUBLISHED[model][metric]
     name = model if model == RIVAL else f"{model}, {FIXED}"
 
     def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-        group = chosen(rows, **_line(name, "seeds"))
-        values = values_of(group, metric)
-        if (sizes.start_dataset, sizes.start_points) != ("cars3d", PAPER_N) or not values:
-            why = f"This scale has not the published dataset and N = {PAPER_N}, or the runs are missing."
-            return claims.Finding(verdicts.described(group, metric), Verdict.UNDECIDED, why)
-        near = 2 * max(deviation, verdicts.spread(values) if len(values) > 1 else 0.0) + TOLERANCE[metric]
-        why = f"Holds within {near:.3f} of the published mean: two standard deviations over seeds and "
-        why += f"{TOLERANCE[metric]}."
-        return claims.Finding(
-            verdicts.described(group, metric), verdicts.decided(bool(abs(np.mean(values) - mean) <= near)), why
-        )
+        group = chosen(rows, **_line(name, "draws"), images=images)
+        measured = verdicts.described(group, metric)
+        apart = _deviations(values_of(group, metric), mean, deviation)
+        if (sizes.start_dataset, sizes.start_points) != (PAPER_DATASET, PAPER_N) or apart is None:
+            why = f"This scale has not the published dataset and N = {PAPER_N}, or runs are missing."
+            return claims.Finding(measured, Verdict.UNDECIDED, why)
+        measured += f", {apart:.1f} standard deviations apart"
+        measured += "" if apart <= 2 else f"; likely reason: {REASONS[model]}"
+        why = "The larger standard deviation of the published one and ours over training draws."
+        return claims.Finding(measured, verdicts.decided(apart <= 2), why)
 
-    text = f"{metric.upper()} of the {name} on Cars3D with N = {PAPER_N}."
+    where = {UNSEEN: "unseen images", ALL: "images drawn from all"}[images]
+    text = f"{SCORE_NAMES[metric]} of the {name} on {where} of Cars3D is within two standard deviations."
     return claims.Statement(text=text, published=f"{mean:.3f} ± {deviation:.3f}", rule=rule)
+
+
+def _side(name: str, line: str) -> claims.Side:
+    return claims.Side(name, {**_line(line, "draws"), "images": UNSEEN})
 
 
 def _starts(width: str) -> list[claims.Statement]:
     """Return what the paper says about the two starts and the β-VAE, at one bandwidth."""
-    kpca, random = (claims.Side(start, _line(f"{start}, {width}", "draws")) for start in (KPCA, RANDOM))
-    rival = claims.Side(RIVAL, _line(RIVAL, "draws"))
+    kpca, random = (_side(start, f"{start}, {width}") for start in (KPCA, RANDOM))
+    rival = _side(RIVAL, RIVAL)
 
     def stated(text: str, published: str, *sides: claims.Side, score: str = "irs") -> claims.Statement:
         def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-            where = "" if sizes.start_dataset == "cars3d" else " Judged on another dataset than the published one."
+            where = "" if sizes.start_dataset == PAPER_DATASET else " Judged on another dataset than the published one."
             ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."
             return claims.Compared(first=sides[0], second=sides[1], ends=ends + where)(rows, said, sizes)
 
@@ -128,7 +169,9 @@ def _widest_rival(rows: list[Row], said: claims.Statement, sizes: StudySizes) ->
         f"{KPCA} over draws": _line(f"{KPCA}, {FIXED}", "draws"),
         f"{RANDOM} over seeds": _line(f"{RANDOM}, {FIXED}", "seeds"),
     }
-    spreads = {name: verdicts.spread(values_of(chosen(rows, **where), "irs")) for name, where in lines.items()}
+    spreads = {
+        name: verdicts.spread(values_of(chosen(rows, **where, images=UNSEEN), "irs")) for name, where in lines.items()
+    }
     measured = "; ".join(f"{name} {value:.3f}" for name, value in spreads.items())
     rival, *ours = spreads.values()
     verdict = verdicts.decided(rival > max(ours), known=not np.isnan([rival, *ours]).any())
@@ -145,25 +188,28 @@ EXPERIMENT = Study(
         f"Two layers, s = (10, 5), on {sizes.start_name} with N = {sizes.start_points}; published for Cars3D with N = "
         f"{PAPER_N}. The paper's spread is over seeds, so the first lines hold one training draw fixed and vary the "
         "seed; the later ones vary the draw. The caption of the published table says σ² = 50, the text that "
-        "bandwidths are learned: both are run. IRS rewards codes with tails; its chance level says how much."
+        f"bandwidths are learned: both are run. Each fit is scored on {sizes.evaluation} unseen images and on as many "
+        "drawn from all images, as the paper may have done: training images can be among these. IRS rewards codes "
+        "with tails; its chance level says how much."
     ),
     groups=[*_lines("seeds", DRAW), *_lines("draws", None)],
     tables=[
         Table(
             name="table2",
-            by=("line",),
-            caption=f"Published (Cars3D, N = {PAPER_N}) and own numbers ({{dataset}})",
+            by=("line", "images"),
+            caption=f"Published (Cars3D, N = {PAPER_N}) and own numbers ({{dataset}}); a deviation is the larger of "
+            "the published one and ours over draws",
             cells=_cells,
         )
     ],
     claims=[
-        *(_number(model, metric) for model in PUBLISHED for metric in TOLERANCE),
+        *(_number(model, metric, images) for images in (UNSEEN, ALL) for model in PUBLISHED for metric in METRICS),
         *(said for width in WIDTHS for said in _starts(width)),
         claims.Statement(
             text="With the kernel PCA start no score depends on a seed.",
             published="± 0.000",
             rule=claims.Unmoved(
-                by=("line",),
+                by=("line", "images"),
                 where={"line": [f"{name}; over seeds" for name in DETERMINISTIC].__contains__},
                 scores=tuple(METRIC_NAMES),
                 measured="largest standard deviation over seeds {:.3g}",
@@ -174,5 +220,13 @@ EXPERIMENT = Study(
             text="The IRS of the β-VAE varies most.", published="0.145 against 0.044 and 0", rule=_widest_rival
         ),
     ],
-    settings={"dataset": "start_name", "N": "start_points", "seeds": "seeds", "β": 4, "γ": 1},
+    settings={
+        "dataset": "start_name",
+        "N": "start_points",
+        "images scored": "evaluation",
+        "seeds": "seeds",
+        "β": 4,
+        "γ": 1,
+    },
+    own_sizes={"medium": OWN_SIZES, "paper": OWN_SIZES},
 )

@@ -14,9 +14,9 @@ from drkm.wording import counted
 COLUMNS = ("claim", "published", "ours", "verdict")
 READING = """\
 A dash instead of what was published marks a claim of our own. "As published" is the recipe of the paper, "drkm
-defaults" is `ConstrDRKM` as it is, kernel PCA is one layer of it with as many components. The rules of the verdicts
-were fixed before these results were seen ([how a verdict is reached](studies.md#how-a-verdict-is-reached)); a verdict
-says nothing beyond this scale."""
+defaults" is `ConstrDRKM` as it is, kernel PCA is one layer of it with as many components. [How a verdict is
+reached](studies.md#how-a-verdict-is-reached) says which of the rules were fixed before these results were seen, and
+which were not; a verdict says nothing beyond this scale."""
 
 
 def listing(report: Report) -> str:

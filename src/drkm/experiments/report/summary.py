@@ -172,7 +172,7 @@ SENTENCES = (
     ),
     Sentence(
         "**On resampled images kernel PCA is recovered more fully** than layer 1 of two layers: {0}.",
-        (failed("stability", "comes back more fully than the codes of the model kernel PCA."),),
+        (failed("stability", "is recovered more fully than the codes of the model kernel PCA."),),
     ),
     Sentence(
         "**Table 2**: the order of the two starts in IRS is the published one at σ² = 50 ({0}); the kernel PCA start "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from drkm.experiments.experiment import Row
@@ -12,6 +13,7 @@ from drkm.experiments.section import Claim, Verdict
 from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, SCORE_NAMES, StudySizes
 from drkm.experiments.study.verdicts import (
+    TIE,
     Difference,
     decided,
     described,
@@ -218,10 +220,14 @@ class Cases:
 _PLACES: dict[str, Callable[[Any], str]] = {"dataset": DATASET_NAMES.__getitem__, "n": "N = {}".format}
 
 
-def ahead(first: Sequence[Row], second: Sequence[Row], score: str) -> Case | None:
-    """Judge whether the first runs have the greater mean."""
+def ahead(first: Sequence[Row], second: Sequence[Row], score: str, tie: float = TIE) -> Case | None:
+    """Judge whether the first runs have the greater mean; with `tie=0` to fail is to have the smaller one."""
     found = difference(first, second, score)
-    return None if found is None else Case(greater(found), f"{found}", found.draws)
+    return None if found is None else Case(greater(found, tie=tie), f"{found}", found.draws)
+
+
+#: counts who is ahead and who is behind, by any difference
+ahead_or_behind = partial(ahead, tie=0.0)
 
 
 def steadier(
@@ -246,7 +252,8 @@ def two(
 
 def on_most_datasets(first: Mapping[str, Any], second: Mapping[str, Any]) -> Cases:
     """Return the rule of our own questions: is the first group of runs ahead of the second on most datasets?"""
-    why = f"{MEANS}; holds or fails by more than half of the datasets that were run."
+    why = f"{MEANS}; holds where it is above 0 on more than half of the datasets that were run, fails where it ends "
+    why += f"below {TIE} on half of them."
     return Cases(judge=two(first, second), enough=majority, why=why)
 
 

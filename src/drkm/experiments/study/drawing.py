@@ -182,6 +182,52 @@ def _draw_dots(axes: Any, labels: Mapping[str, Mapping[str, float]], colours: Ma
     axes.set_xlim(-0.6, len(labels) - 0.4)
 
 
+@dataclass(frozen=True)
+class Intervals:
+    """An estimate with a narrow interval and a wide one, in a colour."""
+
+    estimate: float
+    narrow: tuple[float, float]
+    wide: tuple[float, float]
+    colour: str
+
+
+def interval_grid(cells: Mapping[tuple[str, str], Mapping[str, Intervals]]) -> Any:
+    """Return a grid of panels keyed by (row, column): estimates by name, against 0."""
+    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    names = list(dict.fromkeys(name for cell in cells.values() for name in cell))
+    size = (2.4 * len(columns) + 2.4, (0.22 * len(names) + 0.4) * len(rows) + 0.6)
+    shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": True}
+    with style() as plt:
+        figure, axes = plt.subplots(len(rows), len(columns), figsize=size, layout="constrained", **shared)
+        for (row, column), cell in cells.items():
+            place = axes[rows.index(row), columns.index(column)]
+            for name, one in cell.items():
+                y = names.index(name)
+                place.plot(one.wide, [y, y], color=one.colour, linewidth=1)
+                place.plot(one.narrow, [y, y], color=one.colour, linewidth=3)
+                place.plot([one.estimate], [y], "o", color=one.colour, markersize=4)
+            place.axvline(0, color="black", linewidth=0.8)
+            if row == rows[0]:
+                place.set_title(column)
+            if column == columns[0]:
+                place.set_ylabel(row)
+        for j, column in enumerate(columns):
+            # By the narrow intervals: of few draws the wide ones go on for ever.
+            ends = [
+                end
+                for (_, here), cell in cells.items()
+                if here == column
+                for one in cell.values()
+                for end in one.narrow
+            ]
+            edge = 1.15 * max(map(abs, ends)) or 1.0
+            axes[0, j].set_xlim(-edge, edge)
+        axes[0, 0].set_yticks(range(len(names)), names, fontsize=8)
+        axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    return figure
+
+
 def _legend_below(figure: Any, axes: Any) -> None:
     found: dict[str, Any] = {}
     for place in axes:

@@ -28,6 +28,7 @@ METRIC_NAMES = {"irs": "IRS", "mig": "MIG", "sap": "SAP"}
 SCORE_NAMES = {
     **METRIC_NAMES,
     **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
+    "accuracy": "accuracy of a linear classifier",
 }
 #: the scores that our own questions are about: IRS is worth little without its chance level
 SCORES = ("irs_above", "mig", "sap")
@@ -133,6 +134,13 @@ def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
     """Return a scale by name, with its own number of seeds or another."""
     sizes = SIZES[check_scale(scale)]
     return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
+
+
+def with_own(sizes: StudySizes, own: Mapping[str, Any]) -> StudySizes:
+    """Return a scale with the sizes that one study has of its own: others, and at least as many seeds."""
+    least = own.get("seeds", 0)
+    of = {family: max(number, least) for family, number in sizes.seeds_of.items()}
+    return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of})
 
 
 def label(layers: Layers) -> str:

@@ -12,16 +12,19 @@ from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.seeds import Seeds
 from drkm.experiments.study.groups import Group
-from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of, with_own
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
 #: what is shown of a scored model; a metric that has no value for its codes is null
+SCORES = {f"{name}{end}": parts.nullable(MEASURED) for name in METRIC_NAMES for end in ("", "_chance")}
 SCORED = parts.group(
     {
-        **{f"{name}{end}": parts.nullable(MEASURED) for name in METRIC_NAMES for end in ("", "_chance")},
+        **SCORES,
+        # of a second set of evaluation images
+        "all_images": parts.optional(parts.group(SCORES)),
         **dict.fromkeys(("dci", "dci_completeness", "dci_accuracy", "iterations"), parts.optional(MEASURED)),
         "train_s": MEASURED,
     },
@@ -29,9 +32,9 @@ SCORED = parts.group(
 )
 
 
-def task(name: str, result: Part = SCORED) -> Task:
+def task(name: str, result: Part = SCORED, module: str = "_tasks") -> Task:
     """Return a task of these experiments, whose runs name the dataset that they are about."""
-    function = f"drkm.experiments.disentanglement._tasks:{name}"
+    function = f"drkm.experiments.disentanglement.{module}:{name}"
     return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
 
@@ -54,25 +57,31 @@ class Study(Experiment):
     claims: Sequence[Callable[[list[Row], StudySizes], Claim]] = ()
     #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: scale → attributes of it that are others in this study; of seeds it has at least as many, whatever is asked for
+    own_sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def families(self) -> frozenset[str]:
         """Families of models by which some of its runs can be chosen."""
         return frozenset(group.family for group in self.groups if group.family)
 
+    def sizes(self, scale: str, seeds: Seeds | None = None) -> StudySizes:
+        """Return how large it is at a scale, with the scale's number of seeds or another."""
+        return with_own(sizes_of(scale, seeds), self.own_sizes.get(scale, {}))
+
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
-        sizes = sizes_of(scale, seeds)
+        sizes = self.sizes(scale, seeds)
         return list(dict.fromkeys(run for group in self.groups for run in group.configurations(sizes)))
 
     def rows(self, results: Results, scale: str, seeds: Seeds | None = None) -> list[Row]:
         """Return the finished runs as rows, group by group."""
-        sizes = sizes_of(scale, seeds)
+        sizes = self.sizes(scale, seeds)
         return [row for group in self.groups for row in group.found(results, sizes)]
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return what those of its runs that are finished show."""
-        sizes, rows = sizes_of(scale, seeds), self.rows(results, scale, seeds)
+        sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
         return Section(
             self.name,
             self.title,

@@ -1,4 +1,4 @@
-"""Rules by which claims are judged. They were fixed before the results at medium and paper scale were seen.
+"""Rules by which claims are judged. docs/studies.md says which of them were fixed before results were seen.
 
 Most rules are about means and the 95 % interval of their difference. Runs with the same number of a training draw share
 images, at every N (the images of a smaller N are among those of a larger one, and the unseen images are the same), so
@@ -21,10 +21,12 @@ from drkm.experiments.section import Verdict
 from drkm.experiments.study.rows import values_of
 from drkm.experiments.study.scales import FOUR
 
-#: coverage of an interval
+#: coverage of an interval, or of all of several together
 LEVEL = 0.95
 #: largest difference of a score between values of γ that counts as none
 STEADY = 0.05
+#: a model that is surely less than this ahead of another is not ahead: scores are between 0 and 1
+TIE = 0.01
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,17 @@ class Difference:
         return f"{self.estimate:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
 
-def difference(first: Sequence[Row], second: Sequence[Row], score: str) -> Difference | None:
+def difference(first: Sequence[Row], second: Sequence[Row], score: str, comparisons: int = 1) -> Difference | None:
     """Return how far the first runs are above the second: in pairs of runs of one draw, where two draws have both.
 
     Groups without draws in common are compared by Welch's t over draws, and fewer than two draws on one side by
-    nothing.
+    nothing. The interval of one of several `comparisons` is so wide that together they have the coverage (Bonferroni).
     """
     ours, theirs = by_draw(first, score), by_draw(second, score)
     shared = [draw for draw in ours if draw in theirs]
     if len(shared) > 1:
-        return paired([ours[draw] - theirs[draw] for draw in shared])
-    return welch(list(ours.values()), list(theirs.values()))
+        return paired([ours[draw] - theirs[draw] for draw in shared], comparisons)
+    return welch(list(ours.values()), list(theirs.values()), comparisons)
 
 
 def by_draw(rows: Iterable[Row], score: str) -> dict[tuple[str, int], float]:
@@ -63,13 +65,13 @@ def by_draw(rows: Iterable[Row], score: str) -> dict[tuple[str, int], float]:
     return {draw: float(np.mean(values)) for draw, values in found.items()}
 
 
-def paired(differences: Sequence[float]) -> Difference:
+def paired(differences: Sequence[float], comparisons: int = 1) -> Difference:
     """Return the mean of differences with the interval of Student's t."""
     error = spread(differences) / len(differences) ** 0.5
-    return _interval(float(np.mean(differences)), error, len(differences) - 1, len(differences))
+    return _interval(float(np.mean(differences)), error, len(differences) - 1, len(differences), comparisons)
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+def welch(first: Sequence[float], second: Sequence[float], comparisons: int = 1) -> Difference | None:
     """Return mean(first) - mean(second) with the interval of Welch's t, or None where one has fewer than two values."""
     if len(first) < 2 or len(second) < 2:
         return None
@@ -77,20 +79,21 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
     error = sum(squares) ** 0.5
     below = sum(s**2 / (len(group) - 1) for s, group in zip(squares, (first, second), strict=True))
     freedom = error**4 / below if below else 1.0
-    return _interval(float(np.mean(first) - np.mean(second)), error, freedom, min(len(first), len(second)))
+    draws = min(len(first), len(second))
+    return _interval(float(np.mean(first) - np.mean(second)), error, freedom, draws, comparisons)
 
 
-def _interval(estimate: float, error: float, freedom: float, draws: int) -> Difference:
-    width = _quantile(freedom) * error if error else 0.0
+def _interval(estimate: float, error: float, freedom: float, draws: int, comparisons: int) -> Difference:
+    width = _quantile(freedom, comparisons) * error if error else 0.0
     return Difference(estimate, estimate - width, estimate + width, draws)
 
 
 @cache
-def _quantile(freedom: float) -> float:
+def _quantile(freedom: float, comparisons: int = 1) -> float:
     # Here, because importing it takes longer than everything else that the list of experiments needs.
     from scipy.stats import t
 
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
+    return float(t.ppf(1 - (1 - LEVEL) / (2 * comparisons), freedom))
 
 
 @cache
@@ -108,11 +111,16 @@ def fewest_draws(*found: Difference | None) -> int:
     return min((one.draws for one in found if one), default=0)
 
 
-def greater(found: Difference | None, by: float = 0.0) -> Verdict:
-    """Judge "the first is greater (by so much)": by the side of `by` on which the whole interval lies."""
+def greater(found: Difference | None, by: float = 0.0, tie: float = TIE) -> Verdict:
+    """Judge "the first is greater (by so much)": by the side of `by` on which the whole interval lies.
+
+    An interval that ends below `tie` shows that there is no difference to speak of: the claim fails.
+    """
     if found is None:
         return Verdict.UNDECIDED
-    return Verdict.HELD if found.low > by else Verdict.FAILED if found.high < by else Verdict.UNDECIDED
+    if found.high < max(by, tie):
+        return Verdict.FAILED
+    return Verdict.HELD if found.low > by else Verdict.UNDECIDED
 
 
 def alike(found: Difference | None, margin: float) -> Verdict:
@@ -125,10 +133,10 @@ def alike(found: Difference | None, margin: float) -> Verdict:
 
 
 def majority(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about most cases, some of which are undecided: more than half on one side."""
+    """Judge a claim about most cases, some of which are undecided: it fails where half of them are against it."""
     if of and yes > of / 2:
         return Verdict.HELD
-    return Verdict.FAILED if of and no > of / 2 else Verdict.UNDECIDED
+    return Verdict.FAILED if of and no >= of / 2 else Verdict.UNDECIDED
 
 
 def not_most(yes: int, no: int, of: int) -> Verdict:

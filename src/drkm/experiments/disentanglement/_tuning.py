@@ -1,0 +1,81 @@
+"""The task of the experiment on depth: a setting is chosen without factors on two draws, and judged on a third."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.preprocessing import StandardScaler
+
+from drkm.experiments import data
+from drkm.experiments.disentanglement._models import Images, train_and_encode
+from drkm.experiments.disentanglement._tasks import COMMON, COMMON_DRAW, Array, agreement, draw, finite, scores_of
+
+#: number of the first training draw on which settings are chosen; no experiment judges on these
+CHOOSING = 20_000
+
+
+def tuned(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Choose the width of a model by the agreement of its fits to two draws, and score its fit to a third.
+
+    Parameters
+    ----------
+    parameters : mapping
+        `dataset`, `n`, `evaluation`, `widths` to choose from, and the rest of the model as in `train_and_encode`.
+    seed : int
+        The draw that is judged. Draws 20000 + 2·seed and the next one are those on which the width is chosen.
+
+    Returns
+    -------
+    dict
+        The scores of `disentangle` and `accuracy` on the judged draw; `width`, which was chosen, and `agreements`, one
+        for each of the widths.
+    """
+    common, _ = data.load(parameters["dataset"]).sample(COMMON, random_state=COMMON_DRAW)
+    choosing = [_training_images(parameters, CHOOSING + 2 * seed + k) for k in range(2)]
+    agreements = [
+        agreement(*(_codes({**parameters, "width": width}, train, common) for train in choosing))
+        for width in parameters["widths"]
+    ]
+    width = parameters["widths"][int(np.argmax(agreements))]
+    problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
+    found = train_and_encode({**parameters, "width": width}, problem.train, problem.evaluation, seed)
+    return {
+        **scores_of(found.scored, problem.factors),
+        "accuracy": finite(linear_accuracy(found.scored, problem.factors)),
+        "width": width,
+        "agreements": agreements,
+        "train_s": found.seconds,
+        "encode_s": found.encoding_seconds,
+        **found.details,
+    }
+
+
+def _training_images(parameters: Mapping[str, Any], number: int) -> Images:
+    return data.load(parameters["dataset"]).sample(parameters["n"], random_state=number)[0]
+
+
+def _codes(parameters: Mapping[str, Any], train: Images, images: Images) -> Array:
+    return train_and_encode(parameters, train, images, 0).scored
+
+
+def linear_accuracy(codes: Array, factors: NDArray[np.int64]) -> float:
+    """Return the accuracy of a linear classifier on the codes, trained on one half of the rows and tested on the other.
+
+    Linear discriminant analysis of standardised codes, the mean over factors.
+    """
+    half = len(codes) // 2
+    varied = codes[:, codes[:half].std(axis=0) > 0]
+    # Codes of which none varies tell nothing but the most frequent value.
+    model = LinearDiscriminantAnalysis() if varied.shape[1] else DummyClassifier()
+    standard = StandardScaler().fit_transform(varied) if varied.shape[1] else codes
+    accuracies = [
+        model.fit(standard[:half], values[:half]).score(standard[half:], values[half:])
+        for values in factors.T
+        if len(np.unique(values[:half])) > 1
+    ]
+    return float(np.mean(accuracies))
