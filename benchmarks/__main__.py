@@ -11,8 +11,9 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THR
 #: in the order in which they run
 NAMES = (
     *("imports", "one_layer", "kernels", "solvers", "best_energy", "algorithm_1", "warmup", "coarse_to_fine"),
-    *("several_starts", "refit", "stability", "preimage", "denoising_floor", "shrinkage_floor", "metrics", "datasets"),
-    *("runner", "explorer", "approximation", "tiled", "encoding", "scaling", "sharded", "sharded_model"),
+    *("several_starts", "refit", "stability", "preimage", "denoising_floor", "shrinkage_floor", "plane_curves"),
+    *("metrics", "datasets", "runner", "explorer", "approximation", "tiled", "encoding", "scaling", "sharded"),
+    "sharded_model",
 )
 
 

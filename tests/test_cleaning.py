@@ -146,11 +146,13 @@ def test_what_is_chosen_for_too_much_noise_says_that_it_is_too_much():
         assert trials.consistent_noise(best) == pytest.approx(0.2, rel=0.1)
 
 
-def test_an_estimate_that_is_too_large_is_corrected_and_a_given_level_is_not(monkeypatch):
+def test_an_estimate_that_may_be_too_large_is_corrected_and_no_other(monkeypatch):
     noisy, _ = plane(120)
-    monkeypatch.setattr(noise, "estimate_noise", lambda samples: 1.8 * NOISE)
+    monkeypatch.setattr(noise, "estimated_level", lambda samples: noise.Level(1.8 * NOISE, may_be_less=True))
     corrected = select(noisy, refit=False, max_seconds=1e-6)
     assert NOISE < corrected.noise < 1.6 * NOISE
+    monkeypatch.setattr(noise, "estimated_level", lambda samples: noise.Level(1.8 * NOISE))
+    assert select(noisy, refit=False, max_seconds=1e-6).noise == pytest.approx(1.8 * NOISE)
     assert select(noisy, noise=1.8 * NOISE, refit=False, max_seconds=1e-6).noise == pytest.approx(1.8 * NOISE)
 
 

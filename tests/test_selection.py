@@ -14,7 +14,7 @@ from drkm.datasets.toy2d import CURVES
 from drkm.estimator import ConstrDRKM, NoiseWarning
 from drkm.kernels import RBF, FeatureMap
 from drkm.selection import Selection, denoising_losses, perturbations, select
-from drkm.selection.noise import _median_of_noise, estimate_noise
+from drkm.selection.noise import _median_of_noise, estimate_noise, estimated_level
 
 GRID = {"n_components": [30], "sigma2": [0.05, 0.2], "keep": [4, 6, 8, 10, 14, 20, 30]}
 
@@ -25,10 +25,21 @@ def test_noise_is_estimated_to_a_tenth_on_a_curve(noise):
     assert estimate_noise(X) == pytest.approx(noise, rel=0.12)
 
 
+def test_noise_is_not_taken_for_larger_on_a_long_curve_that_crosses_itself():
+    rng = np.random.default_rng([0, 99])
+    circle = np.exp(2j * np.pi * rng.random(1200))
+    path = 1.5 * circle - 0.6 * circle**4
+    X = np.column_stack([path.real, path.imag])
+    found = estimated_level(X + 0.1 * rng.standard_normal(X.shape))
+    assert found.sigma == pytest.approx(0.1, rel=0.1)
+    assert not found.may_be_less
+
+
 def test_noise_in_many_dimensions_comes_from_the_smallest_variances():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3)) @ rng.standard_normal((3, 40)) + 0.3 * rng.standard_normal((400, 40))
     assert estimate_noise(X) == pytest.approx(0.3, rel=0.1)
+    assert estimated_level(X).may_be_less
 
 
 @pytest.mark.parametrize("noise", [0.2, 0.3])

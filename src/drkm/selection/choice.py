@@ -41,7 +41,7 @@ def choose(
     verbose: int,
 ) -> Selection:
     """Return a denoiser that is chosen from the samples alone; it is fitted to them as they were given."""
-    sigma = noise_level(noise, samples)
+    sigma, may_be_less = noise_level(noise, samples)
     if is_rounding(sigma, samples):
         warnings.warn(NO_NOISE, UserWarning, stacklevel=4)
         raise ValueError("noise: none was found in X, so there is nothing to remove")
@@ -50,7 +50,7 @@ def choose(
     each = _mapper(n_jobs, verbose)
     search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
     best = search.run()
-    if isinstance(noise, str) and (less := search.perturbed.consistent_noise(best)) < TOO_LARGE * np.max(sigma):
+    if may_be_less and (less := search.perturbed.consistent_noise(best)) < TOO_LARGE * np.max(sigma):
         sigma = less
         search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
         best = search.run()

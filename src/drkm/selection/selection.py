@@ -133,7 +133,7 @@ def select(
             raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
     for fixed, variants in groups:
         check(base, fixed, variants, len(train))
-    sigma = noise_level(noise, samples)
+    sigma = noise_level(noise, samples).sigma
     if not isinstance(sigma, float):
         raise ValueError(f"noise: expected one number with a grid, got {np.shape(sigma)[0]} of them")
     if criterion == "risk" and is_rounding(sigma, samples):
