@@ -63,8 +63,8 @@ def test_a_sentence_goes_when_one_of_its_verdicts_changes(sentence, condition):
     assert "Left out, because the verdicts at this scale do not say so" in text
 
 
-def test_an_experiment_of_which_runs_are_missing_says_nothing():
-    chapters = [replace(chapter, finished=chapter.expected - 1) for chapter in CHAPTERS]
+def test_an_experiment_of_which_more_than_a_few_runs_are_missing_says_nothing():
+    chapters = [replace(chapter, finished=int(0.98 * chapter.expected)) for chapter in CHAPTERS]
     assert not any(sentence.holds(chapters) for sentence in SENTENCES)
 
 

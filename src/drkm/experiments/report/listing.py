@@ -83,7 +83,16 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
         yield f"| {' | '.join(COLUMNS)} |"
         yield "|---" * len(COLUMNS) + "|"
         yield from map(_row, chapter.section.claims)
+        yield from _undecided(chapter.section.claims)
         yield from ("", "</details>")
+
+
+def _undecided(claims: Iterable[Claim]) -> Iterator[str]:
+    """Write what each claim that cannot be told would need."""
+    found = [claim for claim in claims if claim.verdict is Verdict.UNDECIDED]
+    if found:
+        yield from ("", "What it would take to tell:", "")
+    yield from (" ".join(f"- {claim.text.rstrip('.')}: {claim.why}".split()) for claim in found)
 
 
 def _row(claim: Claim) -> str:

@@ -10,6 +10,8 @@ from drkm.experiments.report.chapters import Chapter
 from drkm.experiments.section import Claim, Verdict
 
 HELD, FAILED, UNDECIDED = Verdict
+#: share of the runs of an experiment that must be there: the page says how many are missing
+NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,12 @@ class Says:
     verdicts: tuple[Verdict, ...]
 
     def claims(self, chapters: Iterable[Chapter]) -> list[Claim]:
-        """Return the claims that are meant; an experiment of which runs are missing has none."""
+        """Return the claims that are meant; an experiment of which more than a few runs are missing has none."""
         pattern = ".*".join(map(re.escape, self.words.split("…")))
         return [
             claim
             for chapter in chapters
-            if chapter.section.name == self.experiment and chapter.finished == chapter.expected
+            if chapter.section.name == self.experiment and chapter.finished >= NEARLY_ALL * chapter.expected
             for claim in chapter.section.claims
             if re.search(pattern, claim.text)
         ]
@@ -108,78 +110,89 @@ SENTENCES = (
         (held("training_points", "Overall the model does about as well as the β-VAE (drkm defaults)"),),
     ),
     Sentence(
-        "**SmallNORB is the β-VAE's in MIG**, which the paper calls similar: {0}; {1}.",
+        "**SmallNORB is the β-VAE's in MIG**, which the paper calls similar: {0}; {1}. In IRS, where the paper has the "
+        "β-VAE considerably ahead, the recipe as published is not behind it ({2}).",
         (
             failed("training_points", "On SmallNORB the MIG of both is similar (as published)"),
             failed("training_points", "On SmallNORB the MIG of both is similar (drkm defaults)"),
+            failed("training_points", "On SmallNORB the β-VAE is considerably better in IRS (as published)"),
         ),
     ),
     Sentence(
-        "**With many images the β-VAE overtakes our defaults in IRS above chance**: {0}.",
-        (held("sample_efficiency", "the β-VAE has overtaken our defaults in IRS above chance"),),
+        "**Few images are no reason for either.** With 50 images our defaults are not ahead of the β-VAE in IRS above "
+        "chance on most datasets ({0}); with 400 the β-VAE has not overtaken them in MIG ({1}) or SAP ({2}).",
+        (
+            failed("sample_efficiency", "our defaults are ahead of the β-VAE in IRS above chance"),
+            failed("sample_efficiency", "the β-VAE has overtaken our defaults in MIG"),
+            failed("sample_efficiency", "the β-VAE has overtaken our defaults in SAP"),
+        ),
     ),
     Sentence(
-        "**Two layers are the most consistent choice** by the paper's own reading, with the recipe as published ({0}) "
-        "and with our defaults ({1}).",
+        "**Depth pays nowhere that we looked.** Five models with several trained layers, each tuned by the same rule "
+        "as kernel PCA with as many codes and judged on other draws: {0}. At ten components in all, two or three "
+        "layers are not shown to be better than one either.",
+        (
+            failed("depth", "Depth pays somewhere"),
+            not_shown("deep_layer", "is better than one layer of ten"),
+        ),
+    ),
+    Sentence(
+        "**With our defaults, layer 1 of two layers is kernel PCA to a hundredth** in every score: {0} in IRS above "
+        "chance, {1} in MIG, {2} in SAP.",
+        (
+            failed("training_points", "ahead of kernel PCA with ten components in IRS above chance"),
+            failed("training_points", "ahead of kernel PCA with ten components in MIG"),
+            failed("training_points", "ahead of kernel PCA with ten components in SAP"),
+        ),
+    ),
+    Sentence(
+        "**Two layers are the most consistent choice** by the paper's own reading with its recipe ({0}) and, by "
+        "little, with our defaults ({1}).",
         (
             held("layers", "2 layers are the most consistent choice: best or close to best in most cases (as"),
             held("layers", "2 layers are the most consistent choice: best or close to best in most cases (drkm"),
         ),
     ),
     Sentence(
-        "**Three layers are not better than two**: {0} with our defaults. The doubled MIG of three layers on Cars3D "
-        "was not seen.",
+        "**Three layers are not better than two**: {0} with our defaults. Their doubled MIG on Cars3D is seen with our "
+        "defaults ({2}), and not with the recipe as published ({3}).",
         (
             held("layers", "A third layer does not consistently raise the scores (drkm defaults)"),
             held("layers", "A third layer does not consistently raise the scores (as published)"),
-            failed("layers", "3 layers have about double the MIG"),
+            held("layers", "3 layers have about double the MIG of 1 and 2 layers (drkm defaults)"),
+            failed("layers", "3 layers have about double the MIG of 1 and 2 layers (as published)"),
         ),
     ),
     Sentence(
-        "**What depth adds is doubtful**: with ten components in all, two or three layers are not shown to be better "
-        "than one in any score.",
-        (not_shown("deep_layer", "is better than one layer of ten"),),
-    ),
-    Sentence(
-        "**MIG and SAP do not change with γ**, as the theory says ({0}; {1}). IRS on SmallNORB does in the recipe as "
-        "published ({2}). A likely reason, not tested here: it ends far from feasible, where γ acts.",
+        "**MIG and SAP do not change with γ**, as the theory says ({0}; {1}). IRS above chance on SmallNORB does in "
+        "the recipe as published ({2}). A likely reason, not tested here: it ends far from feasible, where γ acts.",
         (
             held("gamma", "MIG does not change with γ"),
             held("gamma", "SAP does not change with γ"),
-            failed("hyperparameters", "On SmallNORB γ has no appreciable influence on IRS (as published)."),
+            failed(
+                "hyperparameters", "On SmallNORB γ has no appreciable influence on IRS (as published), judged above"
+            ),
         ),
     ),
     Sentence(
-        "**The recipe as published is not less sensitive to γ than the β-VAE is to β**: {0}.",
-        (failed("hyperparameters", "less sensitive to γ than the β-VAE is to β"),),
+        "**The recipe as published is less sensitive to γ than the β-VAE is to β**: {0}.",
+        (held("hyperparameters", "less sensitive to γ than the β-VAE is to β"),),
     ),
     Sentence(
-        "**Our defaults do not depend on a start seed.** Over training draws they vary less than the β-VAE in MIG "
-        "({1}), and more in IRS above chance ({2}).",
+        "**Our defaults do not depend on a start seed.** Over training draws they vary less than the β-VAE in IRS "
+        "above chance ({1}) and in MIG ({2}).",
         (
             held("variance", "Over start seeds our defaults do not vary"),
+            held("variance", "Over training draws our defaults vary less than the β-VAE in IRS above chance"),
             held("variance", "Over training draws our defaults vary less than the β-VAE in MIG"),
-            failed("variance", "Over training draws our defaults vary less than the β-VAE in IRS above chance"),
         ),
     ),
     Sentence(
-        "**At equal training time on a CPU** neither our defaults nor the β-VAE are shown to be ahead on most "
-        "datasets: in IRS above chance {0}, in MIG {1}.",
+        "**At equal training time on a CPU**, a few steps for the β-VAE, our defaults are ahead of it in MIG ({1}) and "
+        "not in IRS above chance ({0}).",
         (
-            Says("variance", "At equal training time … in IRS above chance", (UNDECIDED,)),
-            Says("variance", "At equal training time … in MIG", (UNDECIDED,)),
-        ),
-    ),
-    Sentence(
-        "**On resampled images kernel PCA is recovered more fully** than layer 1 of two layers: {0}.",
-        (failed("stability", "is recovered more fully than the codes of the model kernel PCA."),),
-    ),
-    Sentence(
-        "**Table 2**: the order of the two starts in IRS is the published one at σ² = 50 ({0}); the kernel PCA start "
-        "is not ahead of the β-VAE in MIG ({1}).",
-        (
-            held("table2", "The kernel PCA start has a lower IRS than the random start (σ² = 50)."),
-            failed("table2", "The kernel PCA start is ahead of the β-VAE in MIG (σ² = 50)"),
+            failed("variance", "At equal training time … in IRS above chance"),
+            held("variance", "At equal training time … in MIG"),
         ),
     ),
 )
