@@ -14,6 +14,7 @@ from drkm import solvers
 from drkm.kernels import Linear, Polynomial
 from drkm.problem import stiefel
 from drkm.solvers import LBFGS, AugmentedLagrangian, Eigensolver, Penalty, ProjectedGradient, Status, TrustRegion, solve
+from drkm.solvers.lbfgs import MAX_STEP
 from drkm.training import starts
 
 
@@ -72,6 +73,15 @@ class TestAugmentedLagrangian(SolverSuite):
         found = solve(self.make(), energy, starts.orthogonal(energy, torch.Generator().manual_seed(2)), tol=1e-4)
         assert found.converged
         assert found.n_evaluations < 2 * found.n_iter
+
+    def test_pairs_without_curvature_do_not_lead_far_from_the_manifold(self, monkeypatch):
+        energy, solver, seen = self.energy(), self.make(), []
+        begun = solver.start(energy, starts.orthogonal(energy, torch.Generator().manual_seed(2)))
+        state = replace(begun, pairs_s=[begun.L], pairs_y=[1e-9 * begun.L])
+        evaluate = energy.value_and_gradient
+        monkeypatch.setattr(energy, "value_and_gradient", lambda H: seen.append(H) or evaluate(H))
+        solver.step(energy, state, tol=1e-6)
+        assert max(stiefel.norm(H - begun.H) for H in seen) <= 1.01 * MAX_STEP
 
 
 class TestEigensolver(SolverSuite):

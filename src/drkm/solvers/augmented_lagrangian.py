@@ -10,7 +10,7 @@ from torch import Tensor
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
 from drkm.solvers.base import Solver, register
-from drkm.solvers.lbfgs import are_pairs, two_loop, with_pair
+from drkm.solvers.lbfgs import MAX_STEP, are_pairs, two_loop, with_pair
 from drkm.solvers.line_search import rounding
 from drkm.solvers.result import Status
 from drkm.solvers.state import Block, Codes, Count, NotNegative, Square, State
@@ -96,7 +96,9 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         slope = stiefel.inner(direction, L)
         if slope >= 0:
             return replace(state, pairs_s=[], pairs_y=[], inner_steps=state.inner_steps + 1)
-        length, slack = 1.0, rounding(state.lagrangian, H.dtype)
+        # Far from HᵀH = I distances of codes are rounding alone, and what is computed there may seem to fall without end.
+        length = min(1.0, MAX_STEP / max(stiefel.norm(direction), 1e-300))
+        slack = rounding(state.lagrangian, H.dtype)
         while length > MIN_LENGTH:
             trial = self._evaluate(energy, H + length * direction, state.Y, state.mu)
             if trial["lagrangian"] <= state.lagrangian + SUFFICIENT * length * slope + slack:
