@@ -14,7 +14,7 @@ from drkm import solvers
 from drkm.kernels import Linear, Polynomial
 from drkm.problem import stiefel
 from drkm.solvers import LBFGS, AugmentedLagrangian, Eigensolver, Penalty, ProjectedGradient, Status, TrustRegion, solve
-from drkm.solvers.lbfgs import MAX_STEP
+from drkm.solvers.lbfgs import MAX_STEP, with_pair
 from drkm.training import starts
 
 
@@ -77,7 +77,8 @@ class TestAugmentedLagrangian(SolverSuite):
     def test_pairs_without_curvature_do_not_lead_far_from_the_manifold(self, monkeypatch):
         energy, solver, seen = self.energy(), self.make(), []
         begun = solver.start(energy, starts.orthogonal(energy, torch.Generator().manual_seed(2)))
-        state = replace(begun, pairs_s=[begun.L], pairs_y=[1e-9 * begun.L])
+        S, Y = with_pair([], [], begun.L, 1e-9 * begun.L, 0.0, 1)
+        state = replace(begun, pairs_s=S, pairs_y=Y)
         evaluate = energy.value_and_gradient
         monkeypatch.setattr(energy, "value_and_gradient", lambda H: seen.append(H) or evaluate(H))
         solver.step(energy, state, tol=1e-6)

@@ -96,7 +96,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         slope = stiefel.inner(direction, L)
         if slope >= 0:
             return replace(state, pairs_s=[], pairs_y=[], inner_steps=state.inner_steps + 1)
-        # Far from HᵀH = I distances of codes are rounding alone, and what is computed there may seem to fall without end.
+        # Far from HᵀH = I distances of codes are rounding alone, and what is computed there may fall without end.
         length = min(1.0, MAX_STEP / max(stiefel.norm(direction), 1e-300))
         slack = rounding(state.lagrangian, H.dtype)
         while length > MIN_LENGTH:
