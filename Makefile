@@ -43,7 +43,7 @@ test-gpu:
 # Of the tests of make test, processes that they start included: half an hour on two cores
 coverage: $(STAMP)
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest $(PARALLEL) -o timeout=1500
+	$(BIN)/python -m coverage run -m pytest -o timeout=1500
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python tests/branches.py
 
