@@ -4,13 +4,13 @@ python -m benchmarks.cleaning                              seven real sets, two 
 python -m benchmarks.cleaning --sets unseen                sets that were named before they were first run
 python -m benchmarks.cleaning --sets further               more such sets, named after the estimate of the noise changed
 python -m benchmarks.cleaning --sets curves                plane curves of no experiment: how much of the noise is left
-python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,new
+python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,masked,new
 python -m benchmarks.cleaning --time                       how long 600 samples of 64 columns take
 
 A cell is a set, a noise level and a seed. "given" and "unknown" clean the samples themselves with `drkm.denoise`, with
-the noise as a number and without; "new" fits on three quarters and cleans the rest. Numbers are mean squared errors per
-entry, ratios those to the better rival: PCA over all ranks, kernel PCA over bandwidths and ranks with fixed-point
-pre-images. Cells that are in the file of --keep are not computed again.
+the noise as a number and without; "masked" chooses by masked entries; "new" fits on three quarters and cleans the rest.
+Numbers are mean squared errors per entry, ratios those to the better rival: PCA over all ranks, kernel PCA over
+bandwidths and ranks with fixed-point pre-images. Cells that are in the file of --keep are not computed again.
 """
 
 from __future__ import annotations
@@ -165,10 +165,11 @@ def cell(name: str, noise: float, seed: int, what: list[str]) -> dict[str, float
     }
     if name not in CURVES:
         row["rival"] = min(best_pca(noisy, noisy, clean), best_kernel_pca(noisy, None, clean))
-    for kind, level in (("given", noise), ("unknown", "auto")):
+    for kind, level in (("given", noise), ("unknown", "auto"), ("masked", "auto")):
         if kind in what:
             began = time.perf_counter()
-            found = select(noisy, noise=level, random_state=seed)
+            criterion = "masked" if kind == "masked" else "risk"
+            found = select(noisy, noise=level, criterion=criterion, random_state=seed)
             row[kind] = float(((found.denoise(noisy) - clean) ** 2).mean())
             assert found.expected is not None
             row[f"{kind}_expected"], row[f"{kind}_seconds"] = found.expected.error, time.perf_counter() - began

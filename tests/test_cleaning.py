@@ -16,6 +16,7 @@ from command_line import drkm as command
 from command_line import refused
 from drkm.kernels import RBF, Linear
 from drkm.selection import choice, noise, noise_of_region, noise_of_repeats, perturbed, select
+from drkm.selection.masked import Masked
 from drkm.selection.perturbed import ALPHA, Perturbed
 
 NOISE = 0.3
@@ -156,6 +157,44 @@ def test_an_estimate_that_may_be_too_large_is_corrected_and_no_other(monkeypatch
     assert select(noisy, noise=1.8 * NOISE, refit=False, max_seconds=1e-6).noise == pytest.approx(1.8 * NOISE)
 
 
+def test_masked_entries_judge_by_what_other_columns_tell_and_by_no_noise_level():
+    rng = np.random.default_rng(0)
+    clean = 2 * rng.standard_normal((150, 2)) @ rng.standard_normal((2, 8))
+    noisy = clean + 0.5 * rng.standard_normal(clean.shape)
+    found = []
+    for presumed in (0.1, 2.0):
+        judge = Masked(noisy, presumed, np.random.default_rng(1))
+        found.append(judge.path(Linear(), True, [1.5, 2.5, 4.5, 7.5], ["hard"], 150))
+    one, two, four, seven = (judged.risk for judged in found[0])
+    assert two < min(one, four) < seven
+    for few, many in zip(*found, strict=True):
+        np.testing.assert_array_equal(few.losses, many.losses)
+    for trial in judge.trials:
+        assert trial.masked.double().mean() == pytest.approx(0.1, abs=0.03)
+        assert not (trial.samples == trial.before)[trial.masked].any()
+        assert torch.equal(trial.samples[~trial.masked], trial.before[~trial.masked])
+
+
+def test_a_choice_by_masked_entries_cleans_and_says_what_to_expect():
+    noisy, clean = plane(100, noise=0.8)
+    found = select(noisy, criterion="masked", noise=0.8, max_seconds=1e-6)
+    assert found.criterion == "masked"
+    left = error(found.denoise(noisy), clean)
+    assert left < 0.85 * error(noisy, clean)
+    assert found.expected.error == pytest.approx(left, abs=5 * found.expected.deviation + 0.1 * 0.8**2)
+    same = select(noisy, criterion="masked", noise=0.7, max_seconds=1e-6)
+    assert same.best_params["shrink"] == pytest.approx(found.best_params["shrink"], rel=0.5)
+
+
+def test_what_is_expected_of_an_estimated_level_is_less_sure():
+    noisy, _ = plane(120)
+    wishes = {"max_seconds": 1e-6, "refit": False}
+    estimated = select(noisy, **wishes)
+    given = select(noisy, noise=estimated.noise, **wishes)
+    # A tenth more or less in the level is a fifth in the variance.
+    assert given.expected.deviation < estimated.expected.deviation < 0.2 * estimated.noise**2 + given.expected.deviation
+
+
 def test_noise_is_found_in_repeats_and_in_an_empty_region():
     rng = np.random.default_rng(0)
     levels = np.array([0.1, 0.5])
@@ -174,6 +213,8 @@ def test_noise_is_found_in_repeats_and_in_an_empty_region():
         ({"noise": "much"}, "noise: expected a positive number"),
         ({"noise": [1.0, 2.0]}, "noise: expected a positive number, one per column, or .* got 2 of them for 6 columns"),
         ({"for_": "all"}, "for_: got 'all', allowed are these, new"),
+        ({"criterion": "reconstruction"}, "criterion: unknown name 'reconstruction', allowed are risk, masked"),
+        ({"criterion": "masked", "for_": "new"}, "for_: got 'new', allowed are these"),
         ({"max_seconds": 0}, "max_seconds: expected a positive number"),
     ],
 )

@@ -46,6 +46,13 @@ class Choosing:
             metavar="NUMBER", help="Standard deviation of the noise in the units of the file; auto estimates it."
         ),
     ] = "auto"
+    criterion: Annotated[
+        str,
+        _of_choice(
+            metavar="NAME",
+            help="risk, the expected error; masked, that of entries masked on purpose, which needs no noise level.",
+        ),
+    ] = "risk"
     jobs: Annotated[int, _of_choice(metavar="N", min=1, help="Candidates that are judged at once.")] = 1
     max_seconds: Annotated[
         float | None, _of_choice(metavar="NUMBER", help="Begin no further stage of the search after this time.")
@@ -187,14 +194,15 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
     if reading.scale == "auto" and preparation.shape is None:
         table, preparation = prepare(data, dataclasses.replace(reading, scale="standard"))
     rows = preparation.apply(table.values)
-    limits: dict[str, Any] = {
+    wishes: dict[str, Any] = {
+        "criterion": choosing.criterion,
         "n_jobs": choosing.jobs,
         "max_seconds": choosing.max_seconds,
         "random_state": choosing.seed,
     }
     with files.called("data", "X"), files.called("for", "for_"):
         found = choose(
-            rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **limits
+            rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **wishes
         )
         cleaned = found.denoise(rows)
     if choosing.figure is not None:

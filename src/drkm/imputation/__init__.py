@@ -1,7 +1,7 @@
 """Gaps in data, filled by what cleaning with weighed components puts there."""
 
-from drkm.imputation.choice import filling
+from drkm.imputation.choice import filling, masked_entries
 from drkm.imputation.filling import Filling
 from drkm.imputation.imputer import Imputer
 
-__all__ = ["Filling", "Imputer", "filling"]
+__all__ = ["Filling", "Imputer", "filling", "masked_entries"]

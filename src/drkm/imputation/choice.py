@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -117,15 +117,20 @@ def _chosen(Z: np.ndarray, random: RandomState) -> tuple[float | None, tuple[Mem
     return ridge, members
 
 
+def masked_entries(known: np.ndarray, share: float, uniform: Callable[[tuple[int, ...]], np.ndarray]) -> np.ndarray:
+    """Return which of the known entries are masked, about this share; `uniform` draws numbers between 0 and 1."""
+    masked = known & (uniform(known.shape) < share)
+    # A row or column that would have no number left keeps its own.
+    masked[(known & ~masked).sum(axis=1) == 0] = False
+    masked[:, (known & ~masked).sum(axis=0) < 2] = False
+    return masked
+
+
 class _Trial:
     """Rows of which some known entries were masked, and what candidates put there."""
 
     def __init__(self, Z: np.ndarray, random: RandomState):
-        known = ~np.isnan(Z)
-        masked = known & (random.random_sample(Z.shape) < SHARE)
-        # A row or column that would have no number left keeps its own.
-        masked[(known & ~masked).sum(axis=1) == 0] = False
-        masked[:, (known & ~masked).sum(axis=0) < 2] = False
+        masked = masked_entries(~np.isnan(Z), SHARE, random.random_sample)
         self.Z, self.masked, self.truth = np.where(masked, np.nan, Z), masked, Z[masked]
         self.begin = np.nan_to_num(self.Z)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from drkm.kernels import RBF, Kernel, Laplacian, Linear, Matern
 from drkm.kernels.bandwidth import resolve_bandwidth
-from drkm.selection.perturbed import Judged, Perturbed
+from drkm.selection.judge import Judge, Judged
 
 #: ratio of neighbouring bandwidths in the coarse stage; the widest beside that of the median distance
 COARSE, WIDEST = 4.0, 16.0
@@ -46,7 +46,7 @@ class Search:
     ----------
     X : array of shape (n, d)
         Noisy samples.
-    perturbed : Perturbed
+    judge : Judge
         What judges candidates.
     each : callable
         How paths are computed: a function and paths in, results out.
@@ -54,14 +54,14 @@ class Search:
         Time of `time.monotonic` after which no further stage begins.
     """
 
-    def __init__(self, X: np.ndarray, perturbed: Perturbed, each: Mapper, deadline: float = math.inf):
-        self.perturbed, self.each, self.deadline = perturbed, each, deadline
+    def __init__(self, X: np.ndarray, judge: Judge[Any], each: Mapper, deadline: float = math.inf):
+        self.judge, self.each, self.deadline = judge, each, deadline
         self.tried: list[Judged] = []
-        n = perturbed.fitted_to
+        n = judge.fitted_to
         self.most = n
         self.highest = max(2.0, HIGHEST * (n - 1))
         self.median = resolve_bandwidth("median", torch.from_numpy(X), layer=1)
-        self.narrowest = min(X.shape[1] * perturbed.variance, self.median / COARSE)
+        self.narrowest = min(X.shape[1] * judge.variance, self.median / COARSE)
 
     def run(self) -> Judged:
         """Go through the stages and return the best."""
@@ -74,7 +74,7 @@ class Search:
 
     def around(self, best: Judged) -> Judged:
         """Return the best of thresholds around that of a kernel that was found elsewhere."""
-        self.most = min(self.perturbed.fitted_to, math.ceil(3 * best.rank))
+        self.most = min(self.judge.fitted_to, math.ceil(3 * best.rank))
         self.highest = float(self.most)
         path = Path(best.kernel, best.center, self._near(best, LARGER), (best.shrink.kind,))
         for judged in self.each(self._judge, [path]):
@@ -88,13 +88,13 @@ class Search:
 
     def _judge(self, path: Path) -> list[Judged]:
         ranks = sorted({min(max(rank, 1.0), self.highest) for rank in path.ranks})
-        return self.perturbed.path(path.kernel, path.center, ranks, path.kinds, self.most)
+        return self.judge.path(path.kernel, path.center, ranks, path.kinds, self.most)
 
     def _coarse(self) -> list[Path]:
         ratio = WIDEST * self.median / self.narrowest
         widths = np.geomspace(self.narrowest, WIDEST * self.median, max(2, math.ceil(math.log(ratio, COARSE)) + 1))
         ranks = tuple(np.geomspace(2, self.highest, THRESHOLDS))
-        linear = tuple(np.geomspace(1, min(self.highest, self.perturbed.d), THRESHOLDS))
+        linear = tuple(np.geomspace(1, min(self.highest, self.judge.d), THRESHOLDS))
         return [Path(RBF(float(width)), True, ranks) for width in widths] + [Path(Linear(), True, linear)]
 
     def _widths(self) -> list[Path]:

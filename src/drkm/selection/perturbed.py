@@ -12,17 +12,15 @@ points the model is fitted to other samples, as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from drkm.inference.eigencomponents import EigenComponents
-from drkm.kernels import Kernel
 from drkm.problem.shrinkage import Shrinkage
+from drkm.selection.judge import Judge, Judged
 
 #: α: the extra noise relative to the noise there is
 ALPHA = 0.25
@@ -42,27 +40,7 @@ class Trial:
     omega: Tensor
 
 
-class Judged(NamedTuple):
-    """A kernel, whether it is centred, a shrinkage relative to the number of samples, and what it was judged by.
-
-    `rank` is where in the spectrum the threshold is; `losses` has one number per judged sample, a mean over entries,
-    and so has `passed`: which part of what was added is still there after cleaning.
-    """
-
-    kernel: Kernel
-    center: bool
-    shrink: Shrinkage
-    rank: float
-    losses: np.ndarray
-    passed: np.ndarray
-
-    @property
-    def risk(self) -> float:
-        """The estimated mean squared error per entry."""
-        return float(self.losses.mean())
-
-
-class Perturbed:
+class Perturbed(Judge[Trial]):
     """Trials by which candidates are judged.
 
     Parameters
@@ -98,37 +76,6 @@ class Perturbed:
         ]
         self.fitted_to = len(self.trials[0].samples)
 
-    def path(
-        self, kernel: Kernel, center: bool, ranks: Sequence[float], kinds: Sequence[str], most: int
-    ) -> list[Judged]:
-        """Return shrinkages whose thresholds are the eigenvalues at these ranks, each with its losses.
-
-        One eigenproblem per trial serves them all; `most` is the largest number of components.
-        """
-        judged: list[Judged] = []
-        for trial in self.trials:
-            eigen = EigenComponents(kernel, trial.samples, center=center, rank=most)
-            if not judged:
-                thresholds = _at(eigen.values.numpy(), ranks) / self.fitted_to
-                judged = [
-                    Judged(kernel, center, Shrinkage(float(threshold), kind), rank, *np.zeros((2, self.judged)))
-                    for rank, threshold in zip(ranks, thresholds, strict=True)
-                    for kind in kinds
-                ]
-            for one in judged:
-                loss, passed = self._loss(trial, eigen, scaled(one.shrink, self.fitted_to))
-                one.losses[:] += loss / len(self.trials)
-                one.passed[:] += passed / len(self.trials)
-        return judged
-
-    def again(self, judged: Judged, most: int) -> np.ndarray:
-        """Return the losses of one candidate on these trials."""
-        found = np.zeros(self.judged)
-        for trial in self.trials:
-            eigen = EigenComponents(judged.kernel, trial.samples, center=judged.center, rank=most)
-            found += self._loss(trial, eigen, scaled(judged.shrink, self.fitted_to))[0] / len(self.trials)
-        return found
-
     def consistent_noise(self, judged: Judged) -> float:
         """Return the noise level at which the best denoiser would do what this one does.
 
@@ -141,18 +88,12 @@ class Perturbed:
         level = residual / max(1 - passed, 1e-3) - ALPHA**2 * self.variance
         return max(level, 0.0) ** 0.5
 
-    def _loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
-        if not eigen.center and not shrink.rank(eigen.values):
-            return np.full(self.judged, np.inf), np.zeros(self.judged)
+    def loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimated squared errors of the judged samples, and which part of what was added passes."""
         cleaned = eigen.denoise(shrink, trial.points)
         change = (cleaned - trial.before).square().sum(dim=1)
         followed = (cleaned * trial.omega).sum(dim=1).numpy() / self.d
         return change.numpy() / self.d + 2 / ALPHA * followed - self.variance, followed / (ALPHA * self.variance)
-
-
-def scaled(shrink: Shrinkage, n: int) -> Shrinkage:
-    """Return a shrinkage whose threshold was relative to the number of samples as one for n samples."""
-    return Shrinkage(shrink.threshold * n, shrink.kind)
 
 
 def _held(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -164,9 +105,3 @@ def _held(n: int, rng: np.random.Generator) -> np.ndarray:
 def _trial(train: Tensor | None, before: Tensor, omega: Tensor) -> Trial:
     moved = before + ALPHA * omega
     return Trial(moved, None, before, omega) if train is None else Trial(train, moved, before, omega)
-
-
-def _at(values: np.ndarray, ranks: Sequence[float]) -> np.ndarray:
-    """Return eigenvalues at ranks, counted from 1, between which they fall geometrically."""
-    positive = values[values > 1e-12 * values[0]]
-    return np.exp(np.interp(ranks, np.arange(1, len(positive) + 1), np.log(positive)))

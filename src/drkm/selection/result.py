@@ -23,7 +23,7 @@ class Expected:
     error : float
         Mean squared error per entry after cleaning.
     deviation : float
-        Its standard error.
+        Its standard error; where the noise was estimated, that of the estimate included, a tenth of the level.
     noise_left : float
         The same error relative to the variance of the noise.
     sure : float

@@ -28,7 +28,9 @@ from drkm.validation import checks
 
 #: what sets the draws of a choice apart from others of the same seed
 OWN_STREAM = 20
-CRITERIA, PURPOSES = ("risk", "reconstruction"), ("these", "new")
+PURPOSES = ("these", "new")
+#: by what candidates of a grid are judged, and those of a search without one
+CRITERIA, CRITERIA_OF_SEARCH = ("risk", "reconstruction"), ("risk", "masked")
 
 
 class _Job(NamedTuple):
@@ -84,9 +86,11 @@ def select(
         Noisy points to judge by; by default a part of X.
     holdout : float
         That part of X.
-    criterion : {"risk", "reconstruction"}
+    criterion : {"risk", "reconstruction", "masked"}
         "risk" estimates the error of the denoised points against the clean ones, see `drkm.selection.risk`.
-        "reconstruction" is minus `score`, which prefers not to smooth at all.
+        "reconstruction", with a grid alone, is minus `score`, which prefers not to smooth at all. "masked", without a
+        grid alone, needs no noise level: the error of what cleaning puts in place of masked entries
+        (`drkm.selection.masked`). It smooths too much unless the noise is large.
     noise : float, array of shape (d,) or "auto"
         Standard deviation of the noise in each coordinate, without a grid also one per column; "auto" estimates one for
         all from X. `drkm.selection.noise_of_repeats` finds it in repeated measurements.
@@ -112,16 +116,18 @@ def select(
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
-    _check_choices(criterion, holdout, draws, n_jobs, estimator)
+    _check_choices(criterion, CRITERIA if grid is not None else CRITERIA_OF_SEARCH, holdout, draws, n_jobs, estimator)
     # To what was given, so that the model knows its names and answers in kind.
     given = X if isinstance(X, Tensor) or is_frame(X) else samples
     if grid is None:
-        parameters.one_of("for_", for_, PURPOSES)
+        parameters.one_of("for_", for_, PURPOSES if criterion == "risk" else ("these",))
+        if criterion == "masked" and samples.shape[1] < 2:
+            raise ValueError("criterion: 'masked' needs at least 2 columns, which tell of each other, got 1")
         limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
         _generator(random_state)
         # A stream of its own: whoever made X with the same seed would be judged by the very noise that is in it.
         rng = np.random.default_rng([int(random_state), OWN_STREAM])
-        return choose(samples, given, noise, for_, rng, refit=refit, **limits)
+        return choose(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)
@@ -154,10 +160,10 @@ def select(
 
 
 def _check_choices(
-    criterion: str, holdout: float, draws: int, n_jobs: int | None, estimator: ConstrDRKM | None
+    criterion: str, allowed: tuple[str, ...], holdout: float, draws: int, n_jobs: int | None, estimator: Any
 ) -> None:
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(CRITERIA)}")
+    if criterion not in allowed:
+        raise ValueError(f"criterion: unknown name {criterion!r}, allowed are {', '.join(allowed)}")
     if not isinstance(holdout, Real) or not 0 < holdout < 1:
         raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout!r}")
     checks.integer("draws", draws, 1)
