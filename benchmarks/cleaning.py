@@ -4,6 +4,7 @@ python -m benchmarks.cleaning                              seven real sets, two 
 python -m benchmarks.cleaning --sets unseen                sets that were named before they were first run
 python -m benchmarks.cleaning --sets further               more such sets, named after the estimate of the noise changed
 python -m benchmarks.cleaning --sets curves                plane curves of no experiment: how much of the noise is left
+python -m benchmarks.cleaning --sets checked               three more, run once after all choices were made
 python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,masked,new
 python -m benchmarks.cleaning --time                       how long 600 samples of 64 columns take
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.plane_curves import JUDGED, LEVELS, POINTS
+from benchmarks.plane_curves import CHECKED, JUDGED, LEVELS, POINTS
 from drkm.inference.eigencomponents import EigenComponents
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import resolve_bandwidth
@@ -64,8 +66,14 @@ FURTHER = {
     "china_squares": (0.05, 0.15),
     "ellipsoids": (0.3, 0.8),
 }
-CURVES = dict.fromkeys(JUDGED, LEVELS)
-GROUPS = {"seven": SETS, "unseen": UNSEEN, "further": FURTHER, "curves": CURVES}
+CURVES = dict.fromkeys(JUDGED | CHECKED, LEVELS)
+GROUPS = {
+    "seven": SETS,
+    "unseen": UNSEEN,
+    "further": FURTHER,
+    "curves": dict.fromkeys(JUDGED, LEVELS),
+    "checked": dict.fromkeys(CHECKED, LEVELS),
+}
 
 
 def clean_samples(name: str, rng: np.random.Generator) -> np.ndarray:
@@ -84,7 +92,7 @@ def clean_samples(name: str, rng: np.random.Generator) -> np.ndarray:
     if name in ("torus", "helix", "ellipsoids"):
         return _shape(name, rng)
     if name in CURVES:
-        return JUDGED[name](rng.random(POINTS))
+        return (JUDGED | CHECKED)[name](rng.random(POINTS))
     if name in ("swiss_roll", "s_curve"):
         points = getattr(datasets, f"make_{name}")(400, random_state=int(rng.integers(2**31)))[0]
         return points / points.std() @ np.linalg.qr(rng.standard_normal((10, 10)))[0][:3]
@@ -197,6 +205,8 @@ def show_time() -> None:
             denoise(noisy, noise=level, n_jobs=jobs)
             took = f"{time.perf_counter() - clock:.0f} | {time.process_time() - processor:.0f}"
             print(f"| {told} | {jobs} | {took} |", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nThe process took {peak:.0f} MiB at most, libraries included.")
 
 
 def show(rows: list[dict[str, float | str]], what: list[str]) -> None:
@@ -219,7 +229,7 @@ def show(rows: list[dict[str, float | str]], what: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", default="seven", help="seven, unseen, further, curves, or names with commas")
+    parser.add_argument("--sets", default="seven", help=f"{', '.join(GROUPS)}, or names with commas")
     parser.add_argument("--seeds", type=lambda text: [int(word) for word in text.split(",")], default=[0])
     parser.add_argument("--what", type=lambda text: text.split(","), default=["given", "unknown"])
     parser.add_argument("--keep", type=Path, help="file of finished cells, one JSON object per line")

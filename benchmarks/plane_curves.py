@@ -2,6 +2,7 @@
 
 python -m benchmarks plane_curves                     13 curves on which the estimate of the noise was developed
 python -m benchmarks plane_curves --curves judged     three by which it was judged
+python -m benchmarks plane_curves --curves checked    three that were run once, after all choices were made
 python -m benchmarks plane_curves --seeds 0,1,2
 
 Estimates are relative to the noise that was added, one per seed. The best denoiser is the Bayes posterior mean, which
@@ -85,6 +86,22 @@ def lemniscate(u: np.ndarray) -> np.ndarray:
     return 1.8 * _plane(cosine, sine * cosine) / (1 + sine**2)[:, None]
 
 
+def limacon(u: np.ndarray) -> np.ndarray:
+    return _around(0.9 + 1.4 * np.cos(2 * np.pi * u), u)
+
+
+def trefoil(u: np.ndarray) -> np.ndarray:
+    a = 2 * np.pi * u
+    return 0.9 * _plane(np.sin(a) + 1.1 * np.sin(2 * a), np.cos(a) - 1.1 * np.cos(2 * a))
+
+
+def stairs(u: np.ndarray) -> np.ndarray:
+    """Return points of four quarters of circles, each of which begins with a corner where the last ends."""
+    step = np.minimum((4 * u).astype(int), 3)
+    angle = (4 * u - step) * np.pi / 2
+    return _plane(step - 2 + np.sin(angle), step - 1 - np.cos(angle))
+
+
 ZIGZAG = [(x, 0.8 if k % 2 else -0.8) for k, x in enumerate(np.linspace(-2, 2, 7))]
 DEVELOPED: dict[str, Curve] = {
     "lissajous 1:2": lissajous(1, 2, 0.0),
@@ -102,7 +119,9 @@ DEVELOPED: dict[str, Curve] = {
     "ellipse": ellipse(0, 0, 1.6, 0.5),
 }
 JUDGED: dict[str, Curve] = {"lissajous": lissajous(3, 2, 0.5), "rose": rose, "waves": waves}
-GROUPS = {"developed": DEVELOPED, "judged": JUDGED}
+#: run once, after all choices were made
+CHECKED: dict[str, Curve] = {"limacon": limacon, "trefoil": trefoil, "stairs": stairs}
+GROUPS = {"developed": DEVELOPED, "judged": JUDGED, "checked": CHECKED}
 
 
 def noisy_points(curve: Curve, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
