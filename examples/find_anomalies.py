@@ -7,8 +7,8 @@ denoised selves, and calls those strange that are farther off than ordinary ones
 """
 
 # %%
-# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens. Images are shuffled, because other
-# people wrote the later ones: a detector is told what is usual by samples of all whom it is to judge.
+# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens. Images are shuffled, because
+# other people wrote the later ones: a detector learns what is usual from samples of all whom it is to judge.
 
 import numpy as np
 from sklearn.datasets import load_digits
