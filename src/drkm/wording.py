@@ -14,7 +14,9 @@ def counted(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: 8.2 s, 3 min 20 s, 2 h 5 min."""
+    """Return a time as people say it: 0.03 s, 8.2 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 1:
+        return f"{seconds:.1g} s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

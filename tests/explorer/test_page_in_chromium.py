@@ -179,6 +179,11 @@ def test_one_sample_is_beside_its_reconstruction_and_its_neighbours(browser):
             "[...document.querySelectorAll('#sample-shown tbody td:last-child')].map((one) => one.textContent)"
         )
         sizes = [abs(float(error.replace("−", "-"))) for error in errors]
+        shown = browser.value(
+            "(() => { const box = document.querySelector('#sample-shown .scroll');"
+            "return [box.scrollWidth, box.clientWidth]; })()"
+        )
+        assert shown[0] == shown[1]
         assert len(sizes) == 13
         assert sizes == sorted(sizes, reverse=True)
     else:
