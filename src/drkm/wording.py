@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 import unicodedata
 
 #: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder what stands around them
@@ -37,6 +40,17 @@ def scaled(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1000
     raise AssertionError
+
+
+def for_terminal(text: str) -> str:
+    """Return text whose long lines go on at a word, indented, where stdout is a terminal; else as it is."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    whole = textwrap.TextWrapper(
+        width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+    return "\n".join(whole.fill(line) for line in text.splitlines())
 
 
 def shown(text: str) -> str:
