@@ -246,6 +246,23 @@ def test_the_page_fits_its_screen(width, dark, kind, pages, tmp_path):
         assert browser.problems == []
 
 
+def test_a_page_of_one_sample_has_round_numbers_beside_its_map(tmp_path):
+    known = wine()
+    path = write_page(Subject(known.model, known.samples[:1] + 9.0), tmp_path / "one.html")
+    with Chromium(tmp_path) as browser:
+        browser.open(path.as_uri())
+        assert text(browser, "#lead") == "1 new sample of a ConstrDRKM with 5 components, trained on 178 samples."
+        browser.value(
+            "(() => { window.marks = []; const paint = CanvasRenderingContext2D.prototype; const own = paint.fillText;"
+            "paint.fillText = function (mark, ...more) { marks.push(mark); own.call(this, mark, ...more); };"
+            "document.getElementById('reset').click(); })()"
+        )
+        marks = browser.until("marks.length && marks")
+        assert {"0", "0.5", "−0.5"} <= set(marks), marks
+        assert not [mark for mark in marks if "e−" in mark]
+        assert browser.problems == []
+
+
 def test_a_live_page_decodes_what_all_sliders_say(tmp_path):
     subject = digits()
     with served(subject) as address, Chromium(tmp_path) as browser:
