@@ -7,8 +7,9 @@ denoised selves, and calls those strange that are farther off than ordinary ones
 """
 
 # %%
-# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens. Images are shuffled, because
-# other people wrote the later ones: a detector learns what is usual from samples of all whom it is to judge.
+# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens. Images are shuffled: in the
+# order of the file, whose later images are unlike the first 300, it calls 39 of 237 usual ones strange. The threshold
+# is meant for samples like those of the fit.
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -29,7 +30,7 @@ print(f"area under the ROC curve: {roc_auc_score(odd, distance):.3f}")
 print(f"called strange: {strange[odd].sum()} of {odd.sum()} sevens, {strange[~odd].sum()} of {(~odd).sum()} others")
 
 # %%
-# Nobody chose the threshold by hand: about 5 % of usual images are expected beyond it.
+# Nobody chose the threshold by hand: about 5 % of usual images are expected beyond it. Over ten shuffles it was 2 to 5 %.
 
 with style() as plt:
     figure, axes = plt.subplots(figsize=(4.5, 2.8), layout="constrained")
