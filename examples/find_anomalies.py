@@ -30,7 +30,8 @@ print(f"area under the ROC curve: {roc_auc_score(odd, distance):.3f}")
 print(f"called strange: {strange[odd].sum()} of {odd.sum()} sevens, {strange[~odd].sum()} of {(~odd).sum()} others")
 
 # %%
-# Nobody chose the threshold by hand: about 5 % of usual images are expected beyond it. Over ten shuffles it was 2 to 5 %.
+# Nobody chose the threshold by hand: about 5 % of usual images are expected beyond it.
+# Over ten shuffles it was 2 to 5 %.
 
 with style() as plt:
     figure, axes = plt.subplots(figsize=(4.5, 2.8), layout="constrained")
