@@ -303,4 +303,5 @@ def test_commands_say_what_they_lack(tmp_path):
     assert "noise: is for --auto" in refused("denoise", table, table, "-o", out, "--noise", "1")
     assert "noise: expected" in refused("denoise", table, "-o", out, "--auto", "--id", "patient", "--noise", "-1")
     assert "for: got 'all'" in refused("select", table, "--id", "patient", "--for", "all")
+    assert "criterion: unknown name 'magic'" in refused("select", table, "--id", "patient", "--criterion", "magic")
     assert "no images" in refused("denoise", table, "-o", tmp_path / "folder", "--auto", "--id", "patient")
