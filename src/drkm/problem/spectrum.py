@@ -18,12 +18,13 @@ from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.eigen import leading_eigenpairs
+from drkm.problem.lanczos import leading_by_lanczos
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to so many samples, or where more than a share of the spectrum is wanted, "auto" takes the dense solver
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: entries of a matrix that is small: more than one thread gains nothing with it
-SMALL = 1 << 19
+SMALL = 1 << 21
 #: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
 FEW = 16
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
@@ -105,6 +106,10 @@ def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtyp
     if not start.any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
+    if method.solver == "auto" and method.max_iter is None:
+        found = leading_by_lanczos(product, start, count, method.tol or float(np.finfo(dtype).eps))
+        if found is not None:
+            return found
     # Of few eigenpairs a restart costs more products than the longer basis that does without it.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
     return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
