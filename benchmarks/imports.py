@@ -1,7 +1,8 @@
 """What starting costs: python -m benchmarks imports.
 
 `import drkm` beside `import torch`, and a process that loads a fitted model of kernel PCA and transforms one point,
-with ours and with scikit-learn's. What an estimator on torch cannot do without is `import torch, sklearn.base`. Seconds of the processor, the least of several processes.
+with ours and with scikit-learn's. What an estimator on torch cannot do without is `import torch, sklearn.base`.
+Seconds of the processor, the least of several processes.
 """
 
 from __future__ import annotations

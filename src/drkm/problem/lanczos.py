@@ -70,8 +70,6 @@ def _ritz_pairs(
     """Return the largest eigenpairs of the tridiagonal matrix of a basis, if all of them have converged."""
     from scipy.linalg import eigh_tridiagonal
 
-    values, vectors = (
-        part[..., -count:] for part in eigh_tridiagonal(diagonal, beside[:-1], check_finite=False)
-    )
+    values, vectors = (part[..., -count:] for part in eigh_tridiagonal(diagonal, beside[:-1], check_finite=False))
     # The residual of a Ritz vector is the weight of the last vector of the basis times what follows it.
     return (values, vectors) if (beside[-1] * np.abs(vectors[-1]) <= tol * values).all() else None

@@ -17,6 +17,7 @@ from torch import Tensor
 from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
+from drkm.machine.threads import blas_threads
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
 
@@ -25,6 +26,9 @@ SOLVERS = ("auto", "dense", "arpack", "randomized")
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: entries of a matrix that is small: more than one thread gains nothing with it
 SMALL = 1 << 21
+#: entries up to which a BLAS multiplies a matrix by a vector in one thread, but half of a symmetric one in all: these
+#: wait for each other longer than they work, and where others are busy a hundred times as long
+UNSHARED = 1 << 18
 #: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
 FEW = 16
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
@@ -87,11 +91,18 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
 def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
-        product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
+        product = _centered(_product(gram), gram.n, upper.dtype)
         return _signed(_arpack(product, gram.n, count, method, upper.dtype))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+
+
+def _product(gram: TriangleGram) -> Product:
+    """Return v ↦ Kv from the half that is there; from all of a small K where half of it would be shared by threads."""
+    if gram.n**2 <= UNSHARED and blas_threads() > 1:
+        return gram.whole().numpy().dot
+    return blas.symmetric_operator(gram.K.numpy())
 
 
 def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
