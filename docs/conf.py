@@ -30,6 +30,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "autolink"
 
 myst_enable_extensions = ["colon_fence", "smartquotes"]
+# Quotes in docstrings are those of Python.
+smartquotes = False
 # Anchors as code hosts make them, so that one link serves both.
 myst_heading_anchors = 4
 
@@ -50,9 +52,11 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "show_signature": False,
     "min_reported_time": 1,
+    # Its pages of times ask another host for their script.
+    "write_computation_times": False,
     "doc_module": ("drkm",),
-    "reference_url": {"drkm": None},
     "backreferences_dir": "_build/backreferences",
 }
 
@@ -72,6 +76,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
+    "pygments_dark_style": "github-dark",
 }
 copyright = "the drkm developers, MIT licence"
 
@@ -79,6 +84,11 @@ copyright = "the drkm developers, MIT licence"
 def _lead_to_the_gallery(app: object, page: str, source: list[str]) -> None:
     """Let links to the code of an example, which code hosts show, lead to its page here."""
     source[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+
+
+def _lead_to_pages(app: object, what: str, name: str, member: object, options: object, lines: list[str]) -> None:
+    """Let docstrings, which name a page by its file, lead to it."""
+    lines[:] = [re.sub(r"\bdocs/([\w-]+)\.md", r":doc:`docs/\1.md </\1>`", line) for line in lines]
 
 
 def _leave_to_its_own_documentation(
@@ -91,4 +101,5 @@ def _leave_to_its_own_documentation(
 def setup(app: object) -> None:
     """Register what Sphinx calls."""
     app.connect("autodoc-skip-member", _leave_to_its_own_documentation)
+    app.connect("autodoc-process-docstring", _lead_to_pages)
     app.connect("source-read", _lead_to_the_gallery)

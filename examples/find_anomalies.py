@@ -7,7 +7,9 @@ denoised selves, and calls those strange that are farther off than ordinary ones
 """
 
 # %%
-# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens.
+# The detector sees zeros, ones and twos. Of the unseen images it gets, some are sevens. Images are shuffled: in the
+# order of the file, whose later images are unlike the first 300, it calls 39 of 237 usual ones strange. The threshold
+# is meant for samples like those of the fit.
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -17,7 +19,8 @@ from drkm import AnomalyDetector
 from drkm.plotting import BLUE, GREY, VERMILION, image_grid, style
 
 digits = load_digits()
-X, y = digits.data / 16, digits.target
+order = np.random.RandomState(0).permutation(len(digits.data))
+X, y = digits.data[order] / 16, digits.target[order]
 usual, unusual = X[np.isin(y, (0, 1, 2))], X[y == 7][:40]
 train, new = usual[:300], np.concatenate([usual[300:], unusual])
 odd = np.arange(len(new)) >= len(usual) - 300
@@ -27,7 +30,8 @@ print(f"area under the ROC curve: {roc_auc_score(odd, distance):.3f}")
 print(f"called strange: {strange[odd].sum()} of {odd.sum()} sevens, {strange[~odd].sum()} of {(~odd).sum()} others")
 
 # %%
-# Nobody chose the threshold by hand: about 5 % of usual images are beyond it.
+# Nobody chose the threshold by hand: about 5 % of usual images are expected beyond it.
+# Over ten shuffles it was 2 to 5 %.
 
 with style() as plt:
     figure, axes = plt.subplots(figsize=(4.5, 2.8), layout="constrained")

@@ -47,11 +47,14 @@ LINEAR_ALGEBRA = [
     "test_encoder.py",
     "test_energy.py",
     "test_estimator.py",
+    "test_kernel_pca.py",
     "test_learning.py",
     "test_race.py",
     "test_same_bits.py",
     "test_selection.py",
+    "test_shrinkage.py",
     "test_starts.py",
+    "test_weights.py",
 ]
 #: words in the names of tests among them, or of their files, that take seconds: Triton's interpreter, memory, threads,
 #: kills, clocks and texts

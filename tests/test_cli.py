@@ -66,8 +66,9 @@ def test_status_does_without_torch(tmp_path):
     assert done.stdout.endswith("computing time\nFalse\n"), done.stderr
 
 
-def test_help_has_80_columns_and_no_colour_in_a_pipe():
-    shown = drkm("fit", "--help", FORCE_COLOR="1", COLUMNS="80")
+@pytest.mark.parametrize("words", [(), ("fit",)], ids=["drkm", "fit"])
+def test_help_has_80_columns_and_no_colour_in_a_pipe(words):
+    shown = drkm(*words, "--help", FORCE_COLOR="1", COLUMNS="80")
     assert "\x1b" not in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from drkm import ConstrDRKM
 from drkm.estimator import load_prepared
 from drkm.files import Columns, read_table
 from drkm.inputs.preparation import Preparation
+from drkm.wording import for_terminal
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -103,6 +105,26 @@ def test_info_says_what_a_model_learned_and_which_data_it_takes(place):
         "rows are named by the column 'plant', where it is there",
         "data are prepared as for training: columns standardised",
     ]
+
+
+def test_a_narrow_terminal_gets_lines_that_go_on_at_a_word_and_a_pipe_gets_whole_ones(place, monkeypatch):
+    model = load_prepared(place / "iris.model")[0]
+    assert for_terminal(model.summary()) == model.summary()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    told = for_terminal(model.summary())
+    assert max(map(len, model.summary().splitlines())) > 80
+    assert max(map(len, told.splitlines())) <= 80
+    assert told.split() == model.summary().split()
+    assert told.splitlines()[2].startswith("    ")
+
+
+def test_select_reads_a_table_once_and_says_in_words_what_it_chose(place):
+    done = drkm("select", place / "iris.csv", "--max-seconds", "1e-6")
+    assert done.code == 0, done
+    assert done.err.count("column 'plant'") == 1
+    assert re.search(r", shrink (\w+ )?[\d.e-]+$|, shrink None$", done.out.splitlines()[0]), done.out
+    assert "errors are of prepared data: columns standardised" in done.out
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,12 @@ def test_without_a_word_the_help_is_shown_with_every_command():
     assert drkm("datasets").err.startswith("Usage: drkm datasets")
 
 
+def test_a_mistyped_command_is_answered_by_the_nearest_one():
+    said = refused("fti", "X.npy")
+    assert "'fit'" in said
+    assert said.endswith("? See drkm --help\n")
+
+
 @pytest.mark.parametrize("name", ["fit", "encode", "denoise", "traverse", "explore", "evaluate"])
 def test_help_has_examples_whose_options_exist(name):
     shown = drkm(name, "--help").out

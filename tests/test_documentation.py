@@ -74,6 +74,13 @@ def test_programs_print_what_the_page_says(number, capsys):
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\) {4}# (.*)", program)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_program_that_a_reader_sees_runs_as_it_stands(page):
+    _, names = run_program(ROOT / page, 0)
+    assert names["codes"].shape == (797, 15)
+    assert names["clean"].shape == (797, 64)
+
+
 def test_the_program_before_and_the_one_after_have_the_same_codes():
     before, after = (run_program(FOR_KERNEL_PCA, number)[1] for number in (0, 1))
     for name in ("codes", "new"):

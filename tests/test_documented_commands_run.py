@@ -83,11 +83,6 @@ def scores(folder):
     write_csv("factors.csv", "fg", rng.integers(3, size=(60, 2)).tolist())
 
 
-def of_readme(folder):
-    digits(folder)
-    scores(folder)
-
-
 def of_explore(folder):
     digits(folder)
     wine = load_wine()
@@ -104,6 +99,11 @@ def of_forms(folder):
     write_csv("data.csv", "abcd", patients(60, 4).tolist())
     write_csv("labels.csv", ["kind"], [[number % 3] for number in range(60)])
     assert drkm("fit", "data.csv", "-o", "model.safetensors", "-c", "2").code == 0
+
+
+def of_readme(folder):
+    digits(folder)
+    of_forms(folder)
 
 
 def with_gaps(folder):

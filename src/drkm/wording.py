@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 import unicodedata
 
 #: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder what stands around them
@@ -14,7 +17,9 @@ def counted(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: 8.2 s, 3 min 20 s, 2 h 5 min."""
+    """Return a time as people say it: 0.03 s, 8.2 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 1:
+        return f"{seconds:.1g} s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -35,6 +40,17 @@ def scaled(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1000
     raise AssertionError
+
+
+def for_terminal(text: str) -> str:
+    """Return text whose long lines go on at a word, indented, where stdout is a terminal; else as it is."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    whole = textwrap.TextWrapper(
+        width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+    return "\n".join(whole.fill(line) for line in text.splitlines())
 
 
 def shown(text: str) -> str:

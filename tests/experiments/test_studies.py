@@ -79,7 +79,7 @@ def test_configurations_come_back_from_json_and_are_asked_for_once(study, scale)
     assert [Configuration.from_json(run.canonical()) for run in runs] == runs
 
 
-@pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 3), ("paper", 5)])
+@pytest.mark.parametrize(("scale", "seeds"), [("quick", 2), ("medium", 10), ("paper", 5)])
 def test_every_scale_has_its_datasets_seeds_and_sizes(scale, seeds):
     runs = {run for name in STUDIES if name != "candidates" for run in runs_of(name, scale)}
     others = [runs_of(name, scale) for name in STUDIES if name != "variance" and scale not in STUDIES[name].own_sizes]

@@ -129,6 +129,16 @@ def test_the_first_base_is_the_typical_sample_and_others_are_those_of_classes(im
     assert any("digit" in name for name in bases)
 
 
+def test_the_samples_that_sliders_begin_at_are_whole_in_a_page_that_has_little_room(table, monkeypatch):
+    from drkm.explorer import details
+
+    monkeypatch.setattr(details, "TABLE_BYTES", 2 * 4 * 13 * 4)
+    content = Content(table)
+    shown = unpacked(content.record()["sample"]["rows"])
+    assert set(content.strips.bases.values()) <= set(shown.tolist())
+    assert len(shown) < 10
+
+
 def test_anomalies_of_a_table_are_errors_in_deviations(table):
     values = table.preparation.undo(table.samples)
     error = (table.preparation.undo(table.model.denoise(table.samples)) - values) / values.std(axis=0)

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.memory import ALLOWED, CASES, CLEAR
+
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-
-from benchmarks.memory import ALLOWED, CASES, CLEAR  # noqa: E402
-
 pytestmark = pytest.mark.skipif(not CLEAR.exists(), reason="the peak of a process can be cleared on Linux alone")
 QUICK = ("too small a budget", *(name for name in CASES if name.startswith("small:")))
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from benchmarks.chromium import CHROMIUM, Chromium
 from drkm.experiments.report.page import POLICY, page
-from explorer.chromium import Chromium
 from report import pages
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH"),

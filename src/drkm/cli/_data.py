@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLAIN = Reading()
 
 
-def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
+def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -> tuple[files.Table, Preparation]:
     """Return what a file holds, and what is to be done to its rows, now and later."""
     columns = training_columns(given, gaps=given.impute is not None)
     resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
@@ -49,7 +49,7 @@ def prepare(path: Path, given: TrainingData) -> tuple[files.Table, Preparation]:
     if given.impute is not None:
         facts["gaps"] = filling_of(path, table, given.impute)
         values = facts["gaps"].fill(values)
-    if given.scale == "standard":
+    if given.scale == "standard" or (standard_tables and given.scale == "auto" and table.shape is None):
         return table, Preparation.standardizing(values, **facts)
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 

@@ -86,7 +86,8 @@ def _report(error: Exception) -> int:
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "drkm"
-        return _say(f"{error.format_message().rstrip('.')}: see {where} --help", MENDABLE)
+        said = error.format_message().rstrip(".")
+        return _say(f"{said}{' See' if said.endswith('?') else ': see'} {where} --help", MENDABLE)
     if isinstance(error, OSError) and error.strerror:
         return _say(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror}", MENDABLE)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | FloatingPointError | NotEnoughMemory):

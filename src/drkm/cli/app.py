@@ -17,7 +17,7 @@ app = application(
         "drkm demo                           # what it can do, in half a minute",
         "drkm fit X.npy -o X.safetensors     # or a csv, or a folder of images",
         "drkm encode X.safetensors new.npy -o codes.csv",
-        "drkm denoise noisy.csv -o clean.csv --auto     # choose a model, fit it, clean",
+        "drkm denoise noisy.csv -o clean.csv --auto     # a model is chosen for them",
         "drkm fit --help                     # options and more examples",
     ),
 )

@@ -111,12 +111,18 @@ class Chosen:
         centred = "centred" if model.center else "not centred"
         lines = [
             f"chosen: {model.kernels_[0].describe()}, {centred}, {counted(model.codes_.shape[1], 'component')}, "
-            f"shrink {model.shrink}",
+            f"shrink {_in_words(model.shrink)}",
             expected.describe(),
         ]
         if done := self.preparation.describe():
             lines.append(f"errors are of prepared data: {done}")
         return "\n".join(lines)
+
+
+def _in_words(shrink: Any) -> str:
+    """Return the rule by which components are weighed, its threshold to three digits."""
+    parts = shrink if isinstance(shrink, tuple) else (shrink,)
+    return " ".join(f"{part:.3g}" if isinstance(part, float) else str(part) for part in parts)
 
 
 @grouped
@@ -174,8 +180,6 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
 
 def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, force: bool) -> Chosen:
     """Return a model that is chosen for a file, with what it makes of the samples; draw them if asked."""
-    import dataclasses
-
     from drkm import files
 
     reading.check(data)
@@ -183,9 +187,7 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
     from drkm.cli._data import prepare
     from drkm.selection import select as choose
 
-    table, preparation = prepare(data, reading)
-    if reading.scale == "auto" and preparation.shape is None:
-        table, preparation = prepare(data, dataclasses.replace(reading, scale="standard"))
+    table, preparation = prepare(data, reading, standard_tables=True)
     rows = preparation.apply(table.values)
     limits: dict[str, Any] = {
         "n_jobs": choosing.jobs,

@@ -19,7 +19,7 @@ EXAMPLES = examples(
     "drkm reproduce table1 --scale quick",
     "drkm reproduce all --scale medium --skip beta-vae     # here",
     "drkm reproduce all --scale medium --only beta-vae     # where the GPU is",
-    "drkm reproduce all --scale medium --seeds 10,paper=5,beta-vae=5",
+    "drkm reproduce all --scale medium --seeds 3",
     "drkm reproduce layers --set gamma=2     # in results/quick+gamma=2",
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )

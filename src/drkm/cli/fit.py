@@ -16,6 +16,7 @@ from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
 from drkm.cli._outcome import Interrupted, say, warn
 from drkm.cli.info import facts
+from drkm.wording import for_terminal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,4 +139,4 @@ def _tell(model: ConstrDRKM, preparation: Preparation, out: Path, *, json: bool)
         options.print_json({"model": out, **facts(model)})
         return
     done = preparation.describe()
-    say(f"{model.summary()}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")
+    say(f"{for_terminal(model.summary())}\nwritten to {out}{f' with how the data were read: {done}' if done else ''}")

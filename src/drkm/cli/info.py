@@ -8,7 +8,7 @@ from drkm.cli import _options as options
 from drkm.cli._help import examples
 from drkm.cli._options import Json, Model
 from drkm.cli._outcome import say
-from drkm.wording import in_bytes
+from drkm.wording import for_terminal, in_bytes
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
@@ -33,9 +33,8 @@ def info(model: Model, json: Json = False) -> None:
     if json:
         options.print_json({"model": model, "bytes": size, **facts(fitted.model), **_data_facts(fitted)})
         return
-    say(f"{model}, {in_bytes(size)}\n{fitted.model.summary()}")
-    for line in _data_lines(fitted):
-        say(line)
+    say(f"{model}, {in_bytes(size)}")
+    say(for_terminal("\n".join([fitted.model.summary(), *_data_lines(fitted)])))
 
 
 def facts(model: ConstrDRKM) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def denoise(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="npy, npz, csv, tsv or parquet with one row per sample, or a folder of images.",
             show_default=False,
         ),

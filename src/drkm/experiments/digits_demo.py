@@ -15,6 +15,7 @@ from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
 from drkm.machine import interrupts
 from drkm.plotting import pyplot
+from drkm.wording import for_terminal
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
@@ -34,7 +35,7 @@ def run(out: Path, n: int = 400) -> None:
     print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components")
     with interrupts.passed_on():
         model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
-    print(f"\n{model.summary()}\n")
+    print(f"\n{for_terminal(model.summary())}\n")
 
     start = time.perf_counter()
     codes = model.encode(new)

@@ -18,6 +18,7 @@ from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
 from drkm.machine import interrupts
 from drkm.plotting import pyplot
+from drkm.wording import for_terminal
 
 #: unseen images that are scored
 N_EVALUATION = 1500
@@ -56,7 +57,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     with interrupts.passed_on():
         model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
     seconds = time.perf_counter() - start
-    print(f"\n{model.summary()}\n")
+    print(f"\n{for_terminal(model.summary())}\n")
 
     start = time.perf_counter()
     codes = model.transform(new)[:, model.layer_slices_[0]]

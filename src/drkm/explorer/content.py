@@ -66,7 +66,7 @@ class Content:
             "palette": list(COLOURS),
             "colours": self._colours(),
             "anomaly": quantised(anomalies(subject, self.details)),
-            "sample": self._kind() | self.details.record(),
+            "sample": self._kind() | self.details.record(list(self.strips.bases.values())),
             "reference": None if subject.is_training else self._reference(),
             "traverse": self.strips.record(),
             "model": facts(subject),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -56,9 +57,9 @@ class Details:
     def _values(self) -> np.ndarray:
         return self.subject.values(self.subject.samples)
 
-    def record(self) -> dict[str, Any]:
-        """Return samples and reconstructions as the page shows them, and which samples these are."""
-        places = self._held()
+    def record(self, wanted: Sequence[int] = ()) -> dict[str, Any]:
+        """Return samples and reconstructions as the page shows them, the wanted ones included, and which these are."""
+        places = np.union1d(self._held(), np.flatnonzero(np.isin(self.rows, wanted)))
         rows = self.rows[places]
         found: dict[str, Any] = {"rows": packed(rows.astype(np.uint32))}
         pairs = {"original": self.subject.samples[rows], "reconstruction": self.reconstructions[places]}

@@ -8,7 +8,7 @@ import numpy as np
 
 from drkm.explorer.subject import Subject
 from drkm.files.json_values import plain
-from drkm.wording import counted, duration
+from drkm.wording import duration
 
 #: entries of a history that are drawn
 MOST_STEPS = 500
@@ -65,7 +65,7 @@ def _chosen(subject: Subject) -> list[tuple[str, str]]:
         ("codes of new points", str(fitted.encoder)),
         ("centred", "yes" if fitted.center else "no"),
         ("Gram matrices", fitted.operator),
-        ("starts", counted(len(fitted.objectives), "start")),
+        ("starts", str(len(fitted.objectives))),
         ("time of the fit", duration(fitted.seconds)),
     ]
     prepared = subject.preparation.describe()

@@ -28,20 +28,23 @@ function chartFigure(drawn, title, note) {
 function codesOf(row) {
   data.spreads ??= data.codes.map(meanAndDeviation);
   const shares = data.codes.map((column, c) => (column[row] - data.spreads[c].mean) / (data.spreads[c].deviation || 1));
-  const [width, height, most] = [360, 84, 3];
+  const several = record.model.layers.length > 1;
+  const [width, height, most] = [360, several ? 98 : 84, 3];
   const title = "Codes, in deviations from their means";
   const drawn = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${shares.map(signed).join(", ")}` });
   const slot = width / shares.length;
-  const middle = (height - 14) / 2;
+  const low = several ? height - 16 : height - 2;
+  const middle = (low - 12) / 2;
   drawn.append(draw("line", { x1: 0, x2: width, y1: middle, y2: middle, class: "axis" }));
   let code = 0;
   record.model.layers.forEach((layer, l) => {
     const colour = cssColour(classColour(l, record.palette));
+    if (several) drawn.append(label(`layer ${l + 1}`, slot * (code + layer.components / 2), height - 2));
     for (let i = 0; i < layer.components; i += 1, code += 1) {
       const tall = (Math.min(most, Math.abs(shares[code])) / most) * (middle - 2);
       const bar = { x: slot * (code + 0.2), y: shares[code] > 0 ? middle - tall : middle, width: slot * 0.6, height: Math.max(1, tall), fill: colour };
       drawn.append(draw("rect", bar, draw("title", {}, `${data.names[code]}: ${signed(shares[code])}`)));
-      if (slot > 12) drawn.append(label(String(i), slot * (code + 0.5), height - 2));
+      if (slot > 12) drawn.append(label(String(i), slot * (code + 0.5), low));
     }
   });
   return make("div", { className: "codes" }, make("h3", {}, title), drawn);

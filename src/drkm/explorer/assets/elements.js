@@ -19,6 +19,11 @@ function draw(name, attributes, ...children) {
   return node;
 }
 
+// A long name may go on in the next line after marks that join its words.
+function breakable(text) {
+  return text.split(/(?<=[_\/.-])/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+}
+
 function number(value) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";

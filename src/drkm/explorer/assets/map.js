@@ -134,7 +134,7 @@ function drawAxes(context) {
   context.lineWidth = 1;
   context.strokeRect(MARGIN.left + 0.5, 0.5, view.width - MARGIN.left - 1, view.height - MARGIN.bottom - 1);
   context.textAlign = "center";
-  for (const [value, text] of ticks(-bx / ax, (view.width - bx) / ax, width / 80)) {
+  for (const [value, text] of ticks(-bx / ax, (view.width - bx) / ax, width / 60)) {
     const x = Math.round(ax * value + bx) + 0.5;
     if (x < MARGIN.left + 4 || x > view.width - 14) continue;
     context.fillText(text, x, view.height - MARGIN.bottom + 17);

@@ -54,7 +54,7 @@ function pictures({ original, reconstruction }) {
     { className: "pictures" },
     captioned(picture(imageData(original, 0, shape), "The sample"), "sample"),
     captioned(picture(imageData(reconstruction, 0, shape), "Its reconstruction"), "reconstruction"),
-    captioned(picture(differenceData(original, reconstruction, shape), "Difference of both"), "difference"),
+    captioned(picture(differenceData(original, reconstruction, shape), "Difference of both"), "difference: orange is too bright, blue too dark"),
   );
 }
 
@@ -66,7 +66,7 @@ function tableOf({ original, reconstruction }) {
   const heads = ["column", "sample", "reconstructed", "error in s.d."];
   const first = valueTable(heads, lines.slice(0, FIRST_COLUMNS), largest);
   if (lines.length <= FIRST_COLUMNS) return [first];
-  const rest = make("details", {}, make("summary", {}, `${lines.length - FIRST_COLUMNS} more columns`));
+  const rest = make("details", {}, make("summary", {}, counted(lines.length - FIRST_COLUMNS, "more column")));
   rest.append(valueTable(heads, lines.slice(FIRST_COLUMNS), largest));
   return [first, rest];
 }
@@ -77,7 +77,7 @@ function valueTable(heads, lines, largest) {
   const rows = lines.map(([name, first, second, error]) => make(
     "tr",
     {},
-    make("th", { scope: "row" }, name),
+    make("th", { scope: "row" }, ...breakable(name)),
     make("td", { className: "num" }, number(first)),
     make("td", { className: "num" }, number(second)),
     make("td", { className: "num bar-cell" }, signed(error), errorBar(error / largest)),

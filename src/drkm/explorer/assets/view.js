@@ -24,7 +24,9 @@ function extent(values) {
     if (value > high) high = value;
   }
   if (!(low <= high)) return [0, 1];
-  const pad = 0.04 * (high - low) || Math.abs(low) || 1;
+  // Codes that differ by rounding alone are one place on the map.
+  const alike = high - low < 1e-9 * Math.max(-low, high, 1 / record.unit);
+  const pad = alike ? 1 / record.unit : 0.04 * (high - low);
   return [low - pad, high + pad];
 }
 

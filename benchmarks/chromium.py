@@ -1,4 +1,4 @@
-"""A browser to test pages in: Chromium by its DevTools protocol, over a pair of pipes."""
+"""A browser to test and to time pages in: Chromium by its DevTools protocol, over a pair of pipes."""
 
 from __future__ import annotations
 
