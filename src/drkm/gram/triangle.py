@@ -19,6 +19,8 @@ from drkm.machine.threads import workers
 TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
 #: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
 NARROW, FEW = 64, 1500
+#: rows of the half that are copied to the other one at a time: copies of a square of them take next to no memory
+STRIP = 64
 #: exponents in a tile of K, by its rows and columns
 Tiles = Callable[[slice, slice], Tensor]
 
@@ -55,9 +57,7 @@ class TriangleGram(Gram):
 
     def whole(self) -> Tensor:
         """Return all of K, in the memory of the half."""
-        step = TILE[1]
-        for begin in range(0, self.n, step):
-            rows = slice(begin, min(begin + step, self.n))
+        for rows in slices(self.n, STRIP):
             self.K[rows.stop :, rows] = self.K[rows, rows.stop :].T
             own = self.K[rows, rows]
             own.copy_(own.triu() + own.triu(1).T)
