@@ -1,7 +1,8 @@
 """What starting costs: python -m benchmarks imports.
 
 `import drkm` beside `import torch`, and a process that loads a fitted model of kernel PCA and transforms one point,
-with ours and with scikit-learn's. Seconds of the processor, the least of several processes.
+with ours and with scikit-learn's. What an estimator on torch cannot do without is `import torch, sklearn.base`.
+Seconds of the processor, the least of several processes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ CODE = {
     "import numpy": "import numpy",
     "import torch": "import torch",
     "import torch, then drkm": "import torch, drkm",
+    "import torch, sklearn.base": "import torch, sklearn.base",
     "sklearn.decomposition": "from sklearn.decomposition import KernelPCA",
     "scikit-learn: load, transform": "import joblib, numpy as np; joblib.load('rival').transform(np.ones((1, {d})))",
     "KernelPCA: load, transform": "import drkm, numpy as np; drkm.load('own').transform(np.ones((1, {d})))",

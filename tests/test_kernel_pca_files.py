@@ -217,3 +217,21 @@ def test_a_file_is_read_by_a_process_that_knows_nothing_else(tmp_path):
     code = "import drkm, json, numpy as np; print(json.dumps(drkm.load('model').transform(np.ones((1, 5))).tolist()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert np.allclose(json.loads(done.stdout), model.transform(np.ones((1, 5))), rtol=0, atol=1e-12)
+
+
+def test_loading_and_transforming_imports_nothing_but_torch_scikit_learn_and_what_it_needs_of_ours(tmp_path):
+    KernelPCA(2, kernel="rbf").fit(X).save(tmp_path / "model")
+    code = f"""
+import sys, torch, sklearn.base, sklearn.utils.validation
+sys.path[:0] = {[path for path in sys.path if path]!r}
+before = set(sys.modules)
+import numpy, drkm
+drkm.load({str(tmp_path / "model")!r}).transform(numpy.ones((1, 5)))
+print(*(set(sys.modules) - before))
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    foreign = {name for name in loaded if name.partition(".")[0] not in {"drkm", *sys.stdlib_module_names}}
+    assert foreign == set()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("drkm.")}
+    others = {"anomalies", "baselines", "cli", "datasets", "experiments", "explorer", "metrics", "pages", "plotting"}
+    assert not rooms & {*others, "runs", "selection"}

@@ -53,10 +53,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Learn that regression in `fit`.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         Who solves for eigenpairs where the kernel matrix is in the memory of a CPU: LAPACK, ARPACK, or random
-        projections, which are not exact. "auto" is "arpack" where at most an eighth of the spectrum is wanted of more
-        than 200 samples, else "dense". Elsewhere (a GPU, gram="tiled") a block Krylov method does it.
+        projections, which are not exact. "auto" is Lanczos without restarts where at most an eighth of the spectrum is
+        wanted of more than 200 samples, with ARPACK for spectra that need restarts, else "dense". Elsewhere (a GPU,
+        gram="tiled") a block Krylov method does it.
     tol, max_iter : float, int, default=0, None
-        Of ARPACK; 0 is the precision of the machine.
+        Of ARPACK and, `tol` alone, of Lanczos; 0 is the precision of the machine.
     iterated_power : int or "auto", default="auto"
         Of "randomized".
     remove_zero_eig : bool, default=False

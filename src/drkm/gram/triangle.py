@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ from drkm.machine.threads import workers
 TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
 #: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
 NARROW, FEW = 64, 1500
-#: rows of wide points that are squared at a time in memory that is given
-SQUARED = 16
+#: rows of the half that are copied to the other one at a time: copies of a square of them take next to no memory
+STRIP = 64
+#: exponents in a tile of K, by its rows and columns
+Tiles = Callable[[slice, slice], Tensor]
 
 
 class TriangleGram(Gram):
@@ -55,9 +57,7 @@ class TriangleGram(Gram):
 
     def whole(self) -> Tensor:
         """Return all of K, in the memory of the half."""
-        step = TILE[1]
-        for begin in range(0, self.n, step):
-            rows = slice(begin, min(begin + step, self.n))
+        for rows in slices(self.n, STRIP):
             self.K[rows.stop :, rows] = self.K[rows, rows.stop :].T
             own = self.K[rows, rows]
             own.copy_(own.triu() + own.triu(1).T)
@@ -73,23 +73,34 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = X.new_empty(len(X), len(X))
-    exponents = Exponents(kernel, X, wide=len(X) <= FEW or X.shape[1] > NARROW, room=room)
-    own = exponents.right if exponents.wide else exponents.side(X)
-    if exponents.wide:
-        blas.upper_square(own.points, K)
+    is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
+    exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
 
     def form(rows: slice) -> None:
         for columns in slices(len(X), TILE[1], rows.start):
-            tile = K[rows, columns]
-            if not exponents.wide:
-                exponents.multiply(own[rows], columns, tile)
-            values = kernel.values(exponents.add(own[rows], columns, tile))
+            tile = exponents(rows, columns)
+            values = kernel.values(tile)
             if values is not tile:
                 tile.copy_(values)
 
     with workers(X.device) as share_out:
         share_out(form, slices(len(X), TILE[0]))
     return TriangleGram(K)
+
+
+def _of_square(kernel: Any, X: Tensor, K: Tensor, room: Tensor | None) -> Tiles:
+    """Return exponents in tiles of K, from one product of all points with themselves."""
+    blas.upper_square(_scaled(kernel, X, X.mean(dim=0), room), K)
+    # The squares of points are on its diagonal, so that each of them has the exponent 0 with itself.
+    added = K.diagonal() * -0.5
+    return lambda rows, columns: K[rows, columns].add_(added[columns]).add_(added[rows, None])
+
+
+def _of_products(kernel: Any, X: Tensor, K: Tensor) -> Tiles:
+    """Return exponents in tiles of K, each from a product of its own."""
+    exponents = Exponents(kernel, X, wide=False)
+    own = exponents.side(X)
+    return lambda rows, columns: exponents.multiply(own[rows], columns, K[rows, columns])
 
 
 def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
@@ -140,24 +151,22 @@ class Exponents:
 
     Narrow points are augmented, so that e is one product. For wide ones that would cost more in copies than adding
     -‖x‖²/(2σ²) and -‖y‖²/(2σ²) to a tile that is in the cache does. `wide` says which; None is by their features.
-    `room` is memory like that of y for what is made of wide ones.
     """
 
-    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None, room: Tensor | None = None):
+    def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None):
         self.kernel = kernel
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
         self.origin = y.mean(dim=0) if kernel.is_isotropic else None
         self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
-        self.right = self.side(y, room) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
+        self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
 
-    def side(self, x: Tensor, room: Tensor | None = None) -> Side:
+    def side(self, x: Tensor) -> Side:
         """Return points as the left side."""
         if not self.wide or self.origin is None:
             return Side(self.kernel.factors(self._moved(x))[0], None)
-        scaled = torch.sub(x, self.origin, out=room).mul_(self.kernel.pull_scale**0.5)
-        # A few rows at a time where memory counts: the squares of all of them would be one more copy.
-        step = WIDE_TILE[0] if room is None else SQUARED
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(step)])
+        scaled = _scaled(self.kernel, x, self.origin)
+        # Some rows at a time: the squares of all of them would be one more copy.
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(WIDE_TILE[0])])
         return Side(scaled, squares.mul_(-0.5))
 
     def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
@@ -180,6 +189,11 @@ class Exponents:
 def slices(n: int, step: int, begin: int = 0) -> list[slice]:
     """Return the slices of so many rows or columns, from the first one of interest on."""
     return [slice(first, min(first + step, n)) for first in range(begin, n, step)]
+
+
+def _scaled(kernel: Any, points: Tensor, origin: Tensor, room: Tensor | None = None) -> Tensor:
+    """Return (x - origin)/σ, whose products are exponents but for what belongs to one point alone."""
+    return torch.sub(points, origin, out=room).mul_(kernel.pull_scale**0.5)
 
 
 def _moved(part: slice, rows: slice) -> slice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,23 @@ def symmetric_operator(upper: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda v: symv(1.0, columns, v, lower=1)
 
 
+def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Remove from a vector what it has along orthonormal rows, in place, and return how much that was of each.
+
+    By the BLAS of scipy, as products with a symmetric matrix are: idle threads of another one would be in their way.
+    """
+    gemv, columns = _routine("gemv", rows.dtype), rows.T
+    along = gemv(1.0, columns, vector, trans=1)
+    gemv(-1.0, columns, along, beta=1.0, y=vector, overwrite_y=1)
+    return along
+
+
 def upper_square(Z: Tensor, out: Tensor) -> None:
     """Write the upper triangle of ZZᵀ, with the diagonal, into `out`, and leave the rest of it alone."""
     _routine("syrk", Z.numpy().dtype)(1.0, Z.numpy().T, c=out.numpy().T, trans=1, lower=1, overwrite_c=1)
 
 
+@cache
 def _routine(name: str, dtype: np.dtype) -> Any:
     from scipy.linalg import blas
 

@@ -56,6 +56,11 @@ def one_thread_everywhere() -> Iterator[None]:
         yield
 
 
+def blas_threads() -> int:
+    """Return how many threads the BLAS of numpy and that of scipy may use, the larger number of the two."""
+    return max((library.get_num_threads() for library in _blas_libraries()), default=1)
+
+
 @contextmanager
 def workers(device: torch.device) -> Iterator[ShareOut]:
     """Yield a function that does a piece of work for each of some parts, in as many threads as torch has here.
@@ -102,6 +107,14 @@ def _torch_library() -> ctypes.CDLL | None:
             # A name is looked up in what the library itself was linked with: other copies of OpenMP may be loaded.
             return library if hasattr(library, "omp_set_num_threads") else None
     return None
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    import scipy.linalg.blas  # noqa: F401 - before a look at what is loaded
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @contextmanager

@@ -17,13 +17,18 @@ from torch import Tensor
 from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
+from drkm.machine.threads import blas_threads
 from drkm.problem.eigen import leading_eigenpairs
+from drkm.problem.lanczos import leading_by_lanczos
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to so many samples, or where more than a share of the spectrum is wanted, "auto" takes the dense solver
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: entries of a matrix that is small: more than one thread gains nothing with it
-SMALL = 1 << 19
+SMALL = 1 << 21
+#: entries up to which a BLAS multiplies a matrix by a vector in one thread, but half of a symmetric one in all: these
+#: wait for each other longer than they work, and where others are busy a hundred times as long
+UNSHARED = 1 << 18
 #: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
 FEW = 16
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
@@ -86,11 +91,18 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
 def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
-        product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
+        product = _centered(_product(gram), gram.n, upper.dtype)
         return _signed(_arpack(product, gram.n, count, method, upper.dtype))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+
+
+def _product(gram: TriangleGram) -> Product:
+    """Return v ↦ Kv from the half that is there; from all of a small K where half of it would be shared by threads."""
+    if gram.n**2 <= UNSHARED and blas_threads() > 1:
+        return gram.whole().numpy().dot
+    return blas.symmetric_operator(gram.K.numpy())
 
 
 def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -105,6 +117,10 @@ def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtyp
     if not start.any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
+    if method.solver == "auto" and method.max_iter is None:
+        found = leading_by_lanczos(product, start, count, method.tol or float(np.finfo(dtype).eps))
+        if found is not None:
+            return found
     # Of few eigenpairs a restart costs more products than the longer basis that does without it.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
     return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)

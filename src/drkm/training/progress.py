@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tqdm.auto import tqdm
-
 from drkm.machine.beside import beside
 from drkm.training.plan import Plan
 
@@ -22,6 +20,8 @@ TICK = 1.0
 
 class _AboveTheBar(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
+        from tqdm.auto import tqdm
+
         tqdm.write(self.format(record), file=sys.stderr)
 
 
@@ -79,6 +79,9 @@ class ProgressBar:
     """Shows how far the stationarity has come on the way to the tolerance, on a logarithmic scale."""
 
     def __init__(self, tol: float, began: float | None = None):
+        # Here, because a process that loads a model shows no bar.
+        from tqdm.auto import tqdm
+
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
         self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:10}| {elapsed} {desc}")
