@@ -120,6 +120,29 @@ def test_a_kernel_object_brings_its_own_width():
     assert KernelPCA(3, kernel=Matern(1.5)).fit(X).transform(X[:2]).shape == (2, 3)
 
 
+def torus(m):
+    """A grid of m×m points on a torus: eigenvalues of its kernel matrix are up to eightfold."""
+    angle = 2 * np.pi * np.arange(m) / m
+    first, second = (one.ravel() for one in np.meshgrid(angle, angle))
+    return np.column_stack([np.cos(first), np.sin(first), np.cos(second), np.sin(second)])
+
+
+def lattice(m):
+    """A grid of m³ points in a cube."""
+    return np.stack(np.meshgrid(*[np.arange(m) - (m - 1) / 2] * 3), axis=-1).reshape(-1, 3) / 2
+
+
+@pytest.mark.parametrize("tol", [0, 1e-3])
+@pytest.mark.parametrize("solver", ["auto", "arpack"])
+@pytest.mark.parametrize("count", [5, 10, 20])
+@pytest.mark.parametrize("X", [torus(16), lattice(7)], ids=["torus", "lattice"])
+def test_no_eigenvector_of_a_multiple_eigenvalue_is_left_out(X, count, solver, tol):
+    known = KernelPCA(count, kernel="rbf", gamma=0.5, eigen_solver="dense").fit(X)
+    found = KernelPCA(count, kernel="rbf", gamma=0.5, eigen_solver=solver, tol=tol, random_state=0).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=max(tol, 1e-9))
+    np.testing.assert_allclose(found.eigenvectors_.T @ found.eigenvectors_, np.eye(count), atol=max(tol, 1e-9))
+
+
 @pytest.mark.parametrize("gram", ["tiled", "dense", Nystroem(m=300)], ids=str)
 def test_every_exact_operator_finds_the_same_components(gram):
     X = samples(300)

@@ -6,7 +6,6 @@ everywhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.machine.threads import blas_threads
+from drkm.problem.deflation import Pairs, Product, is_complete, merged, without
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
 
@@ -31,6 +31,8 @@ SMALL = 1 << 21
 UNSHARED = 1 << 18
 #: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
 FEW = 16
+#: searches for eigenvectors of multiple eigenvalues that those before left out
+MOST_ROUNDS = 32
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
 TOL = 1e-12
 #: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
@@ -38,8 +40,6 @@ TOL = 1e-12
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
 NEGATIVE_VALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 ROUNDING_SHARE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-7}
-
-Product = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
     solver = method.resolved(len(K), count)
     if solver == "arpack":
-        return _signed(_arpack(blas.symmetric_operator(K), len(K), count, method, K.dtype))
+        return _signed(_krylov(blas.symmetric_operator(K), len(K), count, method, K.dtype))
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
@@ -92,7 +92,7 @@ def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(_product(gram), gram.n, upper.dtype)
-        return _signed(_arpack(product, gram.n, count, method, upper.dtype))
+        return _signed(_krylov(product, gram.n, count, method, upper.dtype))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
@@ -105,35 +105,47 @@ def _product(gram: TriangleGram) -> Product:
     return blas.symmetric_operator(gram.K.numpy())
 
 
-def _arpack(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.sparse.linalg import LinearOperator, eigsh
+def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> Pairs:
     from sklearn.utils import check_random_state
 
-    operator = LinearOperator((n, n), matvec=product, dtype=dtype)
-    # ARPACK asks for vectors alone: for few samples checks of their shapes would cost as much as the products.
-    operator.matvec = product
     # What is left of random numbers by a product is not lost: it is one step of the iteration.
     start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
     if not start.any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
+    found = _from_start(product, start, count, method)
+    for _ in range(MOST_ROUNDS):
+        if is_complete(product, found, method.tol):
+            break
+        rest = without(product, found[1])
+        found = merged(found, _from_start(rest, rest(start[::-1].copy()), count, method), method.tol)
+    return found
+
+
+def _from_start(product: Product, start: np.ndarray, count: int, method: Method) -> Pairs:
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    n, dtype = len(start), start.dtype
     if method.solver == "auto" and method.max_iter is None:
         found = leading_by_lanczos(product, start, count, method.tol or float(np.finfo(dtype).eps))
         if found is not None:
             return found
+    operator = LinearOperator((n, n), matvec=product, dtype=dtype)
+    # ARPACK asks for vectors alone: for few samples checks of their shapes would cost as much as the products.
+    operator.matvec = product
     # Of few eigenpairs a restart costs more products than the longer basis that does without it.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
     return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
 
 
-def _dense(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _dense(K: np.ndarray, count: int) -> Pairs:
     from scipy.linalg import eigh
 
     n = len(K)
     return eigh(K.T, subset_by_index=(n - count, n - 1), overwrite_a=True, check_finite=False)
 
 
-def _randomized(K: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
+def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:
     from sklearn.utils.extmath import randomized_svd
 
     state = method.random_state
@@ -142,13 +154,13 @@ def _randomized(K: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, 
     return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
 
 
-def _of_features(phi: np.ndarray, count: int, method: Method) -> tuple[np.ndarray, np.ndarray]:
+def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
     """Return those of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition."""
     from scipy.linalg import svd
 
     phi = phi - phi.mean(axis=0)
     if method.resolved(min(phi.shape), count) == "arpack":
-        return _arpack(_centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype), len(phi), count, method, phi.dtype)
+        return _krylov(_centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype), len(phi), count, method, phi.dtype)
     vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
     return singular[:count] ** 2, vectors[:, :count]
 
@@ -165,7 +177,7 @@ def _centered(product: Product, n: int, dtype: np.dtype) -> Product:
     return centered
 
 
-def _signed(pairs: tuple[np.ndarray, np.ndarray]) -> Spectrum:
+def _signed(pairs: Pairs) -> Spectrum:
     from sklearn.utils.extmath import svd_flip
 
     order = pairs[0].argsort()[::-1]
