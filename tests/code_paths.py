@@ -48,6 +48,7 @@ LINEAR_ALGEBRA = [
     "test_energy.py",
     "test_estimator.py",
     "test_kernel_pca.py",
+    "test_lanczos.py",
     "test_learning.py",
     "test_race.py",
     "test_same_bits.py",
