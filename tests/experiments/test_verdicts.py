@@ -117,9 +117,9 @@ def test_how_many_more_draws_halve_an_interval(draws, more):
 def test_a_verdict_says_how_many_draws_it_is_based_on():
     claims = claims_of("training_points", rows_of("training_points", lambda p: 0.5))
     ahead = next(claim for claim in claims if "ahead of the β-VAE in IRS" in claim.text)
-    assert ahead.why.endswith("Based on 3 training draws; 2 more would halve the interval.")
+    assert ahead.why.endswith("Based on 5 training draws; 8 more would halve the interval.")
     wide = next(claim for claim in claims if "varies widely" in claim.text)
-    assert wide.why.endswith("Based on 3 seeds.")
+    assert wide.why.endswith("Based on 5 seeds.")
 
 
 def test_one_value_has_no_interval_and_equal_values_a_point():
@@ -284,7 +284,7 @@ def test_ahead_on_cars3d_counts_draws_on_which_both_scores_are_better():
     rows = rows_of("cars3d", score)
     claims = claims_of("cars3d", rows)
     assert verdict(claims, "defaults", "kernel PCA, median") is HELD
-    assert claims[0].measured == "in both on 3 of 3 draws"
+    assert claims[0].measured == "in both on 10 of 10 draws"
     for row in rows:
         if row["model"] == "two layers, defaults":
             row["mig"] = 0.0

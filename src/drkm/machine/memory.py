@@ -19,7 +19,7 @@ PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 #: the kernel's way of saying that a group has no limit, in the first version of control groups
 UNLIMITED = 1 << 60
 #: bytes that every machine has, for which the system is not asked
-TRIFLE = 1 << 26
+TRIFLE = 1 << 25
 
 
 class NotEnoughMemory(MemoryError):

@@ -146,6 +146,8 @@ EXPERIMENT = Study(
             text="On SmallNORB the IRS of the β-VAE varies widely.",
             published="from about 0.5 up to almost 0.9",
             dataset="smallnorb",
+            family="beta-vae",
+            among=claims.own_rows,
             rule=_wide_range,
         ),
         *claims.for_scores(
