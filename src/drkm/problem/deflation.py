@@ -14,16 +14,16 @@ import numpy as np
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]
 #: steps of the search. An eigenvalue that was left out is as a rule well above the last one that was found in its place
-STEPS = 8
+STEPS = 6
 #: eigenvalues that differ by less, relative to the last one found, are not told apart
 APART = 1e-6
 
 
 def without(product: Product, vectors: np.ndarray) -> Product:
-    """Return the product of an operator on what is orthogonal to some of its eigenvectors."""
+    """Return the product of an operator with vectors that are orthogonal to some of its eigenvectors, as are images."""
 
     def deflated(v: np.ndarray) -> np.ndarray:
-        image = product(v - vectors @ (v @ vectors))
+        image = product(v)
         image -= vectors @ (image @ vectors)
         return image
 
