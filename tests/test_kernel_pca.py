@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.triangle import Exponents, cross_product, triangle
-from drkm.kernels import RBF, Matern
+from drkm.kernels import RBF, Matern, Polynomial
+from drkm.machine.pages import upper_triangle
 
 #: run in a process of its own: scikit-learn's tests take their class from its package
 RUN = """
@@ -215,6 +217,38 @@ def test_only_one_half_of_the_matrix_is_read(n):
     torch.testing.assert_close(gram.matmul(block[:, :1]), whole @ block[:, :1])
     torch.testing.assert_close(gram.rows(torch.tensor([0, n - 1, 7])), whole[[0, n - 1, 7]])
     torch.testing.assert_close(gram.whole(), whole)
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 6), (700, 6), (2200, 6), (700, 90)])
+@pytest.mark.parametrize("kernel", [RBF(30.0), Matern(1.5, 30.0), Polynomial(2, 0.1)], ids=str)
+def test_the_sum_of_squares_that_is_kept_is_that_of_all_entries(kernel, n, d):
+    X = torch.from_numpy(samples(n, d) / d)
+    assert triangle(kernel, X).energy == pytest.approx(float(kernel(X, X).square().sum()), rel=1e-10)
+
+
+def test_products_that_look_for_what_was_left_out_are_saved_where_nothing_can_be():
+    X = samples(600, 4)
+    with patch("drkm.problem.deflation._largest", side_effect=AssertionError("a search that is not needed")):
+        found = KernelPCA(5, kernel="rbf", gamma=0.02).fit(X)
+    known = KernelPCA(5, kernel="rbf", gamma=0.02, eigen_solver="dense").fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-12)
+
+
+def resident():
+    """Bytes of this process that are in memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs what Linux says of memory")
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_the_room_for_an_upper_triangle_takes_three_quarters_of_the_matrix_at_most(kind):
+    n, before = 4000, resident()
+    K = upper_triangle(n, kind)
+    assert (K.shape, K.dtype, K.data_ptr() % 64) == ((n, n), kind, 0)
+    for i in range(0, n, 50):
+        K[i : i + 50, i:] = 1.0
+    assert 0.4 * K.nbytes < resident() - before < 0.75 * K.nbytes
 
 
 def exported(module, points):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drkm.problem.lanczos import leading_by_lanczos
+from drkm.problem.lanczos import Leading, leading_by_lanczos
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -15,7 +15,7 @@ def symmetric(values: np.ndarray) -> np.ndarray:
     return (Q * values) @ Q.T
 
 
-def found(K: np.ndarray, count: int, tol: float = EPS) -> tuple[np.ndarray, np.ndarray] | None:
+def found(K: np.ndarray, count: int, tol: float = 0.0) -> Leading | None:
     start = np.random.RandomState(1).uniform(-1, 1, len(K)).astype(K.dtype)
     return leading_by_lanczos(lambda v: K @ v, start, count, tol)
 
@@ -25,7 +25,7 @@ def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
     K = symmetric(100 * np.exp(-np.arange(300) / 8))
     pairs = found(K, count)
     assert pairs is not None
-    values, vectors = pairs
+    values, vectors, _ = pairs
     # Rounding of K is relative to its norm.
     rounding = 50 * EPS * 100
     np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[-count:], rtol=0, atol=rounding)
@@ -36,7 +36,7 @@ def test_eigenpairs_of_a_spectrum_that_decays_are_those_of_lapack(count):
 def test_numbers_of_float32_stay_such():
     pairs = found(symmetric(np.exp(-np.arange(200.0))).astype(np.float32), 3, 1e-6)
     assert pairs is not None
-    assert {part.dtype for part in pairs} == {np.dtype(np.float32)}
+    assert {pairs.values.dtype, pairs.vectors.dtype} == {np.dtype(np.float32)}
 
 
 def test_a_spectrum_that_does_not_decay_is_left_to_others():
@@ -45,3 +45,47 @@ def test_a_spectrum_that_does_not_decay_is_left_to_others():
 
 def test_an_invariant_subspace_that_is_too_small_is_left_to_others():
     assert found(symmetric(np.where(np.arange(300) < 5, 1.0, 0.0)), 10) is None
+
+
+def energy(K: np.ndarray) -> float:
+    return float((K * K).sum())
+
+
+@pytest.mark.parametrize(
+    ("count", "decay", "near"), [(1, 8, 2.0), (10, 3, 1.1), (10, 8, 1.1), (50, 8, 1.1), (1, 20, 2.0)]
+)
+def test_the_bound_of_the_rest_is_above_the_next_eigenvalue_and_near_it(count, decay, near):
+    K = symmetric(100 * np.exp(-np.arange(300) / decay))
+    pairs = found(K, count)
+    assert pairs is not None
+    after = np.linalg.eigvalsh(K)[-count - 1]
+    assert after - 1e-12 <= pairs.rest.largest(energy(K)) <= after * near + 1e-5
+
+
+@pytest.mark.parametrize("twice", [0, 3, 9, 10, 15])
+def test_no_eigenvalue_that_was_left_out_is_above_the_bound_of_the_rest(twice):
+    values = 100 * np.exp(-np.arange(300) / 8.0)
+    K = symmetric(np.insert(values, twice, values[twice])[:300])
+    pairs = found(K, 10)
+    assert pairs is not None
+    # One start vector has one eigenvector of each eigenvalue, unless rounding brings the other.
+    left = K - (pairs.vectors * pairs.values) @ pairs.vectors.T
+    assert np.linalg.eigvalsh(left)[-1] <= pairs.rest.largest(energy(K)) * (1 + 1e-9)
+
+
+def test_residuals_are_asked_for_relative_to_the_eigenvalue_and_never_below_rounding():
+    K = symmetric(100 * np.exp(-np.arange(300) / 4))
+    steps = []
+    for tol in (1e-3, 0.0):
+        products = []
+
+        def product(v, products=products):
+            products.append(1)
+            return K @ v
+
+        pairs = leading_by_lanczos(product, np.random.RandomState(1).uniform(-1, 1, 300), 20, tol)
+        assert pairs is not None
+        residuals = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+        assert (residuals <= np.maximum(tol * pairs.values, 50 * EPS * 100)).all()
+        steps.append(len(products))
+    assert steps[0] <= steps[1]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from drkm.gram.base import Gram
 from drkm.gram.features import FeatureGram
 from drkm.machine import blas
+from drkm.machine.pages import upper_triangle
 from drkm.machine.threads import workers
 
 #: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
@@ -34,11 +37,14 @@ class TriangleGram(Gram):
     ----------
     K : Tensor of shape (n, n)
         On a CPU, in rows.
+    energy : float, optional
+        ‖K‖_F², the sum of the squares of all eigenvalues, where it is known.
     """
 
-    def __init__(self, K: Tensor):
+    def __init__(self, K: Tensor, energy: float | None = None):
         self.K = K
         self.n = len(K)
+        self.energy = energy
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -72,9 +78,10 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
         return TriangleGram(torch.from_numpy(phi.numpy() @ phi.numpy().T))
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
-    K = X.new_empty(len(X), len(X))
+    K = upper_triangle(len(X), X.dtype)
     is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
     exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
+    energies: list[float] = []
 
     def form(rows: slice) -> None:
         for columns in slices(len(X), TILE[1], rows.start):
@@ -82,10 +89,25 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
             values = kernel.values(tile)
             if values is not tile:
                 tile.copy_(values)
+            energies.append(_energy(tile, columns.start == rows.start))
 
     with workers(X.device) as share_out:
         share_out(form, slices(len(X), TILE[0]))
-    return TriangleGram(K)
+    # The sum is exact, and so the same whichever thread was first.
+    return TriangleGram(K, math.fsum(energies))
+
+
+def _energy(tile: Tensor, at_diagonal: bool) -> float:
+    """Return what a tile has of ‖K‖_F², with its mirror image; of one that begins at the diagonal the upper part."""
+    if not at_diagonal:
+        return 2 * _squares(tile)
+    rows = len(tile)
+    return 2 * (_squares(tile[:, :rows].triu()) + _squares(tile[:, rows:])) - _squares(tile.diagonal()[None])
+
+
+def _squares(part: Tensor) -> float:
+    """Return the sum of the squares of entries, which einsum reads where they are."""
+    return float(np.einsum("ij,ij->", part.numpy(), part.numpy()))
 
 
 def _of_square(kernel: Any, X: Tensor, K: Tensor, room: Tensor | None) -> Tiles:

@@ -7,6 +7,7 @@ vector, with nothing of what was found in it, looks for what is left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -30,13 +31,25 @@ def without(product: Product, vectors: np.ndarray) -> Product:
     return deflated
 
 
-def is_complete(product: Product, found: Pairs, tol: float) -> bool:
-    """Whether no eigenvalue above the last one found is left, by a few steps from a vector orthogonal to those found.
+def is_complete(product: Product, found: Pairs, tol: float, at_most: float = math.inf) -> bool:
+    """Whether no eigenvalue above the last one found is left.
 
-    `tol` is how far eigenvalues may be off, relative to the first.
+    An upper bound of those that are left may say so. Otherwise a few steps from a vector orthogonal to those found do.
+
+    Parameters
+    ----------
+    product : callable
+        v ↦ Kv.
+    found : pair of arrays
+        Eigenvalues and eigenvectors.
+    tol : float
+        How far eigenvalues may be off, relative to the first.
+    at_most : float
+        What no eigenvalue that was left out is above.
     """
     values, vectors = found
-    return _largest(without(product, vectors), len(vectors), values.dtype) <= _bound(values, tol)
+    bound = _bound(values, tol)
+    return at_most <= bound or _largest(without(product, vectors), len(vectors), values.dtype) <= bound
 
 
 def merged(found: Pairs, more: Pairs, tol: float) -> Pairs:

@@ -1,32 +1,63 @@
 """Leading eigenpairs by the Lanczos method without restarts, for spectra that decay.
 
-A restart keeps the basis short and costs products that are made again. Where few eigenpairs are wanted and the others
-are smaller, a basis of two or three times as many vectors has converged before there is anything to restart, and what
-is left besides the products is a few calls per step.
+A restart keeps the basis short, at the price of products that are computed again. Where few eigenpairs are wanted and
+the others are smaller, a basis of two or three times as many vectors has converged before a restart would begin, and
+a step costs little more than its product.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from drkm.machine import blas
 
-#: vectors of the basis when it is first looked at, and at most: so many per eigenpair and so many more
+#: vectors of the basis when Ritz pairs are first computed, and at most: so many per eigenpair and so many more
 FIRST, MOST = (2, 8), (3, 40)
-#: between two looks the basis grows by one in so many vectors, and by at least so many
-GROWTH, LEAST_GROWTH = 16, 3
+#: steps between the first two computations of Ritz pairs, and at most between two later ones
+SECOND_AFTER, LONGEST_WAIT = 3, 8
+
+
+class Rest(NamedTuple):
+    """What a Krylov basis says of the eigenvalues that are orthogonal to the eigenvectors found in it.
+
+    next_value : the largest Ritz value that was not asked for
+    coupling : how far the operator leads out of the basis, ‖(I - QQᵀ)KQ‖
+    energy : what the basis has of ‖K‖_F², ‖QᵀKQ‖_F² + 2·coupling²
+    """
+
+    next_value: float
+    coupling: float
+    energy: float
+
+    def largest(self, energy_of_all: float) -> float:
+        """Return an upper bound of the eigenvalues that were not found, given ‖K‖_F².
+
+        Outside the basis K has at most ρ² = ‖K‖_F² - energy. Its largest eigenvalue besides those found is therefore at
+        most that of the 2×2 matrix of `next_value` and ρ on the diagonal with `coupling` beside it.
+        """
+        outside = math.sqrt(max(energy_of_all - self.energy, 0.0))
+        return (self.next_value + outside) / 2 + math.hypot((self.next_value - outside) / 2, self.coupling)
+
+
+class Leading(NamedTuple):
+    """The largest eigenvalues in ascending order, their eigenvectors, and what is known of the rest."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    rest: Rest
 
 
 def leading_by_lanczos(
-    product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, count: int, tol: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenvalues of a symmetric operator in ascending order and their eigenvectors.
+    product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, count: int, tol: float = 0.0
+) -> Leading | None:
+    """Return the largest eigenvalues of a symmetric positive semi-definite operator and their eigenvectors.
 
-    None is returned where the longest basis is too short for residuals ‖Kv - θv‖ of `tol`·θ, and where an invariant
-    subspace is found that has too few eigenpairs: a method with restarts is needed then.
+    None is returned where the longest basis is too short for the residuals asked for, and where an invariant subspace
+    is found that has too few eigenpairs: a method with restarts is needed then.
 
     Parameters
     ----------
@@ -37,39 +68,60 @@ def leading_by_lanczos(
     count : int
         Number of eigenpairs.
     tol : float
-        Largest residual relative to the eigenvalue.
+        Largest residual ‖Kv - θv‖ relative to the eigenvalue θ. Less than rounding makes of K, that is of its largest
+        eigenvalue, is never asked for.
     """
     n, dtype = len(start), start.dtype
     most, look = (min(n - 1, per * count + more) for per, more in (MOST, FIRST))
     basis = np.empty((most + 1, n), dtype=dtype)
     diagonal, beside = np.empty(most), np.empty(most)
-    rounding, largest = float(np.finfo(dtype).eps), 0.0
+    rounding, largest, seen = float(np.finfo(dtype).eps), 0.0, []
     basis[0] = start / np.linalg.norm(start)
     for step in range(most):
-        known = basis[: step + 1]
         image = product(basis[step])
-        diagonal[step] = own = blas.remove_rows_(known, image)[step]
-        # Twice is enough: the first time leaves rounding of the size of what it removed.
-        blas.remove_rows_(known, image)
+        diagonal[step] = own = float(basis[step].dot(image))
+        image -= own * basis[step]
+        if step:
+            image -= beside[step - 1] * basis[step - 1]
+        # What is left of earlier vectors is rounding, so that one pass is enough.
+        blas.remove_rows_(basis[: step + 1], image)
         beside[step] = size = math.sqrt(image.dot(image))
         largest = max(largest, own)
         if size <= rounding * largest:
             return None
         np.divide(image, size, out=basis[step + 1])
         if step + 1 == look:
-            pairs = _ritz_pairs(diagonal[: step + 1], beside[: step + 1], count, tol)
-            if pairs is not None:
-                return pairs[0].astype(dtype), known.T @ pairs[1].astype(dtype)
-            look += max(LEAST_GROWTH, look // GROWTH)
+            values, vectors, excess = _ritz_pairs(diagonal[:look], beside[:look], count, tol, rounding)
+            if excess <= 1:
+                rest = Rest(values[-count - 1], size, float(diagonal[:look] @ diagonal[:look]) + _twice(beside[:look]))
+                found = basis[:look].T @ vectors[:, -count:].astype(dtype)
+                return Leading(values[-count:].astype(dtype), found, rest)
+            seen.append((look, excess))
+            look += _steps_ahead(seen)
     return None
 
 
 def _ritz_pairs(
-    diagonal: np.ndarray, beside: np.ndarray, count: int, tol: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenpairs of the tridiagonal matrix of a basis, if all of them have converged."""
+    diagonal: np.ndarray, beside: np.ndarray, count: int, tol: float, rounding: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return eigenpairs of the tridiagonal matrix of a basis, and the worst residual relative to the one allowed."""
     from scipy.linalg import eigh_tridiagonal
 
-    values, vectors = (part[..., -count:] for part in eigh_tridiagonal(diagonal, beside[:-1], check_finite=False))
+    values, vectors = eigh_tridiagonal(diagonal, beside[:-1], check_finite=False)
     # The residual of a Ritz vector is the weight of the last vector of the basis times what follows it.
-    return (values, vectors) if (beside[-1] * np.abs(vectors[-1]) <= tol * values).all() else None
+    residuals = beside[-1] * np.abs(vectors[-1, -count:])
+    allowed = np.maximum(tol * values[-count:], rounding * values[-1])
+    return values, vectors, float((residuals / allowed).max())
+
+
+def _twice(beside: np.ndarray) -> float:
+    return 2 * float(beside @ beside)
+
+
+def _steps_ahead(seen: list[tuple[int, float]]) -> int:
+    """Return after how many steps residuals are expected to be small enough, by how they fell so far."""
+    if len(seen) < 2:
+        return SECOND_AFTER
+    (before, larger), (last, excess) = seen[-2:]
+    fall = math.log(larger / excess) / (last - before)
+    return min(LONGEST_WAIT, max(1, math.ceil(math.log(excess) / fall))) if fall > 0 else LONGEST_WAIT

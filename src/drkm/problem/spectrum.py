@@ -6,6 +6,7 @@ everywhere else.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ UNSHARED = 1 << 18
 FEW = 16
 #: searches for eigenvectors of multiple eigenvalues that those before left out
 MOST_ROUNDS = 32
+#: error of a sum of squares in roundings of it
+ENERGY_ROUNDING = 1e3
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
 TOL = 1e-12
 #: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
@@ -66,12 +69,15 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
 
 
-def of_gram(gram: Gram, count: int, method: Method, like: Tensor) -> Spectrum:
-    """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten."""
+def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor | None = None) -> Spectrum:
+    """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten.
+
+    The means of the rows of K, where they are known, can save the search for eigenvectors that were left out.
+    """
     if isinstance(gram, TriangleGram):
         # What centring leaves of numbers of this size is rounding.
         floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
-        values, vectors = _of_triangle(gram, count, method)
+        values, vectors = _of_triangle(gram, count, method, means)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda and count <= phi.shape[1]:
@@ -88,14 +94,22 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
-def _of_triangle(gram: TriangleGram, count: int, method: Method) -> Spectrum:
+def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor | None) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(_product(gram), gram.n, upper.dtype)
-        return _signed(_krylov(product, gram.n, count, method, upper.dtype))
+        energy = math.inf if means is None or gram.energy is None else _centered_energy(gram.energy, means)
+        return _signed(_krylov(product, gram.n, count, method, upper.dtype, energy))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+
+
+def _centered_energy(energy: float, means: Tensor) -> float:
+    """Return ‖CKC‖_F² = ‖K‖_F² - 2n‖m‖² + (n m̄)², m the means of rows and m̄ that of all, or more by rounding."""
+    n, m = len(means), means.double()
+    rounding = ENERGY_ROUNDING * torch.finfo(means.dtype).eps * energy
+    return energy - 2 * n * float(m @ m) + (n * float(m.mean())) ** 2 + rounding
 
 
 def _product(gram: TriangleGram) -> Product:
@@ -105,7 +119,8 @@ def _product(gram: TriangleGram) -> Product:
     return blas.symmetric_operator(gram.K.numpy())
 
 
-def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtype) -> Pairs:
+def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtype, energy: float = math.inf) -> Pairs:
+    """Return the leading eigenpairs of an operator, of which the squared Frobenius norm may be known."""
     from sklearn.utils import check_random_state
 
     # What is left of random numbers by a product is not lost: it is one step of the iteration.
@@ -113,29 +128,34 @@ def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtyp
     if not start.any():
         # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
-    found = _from_start(product, start, count, method)
+    found, at_most = _from_start(product, start, count, method, energy)
     for _ in range(MOST_ROUNDS):
-        if is_complete(product, found, method.tol):
+        if is_complete(product, found, method.tol, at_most):
             break
         rest = without(product, found[1])
-        found = merged(found, _from_start(rest, rest(start[::-1].copy()), count, method), method.tol)
+        more, at_most = _from_start(rest, rest(start[::-1].copy()), count, method)
+        found = merged(found, more, method.tol)
     return found
 
 
-def _from_start(product: Product, start: np.ndarray, count: int, method: Method) -> Pairs:
+def _from_start(
+    product: Product, start: np.ndarray, count: int, method: Method, energy: float = math.inf
+) -> tuple[Pairs, float]:
+    """Return eigenpairs in the Krylov space of a vector, and what no other eigenvalue is above."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     n, dtype = len(start), start.dtype
     if method.solver == "auto" and method.max_iter is None:
-        found = leading_by_lanczos(product, start, count, method.tol or float(np.finfo(dtype).eps))
+        found = leading_by_lanczos(product, start, count, method.tol)
         if found is not None:
-            return found
+            return (found.values, found.vectors), found.rest.largest(energy)
     operator = LinearOperator((n, n), matvec=product, dtype=dtype)
     # ARPACK asks for vectors alone: for few samples checks of their shapes would cost as much as the products.
     operator.matvec = product
     # Of few eigenpairs a restart costs more products than the longer basis that does without it.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
-    return eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
+    pairs = eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
+    return pairs, math.inf
 
 
 def _dense(K: np.ndarray, count: int) -> Pairs:

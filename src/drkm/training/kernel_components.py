@@ -71,7 +71,7 @@ def _of_samples(
     if phi is not None and (count is None or kernel is not exact):
         wanted = min(wanted, phi.shape[1])
     means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-    found = _kept(spectrum.of_gram(gram, wanted, method, X), keep_zeros)
+    found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
     weights = _weights(found, X)
     if means is None:
         phi = kernel.features(X) if phi is None else phi
