@@ -101,8 +101,10 @@ def _energy(tile: Tensor, at_diagonal: bool) -> float:
     """Return what a tile has of ‖K‖_F², with its mirror image; of one that begins at the diagonal the upper part."""
     if not at_diagonal:
         return 2 * _squares(tile)
-    rows = len(tile)
-    return 2 * (_squares(tile[:, :rows].triu()) + _squares(tile[:, rows:])) - _squares(tile.diagonal()[None])
+    # Some rows at a time: a copy of their square takes next to no memory.
+    parts = slices(len(tile), STRIP)
+    upper = sum(_squares(tile[rows, rows].triu()) + _squares(tile[rows, rows.stop :]) for rows in parts)
+    return 2 * upper - _squares(tile.diagonal()[None])
 
 
 def _squares(part: Tensor) -> float:

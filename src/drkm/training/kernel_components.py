@@ -72,6 +72,8 @@ def _of_samples(
         wanted = min(wanted, phi.shape[1])
     means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
     found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
+    # What follows fits into the memory of the kernel matrix.
+    del gram
     weights = _weights(found, X)
     if means is None:
         phi = kernel.features(X) if phi is None else phi
