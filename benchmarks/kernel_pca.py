@@ -52,7 +52,7 @@ def estimator(name: str, k: int) -> Any:
     if name == "drkm":
         from drkm import KernelPCA
 
-        return KernelPCA(k, kernel="rbf", random_state=0)
+        return KernelPCA(k, kernel="rbf", random_state=0, device="cpu")
     from sklearn.decomposition import KernelPCA as Theirs
 
     return Theirs(k, kernel="rbf", eigen_solver=name, random_state=0)

@@ -85,10 +85,7 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
 
     def form(rows: slice) -> None:
         for columns in slices(len(X), TILE[1], rows.start):
-            tile = exponents(rows, columns)
-            values = kernel.values(tile)
-            if values is not tile:
-                tile.copy_(values)
+            tile = _into_values(kernel, exponents(rows, columns))
             energies.append(_energy(tile, columns.start == rows.start))
 
     with workers(X.device) as share_out:
@@ -134,8 +131,8 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
     side = exponents.side(x)
     height, width = GPU_TILE if x.is_cuda else WIDE_TILE if exponents.wide else TILE
 
-    def add(rows: slice, columns: slice, tile: Tensor) -> None:
-        out[rows].addmm_(exponents.kernel.values(exponents.add(side[rows], columns, tile)), A[columns])
+    def values(rows: slice, columns: slice, tile: Tensor) -> Tensor:
+        return _into_values(exponents.kernel, exponents.add(side[rows], columns, tile))
 
     def tiles(rows: slice) -> Iterator[tuple[slice, Tensor]]:
         room = x.new_empty(min(height, len(x)) * min(width, n))
@@ -145,7 +142,7 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
 
     def add_all(rows: slice) -> None:
         for columns, tile in tiles(rows):
-            add(rows, columns, tile)
+            out[rows].addmm_(values(rows, columns, tile), A[columns])
 
     with workers(x.device) as share_out:
         if not exponents.wide:
@@ -153,10 +150,18 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
             return out
         # Products of wide points have threads of their own.
         for rows in slices(len(x), height):
+            product = A.new_empty(rows.stop - rows.start, A.shape[1])
             for columns, tile in tiles(rows):
                 parts = [(_moved(part, rows), columns, tile[part]) for part in slices(len(tile), TILE[0])]
-                share_out(lambda part: add(*part), parts)
+                share_out(lambda part: values(*part), parts)
+                out[rows] += blas.matmul(tile, A[columns], product)
     return out
+
+
+def _into_values(kernel: Any, exponents: Tensor) -> Tensor:
+    """Return kernel values in the memory of their exponents."""
+    values = kernel.values(exponents)
+    return exponents if values is exponents else exponents.copy_(values)
 
 
 @dataclass(frozen=True)
