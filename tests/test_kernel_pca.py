@@ -17,6 +17,7 @@ from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.triangle import Exponents, cross_product, triangle
 from drkm.kernels import RBF, Matern, Polynomial
+from drkm.machine import blas
 from drkm.machine.pages import upper_triangle
 
 #: run in a process of its own: scikit-learn's tests take their class from its package
@@ -232,6 +233,33 @@ def test_products_that_look_for_what_was_left_out_are_saved_where_nothing_can_be
         found = KernelPCA(5, kernel="rbf", gamma=0.02).fit(X)
     known = KernelPCA(5, kernel="rbf", gamma=0.02, eigen_solver="dense").fit(X)
     np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_the_square_of_many_rows_is_that_of_few(kind, monkeypatch):
+    Z = torch.from_numpy(samples(300)).to(kind)
+    for rows in (8192, 100):
+        monkeypatch.setattr(blas, "SQUARE", rows)
+        monkeypatch.setattr(blas, "PANEL", rows // 2)
+        K = torch.full((300, 300), torch.nan, dtype=kind)
+        blas.upper_square(Z, K)
+        torch.testing.assert_close(K.triu(), (Z @ Z.T).triu())
+
+
+SQUARE_OF_MANY_ROWS = """
+import torch
+from drkm.machine import blas
+Z = torch.ones(16_400, 304, dtype=torch.float64)
+K = torch.empty(len(Z), len(Z), dtype=torch.float64)
+blas.upper_square(Z, K)
+assert K[0].eq(304).all() and K[-1, -1] == 304
+"""
+
+
+@pytest.mark.slow
+def test_two_threads_of_a_blas_survive_the_square_of_many_rows():
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", SQUARE_OF_MANY_ROWS], env=environment, check=True)
 
 
 def resident():

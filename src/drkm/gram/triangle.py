@@ -73,9 +73,9 @@ class TriangleGram(Gram):
 def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram:
     """Return the Gram matrix of the rows of X; `room` is memory like theirs that may be overwritten."""
     if kernel.is_explicit:
-        phi = FeatureGram(kernel, X).phi
-        # numpy sees one matrix and its transpose, and computes half of the product.
-        return TriangleGram(torch.from_numpy(phi.numpy() @ phi.numpy().T))
+        K = upper_triangle(len(X), X.dtype)
+        blas.upper_square(FeatureGram(kernel, X).phi, K)
+        return TriangleGram(K)
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = upper_triangle(len(X), X.dtype)
