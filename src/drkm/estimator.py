@@ -25,7 +25,7 @@ from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.inference.inference import Inference
-from drkm.inference.passing import NoiseWarning
+from drkm.inference.noise_warning import NoiseWarning
 from drkm.inference.point_methods import PointMethods
 from drkm.inputs.preparation import Preparation
 from drkm.kernel_pca import KernelPCA
@@ -432,7 +432,7 @@ def load(
     """
     saved = model_file.read(path, device, feature_maps)
     if isinstance(saved, SavedComponents):
-        with model_file.refusals_named(path):
+        with model_file.errors_name_file(path):
             return KernelPCA.from_saved(saved)
     model, preparation = _prepared(saved)
     if preparation.changes_values:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from drkm.files._table import Refused
-from drkm.machine.memory import TRIFLE, available_memory
+from drkm.machine.memory import TRIFLE, available_on_host
 from drkm.wording import in_bytes
 
 #: letters of what a library says of its failure
@@ -57,7 +57,7 @@ def check_room(needed: int, content: str) -> None:
     """
     if needed <= TRIFLE:
         return
-    there = available_memory()
+    there = available_on_host()
     if needed > there:
         raise Refused(f"{content}: that takes {in_bytes(needed)} of memory, {in_bytes(there)} are available")
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from drkm import inputs, strange_data
 from drkm.files.rows import Rows
-from drkm.inference import arguments, passing
+from drkm.inference import arguments, noise_warning
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
@@ -132,8 +132,8 @@ class PointMethods(TransformerMixin):
         strange_data.warn_of_strangers(found.strange, stacklevel=2)
         if shrink is None and self._shrinkage is None:
             columns = parameters.component_columns(components, self.layer_slices_)
-            if told := passing.noise_passed(self._inference, self._read(X), columns, method):
-                warnings.warn(told, passing.NoiseWarning, stacklevel=2)
+            if told := noise_warning.noise_warning(self._inference, self._read(X), columns, method):
+                warnings.warn(told, noise_warning.NoiseWarning, stacklevel=2)
         return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:

@@ -58,7 +58,7 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     return _positive(2.0 * _spread(points), points)
 
 
-def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
+def check_rounding(sigma2: float, points: Tensor, *, layer: int) -> None:
     """Raise one sentence if σ² is so narrow beside the spread of the points that rounding hides which are near.
 
     Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖². Codes, which move, have a

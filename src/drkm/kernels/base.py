@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
+from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
 from drkm.validation.registry import Registry
 
 #: memory for the results of a jet
@@ -286,7 +286,7 @@ class Isotropic(Pairwise):
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
         """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
         sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
-        check_digits(sigma2, points, layer=layer)
+        check_rounding(sigma2, points, layer=layer)
         return self.with_parameters(sigma2=sigma2)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.kernels.base import Isotropic, Profile, Room, register
-from drkm.machine.powers import exp_
+from drkm.machine.exponential import exp_
 
 
 @register

@@ -29,14 +29,14 @@ class NotEnoughMemory(MemoryError):
 def available(device: torch.device) -> int:
     """Return the bytes that can still be allocated on a device.
 
-    On a CPU that is what `available_memory` says; on a GPU the free memory with what torch holds in reserve.
+    On a CPU that is what `available_on_host` says; on a GPU the free memory with what torch holds in reserve.
     """
     if device.type == "cuda":
         import torch
 
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + cached
-    return available_memory()
+    return available_on_host()
 
 
 def fits(needed: int, device: torch.device, share: float = 1.0) -> bool:
@@ -63,7 +63,7 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
     raise NotEnoughMemory(f"{what} needs {in_bytes(needed)} of memory, available on {device} are {there}{advice}")
 
 
-def available_memory() -> int:
+def available_on_host() -> int:
     """Return the bytes that can still be allocated.
 
     That is the smallest of what the system has available, what the process's control group (a container's limit)

@@ -208,7 +208,7 @@ def read(
 ) -> SavedModel | SavedComponents:
     """Return the model in a file, as `drkm.load` describes."""
     tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
-    with refusals_named(path):
+    with errors_name_file(path):
         if "estimator" in header:
             return kernel_pca_file.rebuilt(tensors, header, feature_maps or {})
         if "history" in tensors:
@@ -218,7 +218,7 @@ def read(
 
 
 @contextmanager
-def refusals_named(path: str | os.PathLike[str]) -> Iterator[None]:
+def errors_name_file(path: str | os.PathLike[str]) -> Iterator[None]:
     """Say of what is wrong with a part of a file that it is the file that is damaged."""
     try:
         yield
@@ -277,10 +277,10 @@ def _fitted(
     strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
     if "traces" in header:
-        of_grams = _read_of_grams(tensors, header, centred_matrix=center and not layers[0].is_explicit)
+        gram_facts = _gram_facts_in_file(tensors, header, centred_matrix=center and not layers[0].is_explicit)
     else:
         energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
-        of_grams = _computed_of_grams(energy, result.H)
+        gram_facts = _gram_facts_computed(energy, result.H)
     return FittedModel(
         kernels=layers,
         X=X,
@@ -305,11 +305,11 @@ def _fitted(
         at_bound=tuple(header.get("at_bound", [])),
         seconds=float(header.get("seconds", result.seconds)),
         features=features,
-        **of_grams,
+        **gram_facts,
     )
 
 
-def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
+def _gram_facts_in_file(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
     """Return what a file says of the Gram matrices of its fit."""
     if centred_matrix != ("row_means" in tensors):
         raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
@@ -321,7 +321,7 @@ def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centre
     }
 
 
-def _computed_of_grams(energy: Energy, H: Tensor) -> dict[str, Any]:
+def _gram_facts_computed(energy: Energy, H: Tensor) -> dict[str, Any]:
     """Return the same from the problem itself, for files of the first versions, which do not hold it."""
     return {
         "operator": energy.strategy.describe(),

@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
 
 
 @dataclass
-class Count:
+class EvaluationCount:
     """How often an energy was computed."""
 
     evaluations: int = 0
@@ -95,13 +95,13 @@ class Energy:
         self.X = X if self._streams() or first is not None else in_memory(X)
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
-        self.count = Count()
-        self.form_first(first)
+        self.count = EvaluationCount()
+        self.form_first_gram(first)
 
     def _streams(self) -> bool:
         return self.strategy.reads_tiles and _can_stream(self.kernels[0])
 
-    def form_first(self, given: Gram | None = None) -> None:
+    def form_first_gram(self, given: Gram | None = None) -> None:
         """Form the Gram operator of the first layer anew, after its kernel changed, or take the one given."""
         # The old one goes first: there may be room for one alone.
         old = vars(self).pop("first_uncentered", None)
@@ -121,7 +121,7 @@ class Energy:
         changed = kernels[0] != self.kernels[0] or "first" not in vars(self)
         self.kernels = tuple(kernels)
         if changed:
-            self.form_first()
+            self.form_first_gram()
 
     def relative_widths(self) -> list[float | None]:
         """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
@@ -146,7 +146,7 @@ class Energy:
         )
         return wider
 
-    def leading_of_first(self) -> Eigenpairs:
+    def first_eigenpairs(self) -> Eigenpairs:
         """Return twice as many leading eigenpairs of K_1 as there are components, to a loose tolerance, once."""
         if self._leading is None:
             count = min(2 * self.n_components, self.n)

@@ -93,5 +93,5 @@ def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
 
         optimiser.step(closure)
     if 0 in trainable_layers(energy):
-        energy.form_first()
+        energy.form_first_gram()
     return abs(energy.value(H) - before) / max(abs(before), 1e-300)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from drkm.machine.beside import beside
+from drkm.machine.background import in_background
 from drkm.runs._pools import HerePool, Pool, ProcessPool
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration
@@ -214,5 +214,5 @@ def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
                     # A full disk, for instance: the runner meets it too, and says so.
                     continue
 
-    with beside(beat, "drkm-heartbeat"):
+    with in_background(beat, "drkm-heartbeat"):
         yield

@@ -17,7 +17,7 @@ from drkm.estimator import ConstrDRKM
 from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.inputs import is_frame
 from drkm.machine import interrupts
-from drkm.selection.choice import choose
+from drkm.selection.automatic import choose_model
 from drkm.selection.grid import Variants, check, configured, fits_of, kept_components, split
 from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
 from drkm.selection.result import Selection
@@ -66,7 +66,7 @@ def select(
     """Choose a model by how well it denoises, without labels and without clean data.
 
     Without a grid everything is chosen: linear, Gaussian, Laplacian or Matérn kernel, its bandwidth, centring, and how
-    its components are weighed (`drkm.selection.automatic`). With a grid, its candidates are judged by held-out points.
+    its components are weighed (`drkm.selection.search`). With a grid, its candidates are judged by held-out points.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def select(
         _generator(random_state)
         # A stream of its own: whoever made X with the same seed would be judged by the very noise that is in it.
         rng = np.random.default_rng([int(random_state), OWN_STREAM])
-        return choose(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
+        return choose_model(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)

@@ -27,7 +27,7 @@ def coarse_step(energy: Energy, H: Tensor, G: Tensor) -> Tensor | None:
     The model is -Σ 1/(2η_l) tr(C_lᵀ T_l C_l) + ⟨b, C⟩ for H = VC, with T_l = VᵀK_lV and b such that its gradient at the
     present point is the true one; it is minimised by C ← polar(-gradient), which never raises a concave energy.
     """
-    V = stiefel.qr(torch.cat([H, energy.leading_of_first().vectors], dim=1))[0]
+    V = stiefel.qr(torch.cat([H, energy.first_eigenpairs().vectors], dim=1))[0]
     if V.shape[1] >= energy.n:
         return None
     T = [

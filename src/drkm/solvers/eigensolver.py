@@ -32,7 +32,7 @@ class Eigensolver(Solver[PointState]):
         state = PointState.at(H, energy.value_and_gradient(H))
         if state.stationarity > SETTLED:
             return state
-        values, vectors, _ = energy.leading_of_first()
+        values, vectors, _ = energy.first_eigenpairs()
         lowest = -0.5 / energy.eta[0] * values[: H.shape[1]].sum().item()
         if state.objective <= (1 - LEADING_TOL) * lowest:
             return state
@@ -44,7 +44,7 @@ class Eigensolver(Solver[PointState]):
         H = state.H
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
         tol = 0.1 * tol / H.shape[1] ** 0.5
-        start = energy.leading_of_first().vectors
+        start = energy.first_eigenpairs().vectors
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, start=start, tol=tol).vectors
         H = stiefel.polar(vectors)
         return state.moved(H, energy.value_and_gradient(H), status=Status.DONE)

@@ -23,7 +23,7 @@ class Plan:
 
     sizes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    #: None stands for "auto": weights come from the samples (`drkm.training.weights`)
+    #: None stands for "auto": weights come from the samples (`drkm.training.layer_weights`)
     eta: tuple[float, ...] | None
     lam: tuple[float, ...]
     strategy: Strategy

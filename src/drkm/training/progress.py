@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from drkm.machine.beside import beside
+from drkm.machine.background import in_background
 from drkm.training.plan import Plan
 
 #: seconds after which the clock of a bar is shown again, where nothing else moves it
@@ -71,7 +71,7 @@ def _ticking(bar: ProgressBar) -> Iterator[None]:
         while not over.wait(TICK):
             bar.bar.refresh()
 
-    with beside(tick, "drkm-progress"):
+    with in_background(tick, "drkm-progress"):
         yield
 
 

@@ -24,7 +24,7 @@ from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.loop import GiveUp
 from drkm.solvers.state import Dimensions
-from drkm.training import starts, weights
+from drkm.training import layer_weights, starts
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.training.race import Race
@@ -125,7 +125,7 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
         plan.tell("weights of the layers")
         try:
             with _threads(energy):
-                energy.eta = weights.balanced(energy)
+                energy.eta = layer_weights.balanced(energy)
         except (FloatingPointError, torch.linalg.LinAlgError) as error:
             raise ValueError(_overflow(energy)) from error
     return energy
@@ -225,7 +225,7 @@ def _rest(plan: Plan, clock: float) -> Plan:
 
 def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
     """Return the result of a start that was interrupted while its kernels were changed."""
-    energy.form_first()
+    energy.form_first_gram()
     return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None)
 
 

@@ -28,7 +28,7 @@ def kernel_pca(energy: Energy) -> Tensor:
     eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement.
     """
     H = torch.zeros(energy.rows, energy.n_components, dtype=energy.dtype, device=energy.device)
-    H[:, energy.slices[0]] = energy.leading_of_first().vectors[:, : energy.sizes[0]]
+    H[:, energy.slices[0]] = energy.first_eigenpairs().vectors[:, : energy.sizes[0]]
     for layer, block in enumerate(energy.slices[1:], start=1):
         below = H[:, : block.start]
         pairs = leading_eigenpairs(energy.moving(layer, H), energy.sizes[layer], like=H, outside=below, tol=LEADING_TOL)

@@ -38,7 +38,7 @@ SUFFICIENT = 1e-4
 NEWTON_FLOOR = 1e-7
 
 
-class Local(NamedTuple):
+class LocalExpansion(NamedTuple):
     """ψ, its gradient and its Hessian at a batch of codes, and the size of what cancels in the gradient, never 0."""
 
     value: Tensor
@@ -46,9 +46,9 @@ class Local(NamedTuple):
     hessian: Tensor
     size: Tensor
 
-    def of(self, rows: Tensor) -> Local:
+    def of(self, rows: Tensor) -> LocalExpansion:
         """Return that of some rows."""
-        return Local(*(part[rows] for part in self))
+        return LocalExpansion(*(part[rows] for part in self))
 
 
 class StationaryEncoder:
@@ -131,7 +131,7 @@ class StationaryEncoder:
             z[far], residual[far] = self._minimise(pull[far], start[far], there.of(far), tol)
         return z, residual
 
-    def _follow(self, pull: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
+    def _follow(self, pull: Tensor, start: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
         z, size = start.clone(), start.norm(dim=1)
         residual = torch.full_like(z[:, 0], torch.inf)
@@ -154,7 +154,7 @@ class StationaryEncoder:
             z[active] = moved[short]
         return z, residual
 
-    def _minimise(self, pull: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
+    def _minimise(self, pull: Tensor, z: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
@@ -219,7 +219,7 @@ class StationaryEncoder:
             value = value - coupling.value(below, own) / self.eta[layer]
         return value
 
-    def _expand(self, pull: Tensor, z: Tensor) -> Local:
+    def _expand(self, pull: Tensor, z: Tensor) -> LocalExpansion:
         """Return ψ to second order.
 
             ψ(z) = -⟨f, z⟩ - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz
@@ -242,7 +242,7 @@ class StationaryEncoder:
             hessian[:, own, below] -= part.mixed.mT / eta
         null, gradient = self.undetermined, quadratic + linear
         size = (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(z.dtype).tiny)
-        return Local(value, gradient - (gradient @ null) @ null.T, hessian, size)
+        return LocalExpansion(value, gradient - (gradient @ null) @ null.T, hessian, size)
 
 
 def _where(rows: Tensor) -> Tensor:

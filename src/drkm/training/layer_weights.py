@@ -33,7 +33,7 @@ def balanced(energy: Energy) -> tuple[float, ...]:
     eta = [1.0]
     if len(energy.sizes) == 1:
         return tuple(eta)
-    first = energy.leading_of_first()
+    first = energy.first_eigenpairs()
     values, codes = first.values[: energy.sizes[0]], first.vectors[:, : energy.sizes[0]].contiguous()
     for layer, size in enumerate(energy.sizes[1:], start=1):
         gram = energy.moving_at(layer, codes)

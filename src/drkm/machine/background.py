@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+def in_background(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
     """Run work in a thread until the block ends; it is given the event that tells it to end."""
     over = threading.Event()
     thread = threading.Thread(target=work, args=(over,), name=name, daemon=True)

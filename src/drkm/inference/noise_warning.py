@@ -22,7 +22,7 @@ class NoiseWarning(UserWarning):
     """A model that leaves nearly all of the noise was asked to denoise."""
 
 
-def noise_passed(inference: Inference, points: Tensor | Rows, columns: Sequence[int], method: str | None) -> str:
+def noise_warning(inference: Inference, points: Tensor | Rows, columns: Sequence[int], method: str | None) -> str:
     """Return one sentence, once per model, if most of the noise in points is left by denoising them."""
     kernel = inference.fitted.kernels[0]
     if inference.noise_told or not kernel.is_isotropic or len(points) < LEAST_ROWS:
