@@ -1,4 +1,4 @@
-"""The choice without a grid: noise, search, and the chosen model with what is expected of it."""
+"""Model selection without a grid: estimate the noise, search, and return the model with its expected error."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from drkm.selection.result import Expected, Selection
 from drkm.selection.search import Search, ThresholdPath
 from drkm.validation import checks
 
-#: samples by which kernels are compared, and by masked entries; thresholds are compared on up to so many
+#: maximum number of samples for comparing kernels, the same with masked entries, and for comparing thresholds
 SOME, SOME_MASKED, MANY = 800, 400, 5000
-#: the part of the estimated noise below which what was chosen by it says that it is too large
+#: the estimated noise counts as too large if the chosen model implies less than this part of it
 TOO_LARGE = 0.95
-#: standard error of an estimated noise level relative to it, whose root mean square was 0.08 on the sets and curves on
-#: which the estimate was developed or judged
+#: relative standard error of an estimated noise level; its root mean square was 0.08 on the datasets and curves on
+#: which the estimate was developed or tested
 UNSURE = 0.1
-#: draws of the samples for how sure a choice is, and how much worse a candidate counts as the same
+#: resamples for the confidence in a choice, and the ratio of risks within which candidates count as equal
 REDRAWS, ALIKE = 200, 1.02
 
 
@@ -46,7 +46,7 @@ def choose_model(
     max_seconds: float | None,
     verbose: int,
 ) -> Selection:
-    """Return a denoiser that is chosen from the samples alone; it is fitted to them as they were given."""
+    """Choose a denoiser from the samples alone, and fit it to them."""
     sigma, may_be_less = noise_level(noise, samples)
     if is_rounding(sigma, samples):
         warnings.warn(NO_NOISE, UserWarning, stacklevel=4)
@@ -105,7 +105,7 @@ def _expected(again: Judged, variance: float, search: Search, *, given_noise: bo
     sure = float((chosen <= ALIKE * risks.min(axis=1)).mean())
     error, deviation = max(again.risk, 0.0), float(again.losses.std() / math.sqrt(n))
     if not given_noise:
-        # Of the residual what is not noise is an error: one in the variance of the noise changes it so much.
+        # The error is the residual minus the noise: an error in the noise variance changes it by this much.
         deviation = math.hypot(deviation, 2 * UNSURE * variance * (1 - 2 * float(again.passed.mean())))
     return Expected(error, deviation, error / variance, sure, given_noise)
 

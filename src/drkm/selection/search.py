@@ -1,4 +1,4 @@
-"""A denoiser from the data alone: coarse first, then fine, each stage around the best so far."""
+"""The search for a denoiser: coarse stages first, then fine ones, each around the best candidate so far."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from drkm.kernels import RBF, Kernel, Laplacian, Linear, Matern
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.selection.judge import Judge, Judged
 
-#: ratio of neighbouring bandwidths in the coarse stage; the widest beside that of the median distance
+#: ratio of neighbouring bandwidths in the coarse stage; the widest one relative to the median rule
 COARSE, WIDEST = 4.0, 16.0
-#: thresholds of a kernel in the coarse stage, and the largest rank of one as a part of the samples
+#: number of thresholds per kernel in the coarse stage, and the largest rank as a share of the samples
 THRESHOLDS, HIGHEST = 6, 0.9
-#: ranks of thresholds around the best so far
+#: ranks of thresholds relative to the best so far
 AROUND, CLOSE = (0.4, 0.63, 1.0, 1.6, 2.5), (0.7, 0.84, 1.0, 1.19, 1.4)
-#: ways to weigh components
+#: kinds of shrinkage
 KINDS = ("soft", "firm")
-#: the same for more samples, which tell more components from noise
+#: the same for more samples, which distinguish more components from noise
 LARGER = (0.9, 1.0, 1.15, 1.35, 1.6)
 
 
 class ThresholdPath(NamedTuple):
-    """A kernel, whether it is centred, ranks of thresholds and kinds of shrinkage to try."""
+    """A kernel, whether it is centred, and the ranks of thresholds and kinds of shrinkage to try with it."""
 
     kernel: Kernel
     center: bool
@@ -35,23 +35,23 @@ class ThresholdPath(NamedTuple):
     kinds: tuple[str, ...] = ("firm",)
 
 
-#: what computes paths, several at once if it can
+#: a map over paths that may run in parallel
 Mapper = Callable[[Callable[[ThresholdPath], list[Judged]], Sequence[ThresholdPath]], Iterator[list[Judged]]]
 
 
 class Search:
-    """The stages of a search, and all that was judged in them.
+    """A staged search over kernels, bandwidths, centring and thresholds, and all scored candidates.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Noisy samples.
     judge : Judge
-        What judges candidates.
+        Scores the candidates.
     each : callable
-        How paths are computed: a function and paths in, results out.
+        Maps a function over paths, possibly in parallel.
     deadline : float
-        Time of `time.monotonic` after which no further stage begins.
+        Time by `time.monotonic` after which no further stage begins.
     """
 
     def __init__(self, X: np.ndarray, judge: Judge[Any], each: Mapper, deadline: float = math.inf):
@@ -64,7 +64,7 @@ class Search:
         self.narrowest = min(X.shape[1] * judge.variance, self.median / COARSE)
 
     def run(self) -> Judged:
-        """Go through the stages and return the best."""
+        """Run the stages and return the best candidate."""
         for stage in (self._coarse, self._widths, self._families, self._details, self._fine):
             if self.tried and time.monotonic() > self.deadline:
                 break
@@ -73,7 +73,7 @@ class Search:
         return self.best
 
     def around(self, best: Judged) -> Judged:
-        """Return the best of thresholds around that of a kernel that was found elsewhere."""
+        """Search thresholds around that of a candidate that was found on other samples."""
         self.most = min(self.judge.fitted_to, math.ceil(3 * best.rank))
         self.highest = float(self.most)
         path = ThresholdPath(best.kernel, best.center, self._near(best, LARGER), (best.shrink.kind,))
@@ -83,7 +83,7 @@ class Search:
 
     @property
     def best(self) -> Judged:
-        """The candidate of least estimated risk."""
+        """The candidate with the smallest estimated risk."""
         return min(self.tried, key=lambda one: one.risk)
 
     def _judge(self, path: ThresholdPath) -> list[Judged]:
