@@ -25,7 +25,7 @@ SMALL = 40_000_000
 @pytest.fixture
 def small_machine(monkeypatch):
     """A machine with little memory left, of which reading takes almost nothing."""
-    monkeypatch.setattr("drkm.files._guarded.available_memory", lambda: SMALL)
+    monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: SMALL)
     tracemalloc.start()
     yield
     taken = tracemalloc.get_traced_memory()[1]
@@ -93,7 +93,7 @@ def test_a_table_of_text_that_does_not_fit_is_refused(tmp_path, small_machine):
 
 def test_a_parquet_file_that_does_not_fit_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
-    monkeypatch.setattr("drkm.files._guarded.available_memory", lambda: SMALL)
+    monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: SMALL)
     declared = types.SimpleNamespace(num_rows=10_000, num_columns=600)
     parquet = types.SimpleNamespace(read_metadata=lambda file: declared)
     monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet))
@@ -159,7 +159,7 @@ class TestHDF5:
 
     def test_of_which_not_one_row_fits_is_refused(self, declaring, monkeypatch):
         monkeypatch.setattr("drkm.files.rows.MOST_COMPRESSION", 10**9)
-        monkeypatch.setattr("drkm.files._guarded.available_memory", lambda: SMALL)
+        monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: SMALL)
         for path in (declaring((3, 6_000_000), chunks=(1, 100)), declaring((3 * 10**6, 4), chunks=(1_500_000, 4))):
             refused(lambda path=path: open_rows(path), ValueError, "x.h5 declares", "48 MB", "40 MB are available")
 

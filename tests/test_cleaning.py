@@ -15,7 +15,7 @@ import drkm
 from command_line import drkm as command
 from command_line import refused
 from drkm.kernels import RBF, Linear
-from drkm.selection import choice, masked, noise, noise_of_region, noise_of_repeats, perturbed, select
+from drkm.selection import automatic, masked, noise, noise_of_region, noise_of_repeats, perturbed, select
 from drkm.selection.masked import Masked
 from drkm.selection.perturbed import ALPHA, Perturbed
 
@@ -91,7 +91,7 @@ def test_samples_made_with_the_same_seed_are_judged_by_other_noise(monkeypatch):
             super().__init__(*arguments)
             seen.extend(trial.omega.numpy() for trial in self.trials)
 
-    monkeypatch.setattr(choice, "Perturbed", Spied)
+    monkeypatch.setattr(automatic, "Perturbed", Spied)
     select(plane()[1] + NOISE * added, noise=NOISE, random_state=0, refit=False, max_seconds=1e-6)
     assert seen
     for omega in seen:

@@ -242,11 +242,11 @@ def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_pat
 def test_what_is_there_is_not_replaced(models, tmp_path):
     (tmp_path / "old").write_bytes(b"old")
     said = refused("fit", models / "X.npy", "-o", tmp_path / "old")
-    assert said == f"drkm: out: {tmp_path / 'old'} is there, replace it with --force\n"
+    assert said == f"drkm: out: {tmp_path / 'old'} exists, replace it with --force\n"
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine.txt").write_text("mine")
     said = refused("denoise", models / "model", models / "X.npy", "-o", tmp_path / "folder", "--force")
-    assert "is there and not empty, choose a new folder" in said
+    assert "exists and is not empty, choose a new folder" in said
     assert refused("fit", models / "X.npy", "-o", tmp_path / "folder").endswith("is a folder\n")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "mine.txt", "old"]
 

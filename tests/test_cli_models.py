@@ -136,7 +136,7 @@ def test_a_fit_out_of_time_goes_on_from_its_checkpoint(place):
     words = ["fit", place / "digits.npy", "-o", place / "late", "-c", "4,2", "--checkpoint", place / "part", "--force"]
     done = drkm(*words, "--max-seconds", 1e-9)
     assert done.code == 0
-    assert f"with a larger --max-seconds and --force goes on from {place / 'part'}" in done.err
+    assert f"with a larger --max-seconds and --force resumes from {place / 'part'}" in done.err
     assert not load(place / "late").converged_
     done = drkm(*words, "--max-seconds", 100)
     assert (done.code, done.err) == (0, "")

@@ -201,7 +201,7 @@ def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
     (tmp_path / "old").mkdir()
     assert check_folder(tmp_path / "old") == tmp_path / "old"
     (tmp_path / "old" / "file").touch()
-    with pytest.raises(ValueError, match="is there and not empty"):
+    with pytest.raises(ValueError, match="exists and is not empty"):
         check_folder(tmp_path / "old")
     with pytest.raises(ValueError, match="/dev/null is no plain file"):
         check_target(Path("/dev/null"), force=True)

@@ -233,19 +233,19 @@ class TestDerivedEnergies:
 
     def test_new_kernels_give_a_new_energy(self):
         energy, _ = make((3, 2), (1.0, 1.0))
-        energy.leading_of_first()
+        energy.first_eigenpairs()
         energy.set_kernels([RBF(1.0), RBF(0.4)])
         H = orthonormal(N, 5)
         expected = make((3, 2), (1.0, 1.0), first=RBF(1.0), deep=RBF(0.4))[0]
         assert energy.value(H) == pytest.approx(expected.value(H), rel=1e-14)
-        torch.testing.assert_close(energy.leading_of_first().values, expected.leading_of_first().values)
+        torch.testing.assert_close(energy.first_eigenpairs().values, expected.first_eigenpairs().values)
 
     def test_leading_eigenpairs_are_those_of_the_first_matrix(self):
         energy, _ = make((3, 2), (1.0, 1.0), center=True)
         C = torch.eye(N).double() - 1 / N
         expected = torch.linalg.eigvalsh(C @ RBF(3.0)(X, X) @ C).flip(0)
-        assert len(energy.leading_of_first().values) == 10
-        torch.testing.assert_close(energy.leading_of_first().values, expected[:10], rtol=1e-8, atol=1e-8)
+        assert len(energy.first_eigenpairs().values) == 10
+        torch.testing.assert_close(energy.first_eigenpairs().values, expected[:10], rtol=1e-8, atol=1e-8)
 
     def test_evaluations_are_counted(self):
         energy, _ = make((3, 2), (1.0, 1.0))

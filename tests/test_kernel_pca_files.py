@@ -135,7 +135,7 @@ def test_the_command_line_says_that_it_takes_no_such_model(command, tmp_path):
     KernelPCA(3, kernel="rbf").fit(X).save(tmp_path / "model")
     np.save(tmp_path / "new.npy", NEW)
     more = [] if command == "info" else [str(tmp_path / "new.npy"), "-o", str(tmp_path / "codes.npy")]
-    assert "holds a KernelPCA, which no command takes" in refused(command, tmp_path / "model", *more)
+    assert "holds a KernelPCA, which no command supports" in refused(command, tmp_path / "model", *more)
 
 
 def _without(name):

@@ -279,7 +279,7 @@ def test_a_bandwidth_that_is_learned_to_its_bound_is_pointed_at(tmp_path):
 def test_ctrl_c_while_a_gram_matrix_is_formed_anew_returns_codes_and_kernels_that_belong_together(
     call, solver, monkeypatch
 ):
-    form, calls = Energy.form_first, itertools.count(1)
+    form, calls = Energy.form_first_gram, itertools.count(1)
 
     def interrupted(energy, given=None):
         if next(calls) == call:
@@ -287,7 +287,7 @@ def test_ctrl_c_while_a_gram_matrix_is_formed_anew_returns_codes_and_kernels_tha
             raise KeyboardInterrupt
         form(energy, given)
 
-    monkeypatch.setattr(Energy, "form_first", interrupted)
+    monkeypatch.setattr(Energy, "form_first_gram", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = ConstrDRKM((4, 2), eta=1.0, solver=solver, learn_bandwidth=True).fit(X)
     assert model.objective_ == pytest.approx(make(model.kernels_).value(model.codes_), rel=1e-10)
@@ -296,14 +296,14 @@ def test_ctrl_c_while_a_gram_matrix_is_formed_anew_returns_codes_and_kernels_tha
 def test_ctrl_c_while_bandwidths_are_tried_keeps_those_that_were_there(monkeypatch):
     energy = make()
     H, begin = starts.kernel_pca(energy), bandwidths(energy)
-    form, calls = Energy.form_first, itertools.count(1)
+    form, calls = Energy.form_first_gram, itertools.count(1)
 
     def interrupted(energy, given=None):
         form(energy, given)
         if next(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Energy, "form_first", interrupted)
+    monkeypatch.setattr(Energy, "form_first_gram", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learning.improve_bandwidths(energy, H, begin)
     assert bandwidths(energy) == pytest.approx(begin)

@@ -131,7 +131,7 @@ def test_other_values_are_refused_by_fit_and_denoise(shrink):
 
 def test_a_threshold_that_leaves_nothing_is_refused_unless_the_mean_is_left():
     X = samples(30)
-    with pytest.raises(ValueError, match=r"^shrink: nothing is left, the largest eigenvalue is"):
+    with pytest.raises(ValueError, match=r"^shrink: no component is left, the largest eigenvalue is"):
         ConstrDRKM(3, shrink=1e6).fit(X).denoise(X)
     found = ConstrDRKM(3, kernel="linear", center=True, shrink=1e6).fit(X).denoise(X)
     np.testing.assert_allclose(found, np.broadcast_to(X.mean(axis=0), X.shape), atol=1e-6)

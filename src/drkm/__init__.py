@@ -1,4 +1,4 @@
-"""Deep restricted kernel machines with orthogonality constraints."""
+"""Kernel PCA and deep restricted kernel machines with orthogonality constraints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnomalyDetector", "ConstrDRKM", "Imputer", "KernelPCA", "__version__", "denoise", "load", "select"]
 
-#: Names are imported when first used: scikit-learn alone would triple the time of `import drkm`.
+#: Names are imported on first use: importing scikit-learn eagerly would triple the time of `import drkm`.
 _HOMES = {
     "AnomalyDetector": "drkm.anomalies",
     "ConstrDRKM": "drkm.estimator",
@@ -27,7 +27,7 @@ _HOMES = {
     "select": "drkm.selection",
 }
 _PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "solvers")
-#: what the first version called them
+#: modules under the names that they had in the first version
 _FORMER = {"io": "drkm.persistence.model_file", "processes": "drkm.distributed.process_group"}
 
 

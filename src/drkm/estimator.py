@@ -1,4 +1,4 @@
-"""The estimator: parameters in, fitted attributes out."""
+"""`ConstrDRKM`, the scikit-learn estimator, and `load`, which reads saved models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
 from drkm.gram import Gram
 from drkm.inference.inference import Inference
-from drkm.inference.passing import NoiseWarning
+from drkm.inference.noise_warning import NoiseWarning
 from drkm.inference.point_methods import PointMethods
 from drkm.inputs.preparation import Preparation
 from drkm.kernel_pca import KernelPCA
@@ -44,87 +44,89 @@ __all__ = ["ConstrDRKM", "NoiseWarning", "load", "load_prepared"]
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "shrink")
-#: parameters that processes which share the samples may have of their own: rows of a start, and a random state that
-#: they then agree on
+#: parameters that may differ between the processes that share the samples: each passes its own rows of a start, and
+#: they agree on one random state
 OWN = ("init", "random_state")
 
 
 class ConstrDRKM(PointMethods, BaseEstimator):
     """Deep restricted kernel machine with orthogonality constraints.
 
-    Several kernel PCA layers trained end to end: layer l finds `n_components[l]` codes of every sample from those of
-    the layer below, and the codes of all layers are orthonormal, HᵀH = I. The energy that is minimised is
-    J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
+    The model stacks kernel PCA layers and trains them end to end. Layer l computes `n_components[l]` codes of every
+    sample from the codes of the layer below, and the codes of all layers are orthonormal, HᵀH = I. Training minimises
+    the energy J(H) = -Σ_l 1/(2η_l) tr(H_lᵀ K_l H_l), with K_l the kernel matrix of the codes of layer l-1.
 
-    Arrays, frames and tensors are answered in kind; a method that is given no data, like `sample`, answers in the kind
-    that `fit` got.
+    Methods return the type that they are given: array, data frame or tensor. Methods that take no data, like `sample`,
+    return the type that `fit` was given.
 
     Parameters
     ----------
     n_components : int or sequence of int, default=(10, 5)
-        Components of each layer; an integer means one layer, which is kernel PCA.
+        Number of components of each layer; an integer means one layer, which is kernel PCA.
     kernel : str, Kernel or sequence of these, default="rbf"
-        A name, a `drkm.kernels` object, or one of those per layer. "rbf" takes the median bandwidth in layer 1 and the
-        scale of the codes above. A grid search reaches into objects: `kernel__layer1__sigma2`.
+        A name, a `drkm.kernels` object, or one of those per layer. "rbf" uses the median bandwidth in layer 1 and the
+        scale of the codes above. Grid searches can set parameters of kernel objects: `kernel__layer1__sigma2`.
     sigma2 : float, str, None or sequence of these, default=None
-        Bandwidth σ² of kernels given by name: one for all layers or one per layer, a number or a rule, "median" (layer
-        1) or "scale"; None or "auto" is the rule of the kernel. A kernel object brings its own.
+        Bandwidth σ² of kernels given by name: one for all layers or one per layer, each a number or a rule, "median"
+        (layer 1) or "scale". None or "auto" uses the default rule of the kernel. Kernel objects have their own.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : "auto", float or sequence of float, default="auto"
-        Weight 1/η_l of each layer. Different values for different layers change the solution; a common factor does not.
-        "auto" makes deep layers so light that the layer below keeps the directions that another draw of samples would
-        give too: `eta_` has the numbers, docs/model.md the rule. 1.0 is the paper's choice: layer 1 then has a small
-        effective sample size.
+        η_l of each layer, which has the weight 1/η_l. Only the ratios between layers change the solution; a common
+        factor does not. "auto" makes the deep layers light enough for the layer below to keep the directions that are
+        recovered on another draw of samples: `eta_` has the values, docs/model.md the rule. 1.0 is the paper's choice,
+        with which layer 1 has a small effective sample size.
     lam : float or sequence of float, default=1.0
-        λ_l of the paper. On the manifold its term is constant: it acts in solver="penalty" and encoder="projection".
+        λ_l of the paper. Its term is constant on the manifold, so it matters only for solver="penalty" and
+        encoder="projection".
     init : {"kpca", "random", "orthogonal"} or array of shape (n_samples, S), default="kpca"
-        Where training begins.
+        Starting point of the training.
     n_init : int, default=1
-        Number of starts, of which the one of lowest energy is kept. The second is `init` after gradient steps, further
-        ones are random points around it; those that are behind the best one halfway are given up (docs/solvers.md).
+        Number of starts; the one with the lowest energy is kept. The second start is `init` after some gradient steps,
+        further ones are random points around it. Starts that are behind the best one halfway are abandoned
+        (docs/solvers.md).
     solver : str or Solver, default="auto"
         "auto", "lbfgs", "trust-region", "projected-gradient", "penalty" (Algorithm 1 of the paper),
-        "augmented-lagrangian", or an object of `drkm.solvers`. "auto" is an eigensolver for one layer and "lbfgs" else.
+        "augmented-lagrangian", or a `drkm.solvers` object. "auto" is an eigensolver for one layer, else "lbfgs".
     axes : {"ritz", "varimax", "ica", None}, default="ritz"
-        Which basis of each layer is reported; the energy does not depend on it. Below a feature map it does, and the
-        basis is the one that the map sees.
+        Basis in which the codes of each layer are reported; the energy does not depend on it. The exception is a layer
+        below a feature map, whose basis is the one that the map sees.
     encoder : {"stationary", "projection"}, default="stationary"
-        How new points get their codes: by the stationarity of the fit, or by the formulas of the paper.
+        How codes of new points are computed: from the stationarity conditions of the fit, or by the paper's formulas.
     shrink : float, pair of str and float or None, default=None
-        What `denoise`, `inverse_transform`, `traverse` and `sample` make of the components: a number t weighs each by
-        max(1 - t/λ, 0), λ its eigenvalue (of several layers, the Ritz values of K_1 in their span), which denoises
-        better than keeping or dropping it; ("ridge", t) is λ/(λ + t), ("firm", t) max(1 - (t/λ)², 0). None keeps all.
-        `drkm.select` and `drkm.denoise` choose it.
+        How `denoise`, `inverse_transform`, `traverse` and `sample` weight the components. A number t gives each the
+        weight max(1 - t/λ, 0), where λ is its eigenvalue (for several layers, the Ritz values of K_1 in their span);
+        this denoises better than keeping or dropping components. ("ridge", t) is λ/(λ + t) and ("firm", t) is
+        max(1 - (t/λ)², 0). None gives all components the weight 1. `drkm.select` and `drkm.denoise` choose it.
     learn_bandwidth : bool, default=False
-        Minimise the energy over the bandwidths too, as the paper does. It is ill-posed: see docs/model.md.
+        Minimise the energy over the bandwidths too, as the paper does. The problem is ill-posed: see docs/model.md.
     tol : float, default=1e-6
-        Largest stationarity, ‖G - H sym(HᵀG)‖/‖G‖: the first iteration that reaches it is the last one. Codes of a
-        layer of small energy are less exact than that; `summary()` says where they are off by a tenth or more.
+        Tolerance for the stationarity ‖G - H sym(HᵀG)‖/‖G‖; training stops at the first iteration that reaches it.
+        Codes of a layer with a small energy are less accurate; `summary()` says where they are off by a tenth or more.
     max_iter : int, default=1000
-        Largest number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
+        Maximum number of iterations per start; Algorithm 1 has a schedule of its own (`drkm.solvers.Penalty`).
     max_seconds : float, optional
-        Largest time per start.
+        Maximum time per start.
     gram : str or Strategy, default="auto"
-        How kernel matrices are formed: "dense" stores the first one, "tiled" keeps what fits into memory and
-        recomputes the rest, "fused" is for NVIDIA GPUs: it stores the first one if it fits and computes the others in
-        one Triton pass. "auto" takes the fastest that fits and says so in the log and in `summary()`.
-        "nystroem" and "fourier" replace kernels by explicit features, and "sharded" shares the samples out over the
-        processes of `torch.distributed`, of which each passes its own rows to `fit` (docs/scaling-sharded.md).
-        A fit that does not fit into memory raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
+        How kernel matrices are formed. "dense" stores the one of layer 1. "tiled" keeps what fits into memory and
+        recomputes the rest. "fused" is for NVIDIA GPUs: it stores the matrix of layer 1 if it fits, and computes the
+        others in one Triton pass. "auto" chooses the fastest that fits and reports it in the log and in `summary()`.
+        "nystroem" and "fourier" replace kernels by explicit features. "sharded" distributes the samples over the
+        processes of `torch.distributed`, each of which passes its own rows to `fit` (docs/scaling-sharded.md).
+        A fit that needs more memory than there is raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
     device : str or torch.device, default="auto"
-        "auto" is the device of a torch tensor, else a GPU for 2,000 samples and more where there is one, else the CPU.
+        "auto" is the device of X if it is a tensor; otherwise a GPU, if there is one, from 2,000 samples, else the CPU.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of the training; "auto" is float64 on a CPU and float32 on a GPU.
     checkpoint : path or Checkpoint, optional
-        File that keeps the state of a long fit, so that one that was killed, interrupted or out of `max_seconds` goes
-        on where it was.
+        File that keeps the state of a long fit. A fit that was killed, interrupted or stopped by `max_seconds` resumes
+        from it.
     callbacks : callable or sequence of callables, default=()
-        Called with every entry of the history; one that returns True stops the fit.
+        Called with every entry of the history; a callback that returns True stops the fit.
     random_state : int, RandomState instance or None, default=None
         Seed of random starts. The default start is deterministic, and so is the whole fit with it.
     verbose : int, default=0
-        Whether to show a progress bar, and the choice of `gram` with its cost.
+        If positive, show a progress bar, and the chosen `gram` with its cost.
 
     Attributes
     ----------
@@ -137,21 +139,21 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     converged_ : bool
         Whether the tolerance was reached.
     n_iter_ : int
-        Iterations of the start that was kept.
+        Number of iterations of the start that was kept.
     history_ : list of dict
-        Objective, stationarity, feasibility and seconds of every iteration; of a model that was read from a file, of
-        some of them if they were many.
+        Objective, stationarity, feasibility and seconds of every iteration. Model files keep only some entries of a
+        long history.
     kernels_ : tuple of Kernel
-        Kernels with their bandwidths as numbers.
+        Kernels, with their bandwidths as numbers.
     eta_ : tuple of float
-        η_l of each layer as numbers.
+        η_l of each layer, as numbers.
     multipliers_ : array of shape (S, S)
         Lagrange multipliers Λ of HᵀH = I.
     eigenvalues_ : list of arrays
-        For each layer the diagonal of H_lᵀK_lH_l: the eigenvalues of kernel PCA for one layer.
+        For each layer, the diagonal of H_lᵀK_lH_l. With one layer these are the eigenvalues of kernel PCA.
     approximation_errors_ : list of float or None
-        For each layer an estimate of the relative error of an approximate kernel: the part of the trace that Nyström
-        features miss, or the root mean square error of kernel values by Fourier features; None for an exact kernel.
+        For each layer, an estimate of the relative error of an approximate kernel: the part of the trace that Nyström
+        features miss, or the root mean square error of the kernel values of Fourier features. None for exact kernels.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -228,29 +230,29 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         random_state: Any = None,
         **more: Any,
     ) -> ConstrDRKM:
-        """Return an estimator with every choice as published, for reproduction.
+        """Return an estimator with all settings as published, to reproduce the paper.
 
-        Algorithm 1 (quadratic penalty and Adam), RBF kernels, bandwidths learned with the codes, the paper's formulas
-        for new points, no choice of axes.
+        It uses Algorithm 1 (quadratic penalty and Adam), RBF kernels, bandwidths learned together with the codes, the
+        paper's formulas for new points, and no particular axes.
 
         Parameters
         ----------
         n_components : int or sequence of int
         sigma2 : float or sequence of float
-            σ² of every layer, where learning begins.
+            σ² of every layer; the initial value if bandwidths are learned.
         gamma : float
-            γ = η/λ, as η = γ and λ = 1.
+            γ = η/λ, set as η = γ and λ = 1.
         init : {"random", "kpca"}
-            The two starts of the paper; "kpca" here solves a layer in the complement of those below.
+            The two starts of the paper; "kpca" solves each layer in the orthogonal complement of the layers below.
         learn_bandwidth : bool
-            As in the disentanglement experiments; the denoising experiments select bandwidths instead.
+            True as in the disentanglement experiments; the denoising experiments select bandwidths instead.
         random_state : int, RandomState instance or None
         **more
             Further parameters of the estimator.
         """
         published = {
             "kernel": "rbf",
-            # A wrong one is refused here and not by the first fit.
+            # Refuse a wrong value here and not in the first fit.
             "sigma2": parameters.bandwidths(sigma2, len(parameters.layer_sizes(n_components, sys.maxsize))),
             "eta": gamma,
             "lam": 1.0,
@@ -264,9 +266,9 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         return cls(n_components, **{**published, **more})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with `deep` also those of kernels, solver and gram that are objects.
+        """Return the parameters; with `deep=True` also those of kernel, solver and gram objects.
 
-        Names are as in `kernel__sigma2`, with one kernel per layer `kernel__layer1__sigma2`, `solver__memory`,
+        Nested names are `kernel__sigma2` (with one kernel per layer, `kernel__layer1__sigma2`), `solver__memory` or
         `gram__m`.
         """
         params = super().get_params(deep=False)
@@ -274,10 +276,10 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         return params | {name: value for found in inner for name, value in found.items()}
 
     def set_params(self, **params: Any) -> ConstrDRKM:
-        """Set parameters by the names of `get_params`; a kernel, solver or gram object is replaced, never changed."""
+        """Set parameters by the names that `get_params` returns; kernel, solver and gram objects are never mutated."""
         inner = [name for name in params if name.startswith(tuple(f"{part}__" for part in nested.PARTS))]
         super().set_params(**{name: value for name, value in params.items() if name not in inner})
-        # Sorted, an object comes before what is inside it.
+        # In sorted order, an object comes before the parameters inside it.
         for full in sorted(inner):
             name, _, path = full.partition("__")
             setattr(self, name, nested.changed(name, getattr(self, name), path, params[full]))
@@ -286,8 +288,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> ConstrDRKM:
         """Train the model on the rows of X.
 
-        Besides arrays, frames and tensors, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
-        file ("file.h5:name"): with gram="tiled" it is read in tiles and never held as a whole.
+        Besides an array, data frame or tensor, X may be a `numpy.memmap`, an HDF5 dataset or the path of a .npy or HDF5
+        file ("file.h5:name"). With gram="tiled" it is read in tiles and never loaded as a whole.
         """
         began = time.perf_counter()
         with inputs.features_restored_on_failure(self):
@@ -304,7 +306,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                     began -= checkpoint.spent()
                 with progress_shown(plan, began) if self.verbose else nullcontext(plan) as told:
                     fitted, first = train(samples, told, checkpoint)
-                # A model that has all samples needs no other process.
+                # A model that holds all samples needs no other process.
                 with nullcontext() if fitted.own is None else collectives.shared(None):
                     self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)
                 names = getattr(self, "feature_names_in_", None)
@@ -316,21 +318,21 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         return self
 
     def _samples(self, X: Any) -> Tensor | Rows:
-        """Return the samples of a fit, checked, in its precision and on its device."""
+        """Validate X and return it in the precision and on the device of the fit."""
         samples = inputs.read(self, X, reset=True, least=2)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
         return inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""
-        # A copy: what follows in a pipeline may change it in place.
+        # A copy, because the next step of a pipeline may change it in place.
         return inputs.write(self.fit(X, y, **fit_params)._inference.own_codes.clone(), X, self.get_feature_names_out())
 
     def summary(self) -> str:
-        """Return what was fitted as text, one line per layer, then convergence, time, memory and what to look out for.
+        """Describe the fitted model as text: one line per layer, then convergence, time, memory and any caveats.
 
-        A line has the components of the layer, its effective sample size, its kernel and its part of the energy J, and
-        the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
+        The line of a layer has its number of components, its effective sample size, its kernel, its part of the energy
+        J, and the eigenvalues of H_lᵀK_lH_l with their share of the trace of K_l.
         """
         check_is_fitted(self)
         return summarise(self.fitted_, self._inference.undetermined)
@@ -338,14 +340,14 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     def save(self, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
         """Write the fitted model to one safetensors file; `drkm.load` reads it.
 
-        The file holds the samples, from which pre-images begin; a model trained with `gram=drkm.gram.Nystroem(...)`
-        needs its landmarks alone and is written without them, unless a sample has fewer features than the model has
-        components. Of a history that is long beside the samples the file holds some entries, with the last.
+        The file holds the samples, because pre-images need them. A model trained with `gram=drkm.gram.Nystroem(...)`
+        needs only its landmarks, and its file holds no samples unless they have fewer features than the model has
+        components. If the history is long compared with the samples, the file holds only some entries and the last.
 
-        Where processes share the samples all of them must call this: the first one gathers what the file holds and
+        If several processes share the samples, all of them must call this method: the first one gathers the model and
         writes it, as if it had held all samples.
 
-        `preparation` is what was done to the data before the model saw them, which the command line keeps in the file.
+        `preparation` describes how the data were prepared before the fit; the command line stores it in the file.
         """
         check_is_fitted(self)
         fitted, kind = self.fitted_, "torch" if isinstance(self.codes_, Tensor) else "numpy"
@@ -372,13 +374,13 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         return tags
 
     def _set_fitted(self, fitted: FittedModel, first: Gram | None, like: Any) -> None:
-        """Set what a fit learns; `like` is the kind of array that the attributes are given as."""
+        """Set the fitted attributes; `like` has the array type that they are returned as."""
         result = fitted.result
         self.fitted_ = fitted
-        # For files: what is set after a fit is for the next one.
+        # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
         self._inference = Inference(fitted, first)
-        # Attributes of a model are no samples: where these are a frame, they are arrays.
+        # Attributes have no rows to name: they are arrays where the samples are a data frame.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
         self.codes_ = inputs.write(self._inference.own_codes.clone(), kind)
@@ -387,7 +389,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         self.feasibility_ = result.feasibility
         self.stationarity_ = result.stationarity
         self.converged_ = result.converged
-        # A start that needs no step was checked all the same; scikit-learn expects one iteration at least.
+        # A start that needs no step was still checked, and scikit-learn expects at least one iteration.
         self.n_iter_ = max(1, result.n_iter)
         self.history_ = result.history
         self.kernels_ = fitted.kernels
@@ -397,7 +399,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         self.approximation_errors_ = list(fitted.errors)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What follows from the record is made again: a pickle is about as large as a file.
+        # Derived attributes are recomputed on loading, so that a pickle is about as large as a model file.
         made = ("_inference", "codes_", "kernels_", "history_", "multipliers_")
         return {name: value for name, value in super().__getstate__().items() if name not in made}
 
@@ -417,28 +419,28 @@ def load(
     device: str | torch.device = "cpu",
     feature_maps: Mapping[int, Any] | None = None,
 ) -> Any:
-    """Read a model that `ConstrDRKM.save` or `KernelPCA.save` wrote, and return one of its class.
+    """Load a model that `ConstrDRKM.save` or `KernelPCA.save` wrote; the result has the class that was saved.
 
-    One that `drkm fit` wrote takes samples as its data were after they had been scaled; `load` warns where they were,
-    and `drkm.estimator.load_prepared` returns the model with what is to be done to data before it sees them.
+    A model that `drkm fit` trained on scaled data expects data that are scaled in the same way. `load` warns of such a
+    model; `drkm.estimator.load_prepared` returns it together with the preparation to apply to data.
 
     Parameters
     ----------
     path : str or path
     device : str or torch.device, default="cpu"
-        Where the model is to live; it need not be where it was trained.
+        Device to load the model to; it need not be the one that the model was trained on.
     feature_maps : mapping from layer (counted from 1) to callable, optional
-        The maps behind `FeatureMap` kernels, whose code no file holds; a module gets its trained numbers back.
+        The maps of `FeatureMap` kernels, because files hold no code. A module gets its trained parameters back.
     """
     saved = model_file.read(path, device, feature_maps)
     if isinstance(saved, SavedComponents):
-        with model_file.refusals_named(path):
+        with model_file.errors_name_file(path):
             return KernelPCA.from_saved(saved)
     model, preparation = _prepared(saved)
     if preparation.changes_values:
         warnings.warn(
-            f"path: {path} holds a model of prepared data ({preparation.describe()}) and takes none but such: use "
-            "model, preparation = drkm.estimator.load_prepared(path) and give it preparation.apply(X)",
+            f"path: {path} holds a model of prepared data ({preparation.describe()}) and expects data prepared in the "
+            "same way: use model, preparation = drkm.estimator.load_prepared(path) and pass it preparation.apply(X)",
             strange_data.StrangeDataWarning,
             stacklevel=2,
         )
@@ -451,10 +453,10 @@ def load_prepared(
     device: str | torch.device = "cpu",
     feature_maps: Mapping[int, Any] | None = None,
 ) -> tuple[ConstrDRKM, Preparation]:
-    """Read a model as `load` does, and what is to be done to data before it sees them."""
+    """Load a model as `load` does, together with the preparation to apply to data before they are passed to it."""
     saved = model_file.read(path, device, feature_maps)
     if isinstance(saved, SavedComponents):
-        raise ValueError(f"path: {path} holds a KernelPCA, which no command takes: use drkm.load(path) in Python")
+        raise ValueError(f"path: {path} holds a KernelPCA, which no command supports: use drkm.load(path) in Python")
     return _prepared(saved)
 
 

@@ -1,7 +1,7 @@
-"""The record of a fitted model: what a fit has found, apart from the problem that was solved to find it.
+"""The record of a fitted model: the result of a fit, without the optimisation problem that led to it.
 
-Codes of new points, pre-images, files, pickles, plots and summaries are made from it. It holds numbers and samples, no
-Gram matrix: operators are formed from it when they are first needed.
+Codes of new points, pre-images, files, pickles, plots and summaries are computed from this record. It holds numbers and
+samples, but no Gram matrix: Gram operators are formed from it when they are first needed.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from drkm.kernels import Kernel
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
-#: codes that are farther from stationary than this, relative to their size, are not settled; nobody expects them to
-#: be where the gradient is not smaller than that by this factor
+#: codes that are farther from stationary than this, relative to their size, are reported as unsettled; they are
+#: surprising only if the gradient is smaller than that by this factor
 SETTLED, EXPECTED = 0.1, 1e3
-#: a layer with less of the energy than this is lost beside the others; its own kernel matrix must have more to give
+#: a layer with a smaller share of the energy than this is not trained beside the others, if its kernel matrix has more
 FAINT = 1e-5
-#: multiplications, n·m² for m landmarks, by which their factor and features are formed again in about a second; those
-#: of more are kept
+#: largest n·m², for m landmarks, at which their factor and features are formed again instead of stored: it takes about
+#: a second
 FORMED_AGAIN = 1e10
-#: numbers of samples and codes for each entry of a history that files and pickles hold, so that it takes a twentieth of
-#: their bytes, and entries that are always held
+#: files and pickles hold one history entry per so many numbers of samples and codes, so that the history takes a
+#: twentieth of their bytes, and at least this many entries
 PER_ENTRY, FEW_ENTRIES = 100, 40
-#: tensors that pickles hold as arrays, which take 300 bytes less each
+#: tensors that pickles hold as arrays, which saves 300 bytes each
 SMALL = ("multipliers", "rotation", "eigenvalues")
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted model, in the solver's own basis, with the rotations to the reported axes.
+    """A fitted model in the solver's own basis, with the rotations to the reported axes.
 
     Attributes
     ----------
     kernels : tuple of Kernel
-        One per layer, with numbers for parameters.
+        One per layer, with all parameters as numbers.
     X : Tensor or Rows, of shape (n, d)
-        The samples at hand; only their shape where `features` stand for them, unless samples are fewer numbers.
+        The samples of this process. If `features` replace them, only their shape, unless the samples are smaller.
     sizes : tuple of int
         Number of components s_l of each layer.
     eta, lam : tuple of float
@@ -56,19 +56,19 @@ class FittedModel:
     axes : {"ritz", "varimax", "ica", None}
     encoder : {"stationary", "projection"}
     strategy : Strategy
-        How Gram matrices are formed, as it was asked for.
+        How Gram matrices are formed, as given by the user.
     operator, cost : str, Cost
-        What was chosen for the fit, in words, and what that needed.
+        Description of the strategy that the fit used, and its cost.
     n : int
-        Number of samples, of which other processes may hold some.
+        Number of samples of all processes.
     result : Result
         H with its certificate: objective, feasibility, stationarity, status, iterations and seconds.
     multipliers : Tensor of shape (S, S)
         Λ.
     residual : Tensor of shape (n, S)
-        R = G - HΛ, what the tolerance has left of the gradient, in float32: it is small beside G.
+        R = G - HΛ, the remaining Riemannian gradient, in float32 because it is small compared with G.
     code_error : float
-        How far R leaves the codes from stationary ones, relative to their size.
+        Distance of the codes from stationary ones that R implies, relative to their size.
     rotation : tuple of Tensor
         One orthogonal matrix per layer.
     eigenvalues : tuple of Tensor
@@ -78,18 +78,18 @@ class FittedModel:
     errors : tuple of float or None
         Relative errors of approximate kernels, None for exact ones.
     objectives : tuple of float or None
-        Energies of all starts, None for those that were given up.
+        Energies of all starts, None for abandoned ones.
     at_bound : tuple of int
         Layers (counted from 1) whose learned σ² is at its bound.
     seconds : float
-        Time of the whole fit: reading, kernels, all starts and axes; of one that was interrupted, also what its solvers
-        had spent before.
+        Time of the whole fit: reading, kernels, all starts and axes. For a resumed fit, it includes the time that the
+        solvers had spent before the interruption.
     row_means : Tensor of shape (n,), optional
         Means of the rows of K_1, with which new points are centred.
     features : CodedFeatures, optional
-        What stands for the samples of a model that was saved without them.
+        Features in place of the samples, for a model that was saved without samples.
     own : slice, optional
-        Rows that this process gave to the fit, where each holds those of all processes.
+        Rows that this process passed to `fit`, if it holds the samples of all processes.
     """
 
     kernels: tuple[Kernel, ...]
@@ -122,7 +122,7 @@ class FittedModel:
 
     @property
     def H(self) -> Tensor:
-        """The codes of the samples at hand in the solver's own basis, n×S."""
+        """Codes of the samples of this process in the solver's own basis, n×S."""
         return self.result.H
 
     @property
@@ -144,7 +144,7 @@ class FittedModel:
 
     @property
     def is_of_a_group(self) -> bool:
-        """Whether several processes have this model, all samples or some of them in each."""
+        """Whether several processes hold this model, each with all or some of the samples."""
         return self.is_shared or self.own is not None
 
     @property
@@ -154,16 +154,16 @@ class FittedModel:
 
     @property
     def landmarks_are_samples(self) -> bool:
-        """Whether the landmarks of the first layer are the samples, all of them and in order."""
+        """Whether the landmarks of the first layer are all samples, in the same order."""
         return self.landmarks is not None and len(self.landmarks) == self.n and not self.is_shared
 
     @property
     def is_quickly_formed(self) -> bool:
-        """Whether features at landmarks are formed again from samples and landmarks within about a second."""
+        """Whether the features at landmarks can be recomputed from samples and landmarks in about a second."""
         return self.landmarks is not None and self.n * len(self.landmarks) ** 2 <= FORMED_AGAIN and not self.is_shared
 
     def as_stored(self) -> FittedModel:
-        """Return what files and pickles hold: no features that are formed again, and some of a long history."""
+        """Return the record that files and pickles hold: without features that can be recomputed, history thinned."""
         stored = replace(self, result=replace(self.result, history=self._some_history()))
         X = self.landmarks if self.landmarks_are_samples else self.X
         if self.features is None or not isinstance(X, Tensor) or not self.is_quickly_formed:
@@ -172,7 +172,7 @@ class FittedModel:
         return replace(stored, X=X, kernels=(first.with_parameters(), *deep), features=None)
 
     def _some_history(self) -> list[dict[str, float]]:
-        """Return every k-th entry of the history and the last one, so few that they hardly count beside the samples."""
+        """Return every k-th entry of the history and the last one, few enough to be small compared with the samples."""
         history, numbers = self.result.history, self.n * (self.X.shape[1] + sum(self.sizes))
         step = math.ceil(len(history) / max(FEW_ENTRIES, numbers // PER_ENTRY))
         return history if step <= 1 else [*history[:-1:step], history[-1]]
@@ -191,7 +191,7 @@ class FittedModel:
 
     @property
     def faint(self) -> dict[int, float]:
-        """Layers (counted from 1) whose share of the energy is so small that training hardly sees them."""
+        """Layers (counted from 1) whose share of the energy is too small for training to improve them."""
         sums = [float(values.sum()) for values in self.eigenvalues]
         energies = [own / eta for own, eta in zip(sums, self.eta, strict=True)]
         shares = [part / sum(energies) if part else 0.0 for part in energies]
@@ -200,7 +200,7 @@ class FittedModel:
 
     @property
     def unsettled(self) -> str:
-        """One sentence if the codes of a fit that reached its tolerance are far from stationary, else nothing."""
+        """A warning if the fit reached its tolerance but its codes are far from stationary, else an empty string."""
         if not self.result.converged or self.code_error <= SETTLED:
             return ""
         return (
@@ -210,12 +210,12 @@ class FittedModel:
 
     @property
     def surprising(self) -> bool:
-        """Whether the codes are far from stationary for the tolerance that was asked for."""
+        """Whether the codes are much farther from stationary than the tolerance suggests."""
         return self.code_error > EXPECTED * self.result.stationarity and bool(self.unsettled)
 
     @property
     def advice(self) -> str:
-        """What to change if the fit did not converge."""
+        """Advice on what to change, if the fit did not converge."""
         if self.result.status in (Status.STALLED, Status.MAX_ITER):
             for layer, kernel in enumerate(self.kernels[1:], start=2):
                 if kernel.rough:
@@ -230,7 +230,7 @@ class FittedModel:
 
 
 def _converted(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
-    """Return an array, or each of several, converted if it is of a kind."""
+    """Convert a value, or each item of a tuple, if it is of this kind; return others unchanged."""
     if isinstance(value, tuple):
         return tuple(_converted(part, kind, convert) for part in value)
     return convert(value) if isinstance(value, kind) else value

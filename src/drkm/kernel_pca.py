@@ -30,17 +30,18 @@ PREIMAGES = (None, "ridge", "fixed-point", "gradient")
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Kernel principal component analysis, a drop-in for `sklearn.decomposition.KernelPCA`.
+    """Kernel principal component analysis, a drop-in replacement for `sklearn.decomposition.KernelPCA`.
 
-    Parameters, attributes and codes are those of scikit-learn; `gram`, `device`, `dtype` and `preimage` are ours.
-    docs/coming-from-kernel-pca.md says what maps to what in `ConstrDRKM`, of which this is one centred layer.
+    Parameters, attributes and codes are those of scikit-learn; `gram`, `device`, `dtype` and `preimage` are additions.
+    The model is one centred layer of `ConstrDRKM`; docs/coming-from-kernel-pca.md maps the parameters of one class to
+    those of the other.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components; by default all whose eigenvalue is not zero.
+        Number of components; by default all with a nonzero eigenvalue.
     kernel : {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}, callable or Kernel, default="linear"
-        A name, a function of two samples, or a `drkm.kernels` object, whose rules of bandwidth are those of layer 1.
+        A name, a function of two samples, or a `drkm.kernels` object, whose bandwidth rules are those of layer 1.
     gamma : float, optional
         γ of "rbf" (exp(-γ‖x-y‖²), so that σ² = 1/(2γ)), "poly" and "sigmoid"; by default 1/n_features.
     degree, coef0 : float, default=3, 1
@@ -48,51 +49,52 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     kernel_params : dict, optional
         Further arguments of a function given as `kernel`.
     alpha : float, default=1.0
-        Penalty of the ridge regression that `inverse_transform` is learned by.
+        Penalty of the ridge regression behind `inverse_transform`.
     fit_inverse_transform : bool, default=False
         Learn that regression in `fit`.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        Who solves for eigenpairs where the kernel matrix is in the memory of a CPU: LAPACK, ARPACK, or random
-        projections, which are not exact. "auto" is Lanczos without restarts where at most an eighth of the spectrum is
-        wanted of more than 200 samples, with ARPACK for spectra that need restarts, else "dense". Elsewhere (a GPU,
-        gram="tiled") a block Krylov method does it.
+        Eigensolver for kernel matrices that are in the memory of a CPU: LAPACK, ARPACK, or random projections, which
+        are not exact. If at most an eighth of the spectrum of more than 200 samples is wanted, "auto" is Lanczos
+        without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
+        with gram="tiled") are solved by a block Krylov method.
     tol, max_iter : float, int, default=0, None
-        Of ARPACK and, `tol` alone, of Lanczos; 0 is the precision of the machine.
+        Tolerance of ARPACK and Lanczos, where 0 is machine precision, and iteration limit of ARPACK.
     iterated_power : int or "auto", default="auto"
-        Of "randomized".
+        Number of power iterations of "randomized".
     remove_zero_eig : bool, default=False
         Leave out components whose eigenvalue is zero.
     random_state : int, RandomState instance or None, default=None
-        Where ARPACK starts, and random projections. Exact eigenpairs do not depend on it but for rounding.
+        Seed of ARPACK's start vector and of random projections. Exact eigenpairs depend on it only through rounding.
     copy_X : bool, default=True
-        Keep a copy of X, so that the model does not change with the caller's array.
+        Keep a copy of X, so that changes of the caller's array do not change the model.
     n_jobs : int, optional
-        Processes for kernels that scikit-learn computes: functions, "sigmoid" and those of sparse samples.
+        Number of processes for kernels that scikit-learn computes: functions, "sigmoid", and all kernels of sparse
+        samples.
     gram : str or Strategy, default="auto"
-        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" holds and reads one half of it on a CPU.
+        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU.
     device : str or torch.device, default="auto"
         As in `ConstrDRKM`.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision; "auto" is that of X on a CPU and float32 on a GPU.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
-        How `inverse_transform` finds points: None is as in scikit-learn, where it needs fit_inverse_transform=True;
-        "ridge" is the same regression without that flag; the others search for the point whose image is nearest to
-        the projection and need nothing learned (docs/denoising.md).
+        How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
+        "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
+        projection, and need no regression (docs/denoising.md).
 
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
         Eigenvalues of the centred kernel matrix, in descending order.
     eigenvectors_ : array of shape (n_samples, n_components)
-        Its eigenvectors, of length 1; codes of the samples are `eigenvectors_ · √eigenvalues_`.
+        Eigenvectors of length 1; the codes of the samples are `eigenvectors_ · √eigenvalues_`.
     dual_coef_, X_transformed_fit_ : arrays of shape (n_samples, n_features) and (n_samples, n_components)
-        The regression and the codes it was learned from, where it was.
+        Coefficients of the regression and the codes it was learned from, if it was learned.
     X_fit_ : array or sparse matrix of shape (n_samples, n_features)
         The samples.
     gamma_ : float
-        γ as a number.
+        Value of γ.
     kernel_ : Kernel or ScikitKernel
-        The kernel as it was computed, with numbers for parameters.
+        The kernel that was used, with all parameters as numbers.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -151,7 +153,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.preimage = preimage
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
-        """Find the components of the rows of X; for kernel="precomputed" X is their kernel matrix."""
+        """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
         method = self._method()
         learns = self._learns
         if self._is_precomputed and (learns or self.preimage):
@@ -169,11 +171,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Find the components of the rows of X and return their codes."""
+        """Fit the model to the rows of X and return their codes."""
         return self.fit(X, y, **params)._training_codes()
 
     def transform(self, X: Any) -> Any:
-        """Return the codes of the rows of X, centred like the samples of the fit."""
+        """Return the codes of the rows of X, which are centred with the means of the training samples."""
         check_is_fitted(self)
         points = self._read(X, reset=False)
         if not isinstance(self.kernel_, ScikitKernel):
@@ -181,21 +183,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return inputs.write(self._projection(points), X)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return points of the input space for the codes in the rows of X, as `preimage` says."""
+        """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
         check_is_fitted(self)
         if self.preimage in ("fixed-point", "gradient"):
             codes = parameters.array("X", X).to(self._projection.weights)
             return inputs.write(self._preimages(codes), X)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
-                "inverse_transform: nothing was learned for it, set fit_inverse_transform=True, or "
+                "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
         points = self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
         return inputs.write(torch.from_numpy(points), X) if isinstance(X, Tensor) else points
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one safetensors file, which `drkm.load` reads; a function as kernel is refused."""
+        """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
         check_is_fitted(self)
         kernel = None if isinstance(self.kernel_, ScikitKernel) else self.kernel_
         values, vectors = _array(self.eigenvalues_), _array(self.eigenvectors_)
@@ -209,7 +211,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @classmethod
     def from_saved(cls, saved: SavedComponents) -> KernelPCA:
-        """Return the model in a file, whose parameters must be those of such a fit."""
+        """Rebuild the model of a file, after a check that its parameters and arrays belong together."""
         model = cls(**saved.parameters)
         samples = saved.samples
         model._method()
@@ -221,9 +223,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         own = None if hasattr(samples, "tocsr") else model._own_kernel(samples.shape[1])
         computed = saved.found.kernel and saved.found.kernel.original
         if (computed is None) != (own is None) or (own is not model.kernel and own != computed):
-            raise ValueError("kernel: expected the one that the parameters say")
+            raise ValueError("kernel: expected the kernel that the parameters name")
         if model._learns != (saved.dual_coef is not None):
-            raise ValueError("dual_coef: expected it where an inverse transform is learned, and only there")
+            raise ValueError("dual_coef: expected if and only if an inverse transform is learned")
         like = saved.found.weights if saved.kind_of_array == "torch" else None
         model.gamma_ = model._gamma(samples.shape[1])
         model._set_fitted(samples, saved.found, like)
@@ -232,7 +234,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return model
 
     def to_torch(self) -> ProjectionModule:
-        """Return `transform` as a `torch.nn.Module`, which `torch.export` takes."""
+        """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
         check_is_fitted(self)
         return self._projection.module()
 
@@ -257,7 +259,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self.fit_inverse_transform or self.preimage == "ridge"
 
     def _method(self) -> Method:
-        """Return how eigenpairs are found, after a look at all parameters."""
+        """Check all parameters and return how eigenpairs are found."""
         if self.n_components is not None:
             checks.integer("n_components", self.n_components, 1)
         if not callable(self.kernel):
@@ -277,7 +279,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return Method(solver, self.tol, self.max_iter, self.iterated_power, checks.random_state(self.random_state))
 
     def _read(self, X: Any, *, reset: bool) -> Any:
-        """Return samples as an array, which may be sparse, or a tensor, checked against the estimator."""
+        """Validate X and return it as an array, which may be sparse, or as a tensor."""
         if isinstance(X, Tensor):
             return inputs.read(self, X, reset=reset)
         kinds = (np.float64, np.float32)
@@ -290,7 +292,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if not isinstance(self.gram, str) or self.gram not in ("auto", "dense"):
                 raise ValueError(f"gram: {self.gram!r} needs dense samples and a kernel of ours, got {self.kernel!r}")
             samples = samples.numpy(force=True) if isinstance(samples, Tensor) else samples
-            # Before the fit: a matrix that is given is centred in its place.
+            # Checked before the fit, which centres a given matrix in place.
             return samples.copy() if self.copy_X or isinstance(X, Tensor) else samples
         tensor = _tensor(samples)
         device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(tensor))
@@ -298,7 +300,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return inputs.place(tensor, X, tensor.dtype if keeps else parameters.dtype(self.dtype, device), device)
 
     def _room(self, samples: Any, X: Any) -> Tensor | None:
-        """Return memory for the model's own copy of the caller's array, which a fit may use before; None for none."""
+        """Allocate the model's own copy of the caller's array, which a fit may use as scratch, or None."""
         if not self.copy_X or isinstance(X, Tensor) or not isinstance(samples, Tensor) or samples.is_cuda:
             return None
         is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
@@ -320,7 +322,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(samples, Tensor):
             kernel = self._own_kernel(samples.shape[1])
             assert kernel is not None
-            # Of what scikit-learn names, all parameters are numbers.
+            # Kernels with scikit-learn's names have numbers for parameters already.
             kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
             strategy = parameters.strategy(self.gram)
             if strategy.shares:
@@ -333,7 +335,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
         like = X if isinstance(X, Tensor) else None
-        # For files: what is set after a fit is for the next one.
+        # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
         self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
         self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
@@ -348,7 +350,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self.eigenvectors_ * self.eigenvalues_**0.5
 
     def _learn_inverse(self) -> None:
-        """Learn kernel ridge regression from codes to samples, with the kernel of the model on both sides."""
+        """Learn a kernel ridge regression from codes to samples, with the kernel of the model on the codes."""
         from scipy.linalg import solve
 
         self.X_transformed_fit_ = self._training_codes()
@@ -357,14 +359,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.dual_coef_ = solve(K, _array(self.X_fit_), assume_a="pos", overwrite_a=True)
 
     def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
-        """Return the values of the kernel on codes."""
+        """Return the kernel values of codes."""
         Z, centres = _array(Z), _array(centres)
         if not callable(self.kernel) or isinstance(self.kernel_, ScikitKernel):
             return self._scikit_kernel()(Z, centres)
         return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
 
     def _preimages(self, codes: Tensor) -> Tensor:
-        """Return the points whose images are nearest to the projections that have these codes."""
+        """Return the points whose images are nearest to the projections with these codes."""
         if isinstance(self.kernel_, ScikitKernel):
             needs = f"needs dense samples and a kernel of ours, got {self.kernel!r}"
             raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
@@ -384,12 +386,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def _array(values: Any) -> np.ndarray:
-    """Return values as an array, wherever they are."""
+    """Return values as an array, copied from the GPU if they are there."""
     return values.numpy(force=True) if isinstance(values, Tensor) else np.asarray(values)
 
 
 def _tensor(samples: Any) -> Tensor:
-    """Return samples as a tensor of floating point numbers, without a copy where it can."""
+    """Return samples as a floating-point tensor, without a copy where possible."""
     if isinstance(samples, Tensor):
         return samples if samples.is_floating_point() else samples.double()
     return torch.from_numpy(np.require(samples, requirements=["C", "W"]))

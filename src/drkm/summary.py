@@ -1,4 +1,4 @@
-"""What was fitted, as text."""
+"""The text that `ConstrDRKM.summary()` returns, and the warnings of a fit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from drkm.fitted import FittedModel
 from drkm.solvers.result import ALIKE
 from drkm.wording import counted
 
-#: a layer below another one whose effective sample size is less than this share of the samples is pointed at
+#: a layer below another one is reported if its effective sample size is less than this share of the samples
 FEW_SAMPLES = 0.25
 
 
 def summary(fitted: FittedModel, undetermined: int) -> str:
-    """Return a few lines: layers, effective sample sizes, kernels, weights, eigenvalues, certificate, time, doubts."""
+    """Describe a fitted model: layers, effective sample sizes, kernels, weights, eigenvalues, certificate, caveats."""
     head = f"ConstrDRKM: {counted(fitted.n, 'sample')}, {counted(fitted.X.shape[1], 'feature')}, "
     head += f"{counted(sum(fitted.sizes), 'component')} in {counted(len(fitted.sizes), 'layer')}"
     return "\n".join([head, *_layers(fitted), *_certificate(fitted), *_doubts(fitted, undetermined)])
@@ -38,7 +38,7 @@ def _layers(fitted: FittedModel) -> list[str]:
 
 
 def _certificate(fitted: FittedModel) -> list[str]:
-    """Return how the fit ended, and what it took."""
+    """Return lines on convergence, time, memory and starts."""
     result = fitted.result
     advice = f": {fitted.advice}" if fitted.advice else ""
     fixed = [str(layer) for layer, above in enumerate(fitted.kernels[1:], start=1) if not above.rotation_invariant]
@@ -62,7 +62,7 @@ def _certificate(fitted: FittedModel) -> list[str]:
 
 
 def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
-    """Return what a reader should know before trusting the codes."""
+    """Return what a reader should know before relying on the codes."""
     lines = [
         f"layer {layer} has an effective sample size of {support:.0f} of {fitted.n}: another draw would give other "
         f"components; a larger eta or sigma2 of layer {layer + 1} spreads it"
@@ -83,7 +83,7 @@ def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
 
 
 def doubt_of_convergence(fitted: FittedModel) -> str:
-    """Return the sentence that a fit warns with if it did not converge, or not where it matters; else nothing."""
+    """Return the warning of a fit that did not converge, or whose codes are far from stationary; else ""."""
     if not fitted.result.converged:
         return f"ConstrDRKM {fitted.message}"
     doubt = faintness(fitted) or (fitted.unsettled if fitted.surprising else "")
@@ -91,7 +91,7 @@ def doubt_of_convergence(fitted: FittedModel) -> str:
 
 
 def faintness(fitted: FittedModel) -> str:
-    """Return one sentence about layers that have next to no energy, and what to change; nothing if none has."""
+    """Return a warning about layers with almost no energy and how to change that; an empty string if there are none."""
     if not fitted.faint:
         return ""
     shares = ", ".join(f"layer {layer} has {share:.1g}" for layer, share in fitted.faint.items())

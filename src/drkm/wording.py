@@ -1,4 +1,4 @@
-"""Numbers as people say them, and text as terminals may show it."""
+"""Human-readable numbers, and text that is safe to print in a terminal."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 import textwrap
 import unicodedata
 
-#: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder what stands around them
+#: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder the text around them
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things in words."""
+    """Return a count with its noun, in the plural where it needs one."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: 0.03 s, 8.2 s, 3 min 20 s, 2 h 5 min."""
+    """Return a readable duration: 0.03 s, 8.2 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 1:
         return f"{seconds:.1g} s"
     if seconds < 60:
@@ -29,12 +29,12 @@ def duration(seconds: float) -> str:
 
 
 def in_bytes(number: float) -> str:
-    """Return a number of bytes in the largest decimal unit that leaves it above one."""
+    """Return a number of bytes in the largest decimal unit in which it is above one."""
     return f"{scaled(number)}B"
 
 
 def scaled(number: float) -> str:
-    """Return a number of whatever follows it, with the prefix of the largest decimal unit that leaves it above one."""
+    """Return a number with the largest decimal unit prefix that keeps it above one; the caller appends the unit."""
     for unit in ("", "k", "M", "G", "T", "P"):
         if number < 999.5 or unit == "P":
             return f"{number:.3g} {unit}"
@@ -43,7 +43,7 @@ def scaled(number: float) -> str:
 
 
 def for_terminal(text: str) -> str:
-    """Return text whose long lines go on at a word, indented, where stdout is a terminal; else as it is."""
+    """Wrap long lines at words, with an indent, if stdout is a terminal; otherwise return the text unchanged."""
     if sys.stdout is None or not sys.stdout.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -54,9 +54,9 @@ def for_terminal(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return text whose control characters are visible, because a terminal obeys them, whoever wrote them.
+    """Return text with its control characters escaped, because a terminal would execute them.
 
-    Ends of lines and tabs stay. Others become the escapes of JSON, so that JSON stays what it is.
+    Newlines and tabs stay. Others become JSON escapes, so that valid JSON remains valid.
     """
     return "".join(f"\\u{ord(letter):04x}" if _is_obeyed(letter) else letter for letter in text)
 

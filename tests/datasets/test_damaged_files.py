@@ -193,12 +193,12 @@ def test_more_cars_than_there_are_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_machine_without_room_for_a_dataset_is_told_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("drkm.files._guarded.available_memory", lambda: 40_000_000)
+    monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: 40_000_000)
     path = originals.cars_tar(tmp_path / "cars.tar.gz", {})
     with pytest.raises(DatasetError, match=r"cars.tar.gz: holds 17568 images: that takes 432 MB of memory, 40 MB are"):
         cars3d.read_original(path)
     path = originals.norb_matrix(tmp_path / "x.mat.gz", np.zeros((1000, 2, 96, 96), np.uint8))
-    monkeypatch.setattr("drkm.files._guarded.available_memory", lambda: 1_000_000)
+    monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: 1_000_000)
     monkeypatch.setattr("drkm.files._guarded.TRIFLE", 1_000_000)
     with pytest.raises(DatasetError, match=r"x.mat.gz: declares uint8 of shape \(1000, .*\): that takes 18.4 MB"):
         next(smallnorb.read_matrix(path, (1000, 2, 96, 96), "uint8"))

@@ -139,7 +139,7 @@ def test_bad_options_are_refused_by_name(codes, factors):
         metrics.irs(codes, factors, quantile="most")
     with pytest.raises(ValueError, match=r"^threshold: .* got None$"):
         metrics.factor_vae(codes, factors, threshold=None)
-    with pytest.raises(TypeError, match=r"^factor_sizes: expected one integer a factor, got 3$"):
+    with pytest.raises(TypeError, match=r"^factor_sizes: expected one integer per factor, got 3$"):
         metrics.beta_vae(codes, factors, factor_sizes=3)
     with pytest.raises(ValueError, match=r"^bins: expected an integer of at least 2, got 1$"):
         metrics.mig(codes, factors, bins=1)

@@ -1,4 +1,4 @@
-"""Strange samples: how far cleaning moves them, by a model that is chosen for it."""
+"""Anomaly detection: samples are strange if denoising moves them far."""
 
 from drkm.anomalies.choice import false_alarm_distance, parameters
 from drkm.anomalies.detector import AnomalyDetector

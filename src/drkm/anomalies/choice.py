@@ -1,4 +1,4 @@
-"""Parameters of a model whose denoising tells strange samples from others, and the distance that few exceed."""
+"""Parameters of a model for anomaly detection, and the threshold for false alarms."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from drkm.strange_data import StrangeDataWarning
 
 #: σ² in units of the median rule
 WIDTH = 0.25
-#: A sample that is far from all others has an eigenvector of its own, of eigenvalue k(x, x) = 1: what one sample alone
-#: supports gets no weight, so that a strange one does not explain itself. A little above 1, or rounding would decide.
+#: A sample that is far from all others has an eigenvector of its own with the eigenvalue k(x, x) = 1. Components that
+#: one sample alone supports get the weight 0, so that a strange sample does not explain itself. The threshold is
+#: slightly above 1, because rounding would decide otherwise.
 SHRINK = Shrinkage(1.01, "firm")
-#: parts of the samples that are scored by models of the others
+#: number of parts of the samples, each of which is scored by models of the others
 FOLDS = 5
 
 
 def parameters(X: Tensor) -> dict[str, Any]:
-    """Return parameters of `ConstrDRKM` for samples among which strange ones are looked for."""
+    """Return parameters of `ConstrDRKM` for finding strange samples in X."""
     kernel = RBF(WIDTH * resolve_bandwidth("median", X, layer=1))
     rank = EigenComponents(kernel, X.double()).rank(SHRINK)
     return {"n_components": rank, "kernel": kernel, "shrink": SHRINK.parameter}
 
 
 def held_out_scores(model: ConstrDRKM, X: np.ndarray, random: RandomState) -> np.ndarray:
-    """Return `score_samples` of each row of X by a model of like parameters that was fitted to other rows."""
+    """Score each row of X by a model with the same parameters that was fitted to other rows."""
     order, scores = random.permutation(len(X)), np.empty(len(X))
     for fold in range(min(FOLDS, len(X) // 2)):
         held = order[fold :: min(FOLDS, len(X) // 2)]
@@ -48,16 +49,16 @@ def held_out_scores(model: ConstrDRKM, X: np.ndarray, random: RandomState) -> np
 
 
 def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
-    """Return the distance from its denoised self that this share of a fitted model's samples exceed.
+    """Return the distance to the denoised version that this share of a fitted model's samples exceeds.
 
-    Each sample is judged by a model of like parameters that was fitted to others: the samples of a fit are nearer to
-    their denoised selves than new ones.
+    Each sample is scored by a model with the same parameters that was fitted to others, because training samples are
+    closer to their denoised versions than new ones.
     """
     samples = in_memory(model.fitted_.X).double().cpu().numpy()
     return -float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
 
 
 def fitted_quietly(model: ConstrDRKM, X: np.ndarray) -> ConstrDRKM:
-    """Fit without the warning that some samples are strange, which is what is looked for here."""
+    """Fit without the warning about strange samples, which are expected here."""
     with warnings.catch_warnings(action="ignore", category=StrangeDataWarning):
         return model.fit(X)

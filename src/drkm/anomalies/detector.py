@@ -1,4 +1,4 @@
-"""The detector: scikit-learn's conventions for outliers around a model that denoises."""
+"""The scikit-learn outlier detector `AnomalyDetector`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from drkm.validation import checks
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
-    """Tells strange samples by the distance to their denoised selves.
+    """Detect strange samples by the distance to their denoised versions.
 
-    The model is a `ConstrDRKM` of one layer with an RBF kernel of a quarter of the median bandwidth, whose components
-    are weighed so that what one sample alone supports counts for nothing. There is nothing to choose. Distances are
-    Euclidean: put a `StandardScaler` before it where columns have different units.
+    The model is a one-layer `ConstrDRKM` with an RBF kernel of a quarter of the median bandwidth. Components that a
+    single sample supports get the weight 0. There is nothing to tune. Distances are Euclidean: put a `StandardScaler`
+    before it if columns have different units.
 
     Parameters
     ----------
     false_alarms : float, default=0.05
-        Share of ordinary samples that may be called strange. The threshold is that quantile of the scores of the
-        samples, each by a model that has not seen it.
+        Share of ordinary samples that may be called strange. The threshold is this quantile of the scores of the
+        samples, each scored by a model that has not seen it.
     random_state : int, RandomState instance or None, default=0
-        How samples are shared out for that.
+        Seed of the partition of samples for these scores.
 
     Attributes
     ----------
     model_ : ConstrDRKM
     offset_ : float
-        The threshold: samples whose score is lower are strange.
+        Threshold: samples with a lower score are strange.
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
 
@@ -53,7 +53,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> AnomalyDetector:
-        """Learn from the rows of X, of which some may be strange, what is ordinary."""
+        """Fit the detector to the rows of X, some of which may be strange."""
         if checks.number("false_alarms", self.false_alarms) >= 1:
             raise ValueError(f"false_alarms: expected a number between 0 and 1, got {self.false_alarms}")
         random = checks.random_state(self.random_state)
@@ -65,12 +65,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the distance between each row of X and its denoised self: lower is more abnormal."""
+        """Return minus the distance between each row of X and its denoised version: lower is more abnormal."""
         check_is_fitted(self)
         return self.model_.score_samples(validate_data(self, X, dtype=np.float64, reset=False))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores above the threshold: negative is strange."""
+        """Return the scores minus the threshold: negative is strange."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:

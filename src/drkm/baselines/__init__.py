@@ -1,4 +1,4 @@
-"""Rival methods, trained as well as we can."""
+"""Baseline methods for comparison."""
 
 from drkm.baselines.beta_vae import BetaVAE
 

@@ -1,4 +1,4 @@
-"""Images in and out of the β-VAE: the layouts it takes, and what it says about others."""
+"""Validation and conversion of images for the β-VAE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHAPES = ((SIZE, SIZE), (SIZE, SIZE, 3))
 
 
 def check_image_shape(image_shape: Any) -> tuple[int, ...] | None:
-    """Return `image_shape` as a tuple, or say what it takes."""
+    """Return `image_shape` as a tuple, or raise an error."""
     if image_shape is None:
         return None
     try:
@@ -28,14 +28,14 @@ def check_image_shape(image_shape: Any) -> tuple[int, ...] | None:
 
 
 def check_images(X: ArrayLike, image_shape: tuple[int, ...] | None) -> tuple[NDArray, tuple[int, ...], bool]:
-    """Check images and bring them to shape (n, 64, 64[, 3]), uint8 or float32 in [0, 1].
+    """Validate images and convert them to shape (n, 64, 64[, 3]), uint8 or float32 in [0, 1].
 
     Returns
     -------
     images : array of shape (n, *shape)
     shape : (64, 64) or (64, 64, 3)
     flat : bool
-        Whether X came with one row per image.
+        Whether X has one row per image.
     """
     if hasattr(X, "detach"):
         X = X.detach().cpu().numpy()
@@ -65,13 +65,13 @@ def check_images(X: ArrayLike, image_shape: tuple[int, ...] | None) -> tuple[NDA
 
 
 def to_device(images: NDArray, device: torch.device) -> torch.Tensor:
-    """Copy images to the device once, as (n, channels, 64, 64) in the type they came in."""
+    """Copy images to the device once, as (n, channels, 64, 64), without changing their type."""
     images = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
     return torch.tensor(np.ascontiguousarray(images), device=device)
 
 
 def as_unit_floats(batch: torch.Tensor) -> torch.Tensor:
-    """Return a batch as float32 in [0, 1]; uint8 stays uint8 in memory until it is needed."""
+    """Convert a batch to float32 in [0, 1]; uint8 images are converted only when needed."""
     return batch.float().div_(255) if batch.dtype == torch.uint8 else batch
 
 

@@ -27,7 +27,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; an interrupted write leaves the file that was there before."""
     parameters = model.get_params()
     if not isinstance(parameters["random_state"], int | type(None)):
-        # The state of a generator is no parameter to write down; the weights hold what came of it.
+        # The state of a generator is not stored; the weights are its result.
         parameters["random_state"] = None
     fitted = {name: getattr(model, name) for name in _FITTED}
     header = {"kind": KIND, "version": VERSION, "parameters": parameters, "fitted": fitted}
@@ -35,7 +35,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(kind: type, path: str | os.PathLike[str], device: torch.device) -> Any:
-    """Read a model of class `kind`; whatever is wrong with the file is one sentence that names it."""
+    """Read a model of class `kind`; errors name the file."""
     weights, header = container.read(path, KIND, VERSION)
     try:
         parameters, fitted = header["parameters"], header["fitted"]

@@ -1,4 +1,4 @@
-"""The training loop of the β-VAE: Adam on the β-ELBO, stopped by held-out images."""
+"""The training loop of the β-VAE: Adam on the β-ELBO, with early stopping on held-out images."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import torch
 from drkm.baselines._images import as_unit_floats
 from drkm.baselines._vae_network import VAENetwork
 
-# Held-out losses average over this many noise draws, the same ones at every check, so that checks compare.
+# Held-out losses are averaged over this many noise draws, the same at every check, so that checks are comparable.
 _DRAWS = 4
-#: images that pass through the network together where nothing is learned
+#: batch size where nothing is learned
 CHUNK = 256
 
 
@@ -36,7 +36,7 @@ class Schedule:
 
 @dataclass
 class Trace:
-    """What training left behind: one dict per check, where it stopped and why."""
+    """The record of a training: one dict per check, and where and why it stopped."""
 
     history: list[dict[str, float]] = field(default_factory=list)
     n_steps: int = 0
@@ -52,14 +52,14 @@ def train(
     schedule: Schedule,
     generator: torch.Generator,
 ) -> Trace:
-    """Train in place and keep the weights with the best held-out loss, or the last where nothing is held out.
+    """Train in place and keep the weights with the best held-out loss, or the last ones if nothing is held out.
 
     Parameters
     ----------
     network : VAENetwork
         On the device of the images.
     images, held_out : tensors of shape (n, channels, 64, 64), uint8 or float32
-        Already on the device: no batch is copied to it again.
+        Already on the device, so that no batch is copied.
     generator : torch.Generator on the CPU
         Batches and noise are drawn there, a block of steps at a time, so that a seed means the same on every
         device.
@@ -68,7 +68,7 @@ def train(
     start = time.perf_counter()
     n_latents = network.n_latents
     check_noise = torch.randn(_DRAWS, len(held_out), n_latents, generator=generator).to(images.device)
-    # One fused kernel a step instead of one per array: on a GPU, launches are most of the time.
+    # One fused kernel per step instead of one per array: on a GPU, launches take most of the time.
     optimiser = torch.optim.Adam(network.parameters(), lr=schedule.learning_rate, fused=images.is_cuda)
     batches = _batches(len(images), schedule.batch_size, generator)
     with _progress(schedule) as bar, _deterministic(images.is_cuda), _interruptible(trace):
@@ -162,7 +162,7 @@ def _out_of_time(start: float, schedule: Schedule) -> bool:
 
 @contextlib.contextmanager
 def _interruptible(trace: Trace) -> Iterator[None]:
-    """Let Ctrl-C end training, as time does; before the first check there is nothing to keep."""
+    """Let Ctrl-C end the training early; before the first check there is nothing to keep."""
     try:
         yield
     except KeyboardInterrupt:
@@ -172,7 +172,7 @@ def _interruptible(trace: Trace) -> Iterator[None]:
 
 
 def _deterministic(cuda: bool) -> contextlib.AbstractContextManager:
-    # The fastest cuDNN gradients add in any order; a seed should give one answer. Restored on exit.
+    # The fastest cuDNN gradients sum in any order, but a seed should give one result. Restored on exit.
     if not cuda:
         return contextlib.nullcontext()
     return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)

@@ -25,32 +25,32 @@ from drkm.validation import checks
 class BetaVAE(TransformerMixin, BaseEstimator):
     """β-VAE for 64×64 images: Gaussian posterior, Bernoulli likelihood, KL term weighted by β.
 
-    Minimises `E[-log p(x|z)] + β·KL(q(z|x) ‖ N(0, I))` with Adam. A part of the images is held out;
-    training stops when their loss has not improved for `patience` steps, and the best weights are kept.
+    Minimises `E[-log p(x|z)] + β·KL(q(z|x) ‖ N(0, I))` with Adam. Some images are held out; training stops when their
+    loss has not improved for `patience` steps, and the best weights are kept.
 
     Parameters
     ----------
     n_latents : int, default=10
     beta : float, default=4.0
-        Weight of the KL term; 1 is the plain VAE.
+        Weight of the KL term; 1 is the standard VAE.
     image_shape : (64, 64), (64, 64, 3) or None
-        Shape of an image. None takes it from X, also where X has one row per image.
+        Shape of an image. None infers it from X, even if X has one row per image.
     learning_rate : float
         Adam's step size.
     batch_size : int
-        Images a step, at most those there are.
+        Number of images per step, at most all.
     max_steps : int
-        Most steps.
+        Maximum number of steps.
     validation_fraction : float in [0, 1)
-        Part of the images held out, at least one. With 0, all images train, for `max_steps` steps.
+        Share of held-out images, at least one image. With 0, all images are used for `max_steps` steps.
     check_every : int
-        Steps between two looks at the held-out images.
+        Number of steps between two evaluations of the held-out images.
     patience : int
         Steps without improvement on the held-out images before training stops.
     max_seconds : float or None
         Training stops after this time and keeps the best weights so far.
     device : "auto", "cpu", "cuda", ...
-        "auto" is the first GPU where there is one.
+        "auto" is the first GPU, if there is one.
     random_state : int, RandomState or None
         The same integer gives the same model on the same machine; no global seed is read or set.
     verbose : int
@@ -59,7 +59,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     n_iter_ : int
-        Steps taken; `best_step_` is the one whose weights were kept.
+        Number of steps; `best_step_` is the one whose weights were kept.
     converged_ : bool
         Whether the held-out loss stopped improving before steps or time ran out.
     seconds_ : float
@@ -170,12 +170,12 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return np.concatenate(images)
 
     def traverse(self, index: int, values: ArrayLike, base: ArrayLike | None = None) -> NDArray[np.float32]:
-        """Return one image per value of one latent, the others held at `base`.
+        """Return one image per value of one latent, with the others fixed at `base`.
 
         Parameters
         ----------
         index : int
-            Which latent, from 0.
+            Index of the latent, from 0.
         values : array of shape (m,)
         base : codes of shape (n_latents,), one image, or None
             None is the mean of the prior, all zeros.
@@ -206,7 +206,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return self.inverse_transform(checks.random_state(random_state).standard_normal((int(n), n_latents)))
 
     def elbo(self, X: ArrayLike, random_state: Any = 0) -> float:
-        """Return the mean evidence lower bound (β = 1) per image, in nats, with one noise draw an image."""
+        """Return the mean evidence lower bound (β = 1) per image, in nats, with one noise draw per image."""
         data = self._data(X)
         noise = checks.random_state(random_state).standard_normal((1, len(data), self.network_.n_latents))
         draws = torch.tensor(noise, dtype=torch.float32, device=self.device_)
@@ -226,7 +226,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> BetaVAE:
-        """Read a model that `save` wrote; `device` is where it shall run."""
+        """Load a model that `save` wrote to a device."""
         model: BetaVAE = _vae_io.load(cls, path, _device(device))
         model.device = device
         return model

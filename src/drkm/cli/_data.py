@@ -1,4 +1,4 @@
-"""Data files in and out of a model: what fit prepares, the later commands repeat and undo."""
+"""Data files of a model: later commands repeat and undo the preparation that fit did."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = Reading()
 
 
 def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -> tuple[files.Table, Preparation]:
-    """Return what a file holds, and what is to be done to its rows, now and later."""
+    """Read a file, and return its table and the preparation of its rows, for now and later."""
     columns = training_columns(given, gaps=given.impute is not None)
     resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
     shape = None if given.shape is None else options.sizes("shape", given.shape)
@@ -55,12 +55,12 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
 
 
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
-    """Return which columns of a table that no model knows yet are data."""
+    """Return which columns of a table are data, for a model that is not trained yet."""
     return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
 
 
 def tell_found_id(path: Path, table: files.Table) -> None:
-    """Say which column names the rows, where nobody asked for it."""
+    """Report the column that was detected as row names."""
     if table.found_id:
         note(
             f"{path}: column {table.title!r} has another text in every row: it names the rows and is no data "
@@ -81,7 +81,7 @@ def _divisor(scale: str, default: float) -> float:
 
 
 def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
-    """Return the shape of an image if it has as many values as a row."""
+    """Return the shape of an image if it matches the number of values per row."""
     if int(np.prod(shape)) != features:
         written = "×".join(map(str, shape))
         raise ValueError(f"shape: {written} is {int(np.prod(shape))} values, a row has {features}")
@@ -89,7 +89,7 @@ def check_shape(shape: Sequence[int], features: int) -> tuple[int, ...]:
 
 
 def labels_of(given: str, data: Path | None, header: bool | None, count: int) -> dict[str, Sequence[str]]:
-    """Return labels by their names, one entry per sample: from a file of their own, or from columns of the data."""
+    """Return labels by name, one entry per sample: from a separate file, or from columns of the data."""
     path = Path(given)
     if path.suffix.lower() in files.SUFFIXES and path.is_file():
         known = files.read_labels(path)
@@ -104,7 +104,7 @@ def labels_of(given: str, data: Path | None, header: bool | None, count: int) ->
 
 
 def filling_of(path: Path, table: files.Table, how: str) -> Filling:
-    """Return what fills gaps like those of a table."""
+    """Learn how to fill gaps like those of a table."""
     from drkm.imputation import filling
 
     empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
@@ -115,7 +115,7 @@ def filling_of(path: Path, table: files.Table, how: str) -> Filling:
 
 
 def check_finite(path: Path, table: files.Table, *, gaps: bool = False) -> None:
-    """Raise an error that says where a value is missing, or infinite where gaps are filled."""
+    """Raise an error with the place of a missing value, or of an infinite one if gaps are filled."""
     finite = ~np.isinf(table.values) if gaps else np.isfinite(table.values)
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
@@ -128,13 +128,13 @@ def check_finite(path: Path, table: files.Table, *, gaps: bool = False) -> None:
 
 
 class PreparedModel:
-    """A model from a file, with how its data were prepared.
+    """A model from a file, with the preparation of its data.
 
     Attributes
     ----------
     model : ConstrDRKM
     preparation : Preparation
-    columns : names of the features, where the training data had them
+    columns : names of the features, if the training data had them
     """
 
     def __init__(self, path: Path, device: str = "cpu"):
@@ -143,14 +143,14 @@ class PreparedModel:
         with files.called("model"):
             self.model: ConstrDRKM
             self.model, self.preparation = load_prepared(path, device=device)
-        # Columns are found by name here, so the estimator, which would warn about bare arrays, need not know them.
+        # Columns are matched by name here, so the estimator, which would warn about bare arrays, need not know them.
         self.columns = self.preparation.columns
         if hasattr(self.model, "feature_names_in_"):
             self.columns = tuple(map(str, self.model.feature_names_in_))
             del self.model.feature_names_in_
 
     def read(self, path: Path, given: Reading = PLAIN) -> tuple[files.Table, np.ndarray]:
-        """Return what a file holds, and its rows as the model takes them."""
+        """Read a file, and return its table and its rows prepared for the model."""
         prepared = self.preparation
         self._check_kind(path)
         shape, gaps = prepared.shape, prepared.gaps is not None
@@ -175,7 +175,7 @@ class PreparedModel:
         return table, prepared.apply(table.values)
 
     def _check_kind(self, path: Path) -> None:
-        """Refuse pictures where the model is one of tables, before they are read."""
+        """Refuse images for a model of tables before they are read."""
         if files.is_pictures(path) and self.columns is not None:
             what = "a folder of images" if path.is_dir() else "an image"
             raise ValueError(
@@ -185,20 +185,20 @@ class PreparedModel:
 
     @staticmethod
     def numpy(values: Any) -> np.ndarray:
-        """Return what the model gives as an array, which is a tensor where it was trained on one."""
+        """Convert output of the model, which may be a tensor, to an array."""
         return values.cpu().numpy() if hasattr(values, "cpu") else np.asarray(values)
 
     def feature_names(self) -> list[str]:
-        """Return names for the columns of data that the model gives back."""
+        """Return column names for data that the model returns."""
         return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])
 
     def image_shape(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
-        """Return the shape of the model's images, or say how to give it."""
+        """Return the shape of the model's images, or raise an error that says how to pass it."""
         if asked is not None:
             return check_shape(asked, self.model.n_features_in_)
         if self.preparation.shape is None:
             raise ValueError(
-                "shape: the model was not trained on images; give their shape as in --shape 64x64, "
+                "shape: the model was not trained on images; pass their shape, as in --shape 64x64, "
                 "or write to .npy, .npz or .csv"
             )
         return self.preparation.shape

@@ -1,4 +1,4 @@
-"""The options of fit that are parameters of the estimator, and the estimator that they give."""
+"""The options of `drkm fit` that are parameters of the estimator."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _of_training: Callable[..., Any] = partial(typer.Option, rich_help_panel="Traini
 
 
 def _named(option: Callable[..., Any], help: str, *names: str, metavar: str = "NAME") -> Any:
-    """Return an option whose values are names, which a shell can complete."""
+    """Return an option whose values are names, for shell completion."""
     return option(metavar=metavar, help=help, autocompletion=options.completed(*names))
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What is fitted, as the words of the command line."""
+    """Options that describe the model."""
 
     components: Annotated[
         str, _of_model("--components", "-c", metavar="N[,N…]", help="Number of components of each layer.")
@@ -50,12 +50,12 @@ class ModelOptions:
         str,
         _of_model(
             metavar="NUMBER[,…]",
-            help="Weight 1/η of each layer; auto keeps deep layers from drowning those below, 1 is the paper's choice.",
+            help="η of each layer, with weight 1/η; auto keeps deep layers from dominating, 1 is the paper's choice.",
         ),
     ] = "auto"
     center: Annotated[bool, _of_model("--center", help="Centre every layer in its feature space.")] = False
     axes: Annotated[
-        str, _named(_of_model, "Reported basis: ritz, varimax, ica or none.", "ritz", "varimax", "ica", "none")
+        str, _named(_of_model, "Basis of the codes: ritz, varimax, ica or none.", "ritz", "varimax", "ica", "none")
     ] = "ritz"
     learn_bandwidth: Annotated[
         bool, _of_model("--learn-bandwidth", help="Minimise over σ² too, as the paper does.")
@@ -70,7 +70,7 @@ class ModelOptions:
     ] = False
 
     def parameters(self) -> dict[str, Any]:
-        """Return them as the estimator takes them."""
+        """Return the options as parameters of the estimator."""
         widths = [_number_or_word(word) for word in options.words_of(self.sigma2)]
         return {
             "n_components": tuple(options.numbers("components", self.components, int)),
@@ -85,17 +85,17 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How it is fitted."""
+    """Options that describe the training."""
 
     solver: Annotated[str, _named(_of_training, f"{', '.join(SOLVERS)}; penalty is the paper's.", *SOLVERS)] = "auto"
     init: Annotated[str, _named(_of_training, "Start: kpca, random or orthogonal.", "kpca", "random", "orthogonal")] = (
         "kpca"
     )
-    n_init: Annotated[int, _of_training(metavar="N", help="Starts, of which the best is kept.")] = 1
-    tol: Annotated[float, _of_training(metavar="NUMBER", help="Largest stationarity.")] = 1e-6
-    max_iter: Annotated[int, _of_training(metavar="N", help="Most iterations per start.")] = 1000
+    n_init: Annotated[int, _of_training(metavar="N", help="Number of starts; the best one is kept.")] = 1
+    tol: Annotated[float, _of_training(metavar="NUMBER", help="Tolerance for the stationarity.")] = 1e-6
+    max_iter: Annotated[int, _of_training(metavar="N", help="Maximum number of iterations per start.")] = 1000
     max_seconds: Annotated[
-        float | None, _of_training(metavar="NUMBER", help="Most seconds per start; the best so far is kept.")
+        float | None, _of_training(metavar="NUMBER", help="Maximum seconds per start; the best point so far is kept.")
     ] = None
     seed: Annotated[int, _of_training(metavar="N", help="Seed of random starts and of --sample.")] = 0
     device: Annotated[str, _of_training(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")] = "auto"
@@ -104,12 +104,12 @@ class TrainingOptions:
         Path | None,
         _of_training(
             metavar="FILE",
-            help="Keep the state here, so that the same command goes on after a crash; removed at the end.",
+            help="File for the state, so that the same command resumes after a crash; removed at the end.",
         ),
     ] = None
 
     def parameters(self) -> dict[str, Any]:
-        """Return them as the estimator takes them; all but the seed have its names."""
+        """Return the options as parameters of the estimator; all but the seed have the same names."""
         given = dict(vars(self))
         return {"random_state": given.pop("seed"), **given}
 
@@ -117,7 +117,7 @@ class TrainingOptions:
 def estimator(
     model: ModelOptions, training: TrainingOptions, checkpoint: Checkpoint | None, *, progress: bool
 ) -> ConstrDRKM:
-    """Return the estimator that the options describe, with a checkpoint in place of the name of its file."""
+    """Return the estimator with these options; the checkpoint file becomes a `Checkpoint`."""
     from drkm import ConstrDRKM
 
     parameters = {**model.parameters(), **training.parameters(), "checkpoint": checkpoint}
@@ -125,7 +125,7 @@ def estimator(
 
 
 def _one_or_several(given: list[Any]) -> Any:
-    """Return the one value for all layers, or one per layer."""
+    """Return a single value, or a tuple with one value per layer."""
     return given[0] if len(given) == 1 else given
 
 

@@ -1,4 +1,4 @@
-"""Figures to files."""
+"""Writing of figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FIGURES = (".png", ".svg", ".pdf")
 
 
 def write_figure(out: Path, figure: Any) -> None:
-    """Write a figure whole or not at all, in the house style, and let go of it."""
+    """Write a figure atomically in the house style, and close it."""
     from drkm.files import write_whole
     from drkm.plotting import style
 

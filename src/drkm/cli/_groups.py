@@ -1,4 +1,4 @@
-"""Options that belong together: a command takes them as one dataclass, the command line shows them one by one."""
+"""Groups of options: a command takes a dataclass, and the command line shows its fields as single options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameters that are dataclasses of options are replaced by their fields."""
+    """Replace parameters of a command that are dataclasses of options by their fields."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     flat: list[Parameter] = []
@@ -27,7 +27,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **made)
 
-    # Both are read, by some versions of typer each.
+    # Some versions of typer read one of these, some the other.
     run.__signature__ = Signature(flat)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return run

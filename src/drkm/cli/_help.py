@@ -1,4 +1,4 @@
-"""Help pages as plain text: they read the same in a narrow terminal, in a pipe and in a log."""
+"""Help pages as plain text, which look the same in a narrow terminal, in a pipe and in a log."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class SectionedCommand(TyperCommand):
     """A command whose options are listed under the titles they were given as `rich_help_panel`."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the first line, without the braces that some versions of typer put around arguments."""
+        """Return the parts of the usage line, without the braces that some versions of typer put around arguments."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write one section for each title, those without one first."""
+        """Write one section per title; options without a title come first."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -42,10 +42,10 @@ class SectionedCommand(TyperCommand):
 
 
 def examples(*lines: str) -> str:
-    """Return an epilogue that the formatter leaves as it is."""
+    """Return an epilogue that the formatter does not rewrap."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def application(help: str, epilog: str | None = None) -> typer.Typer:
-    """Return an empty application with the settings of all."""
+    """Return an empty application with the common settings."""
     return typer.Typer(help=help, epilog=epilog, **SETTINGS)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their words become values."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -48,20 +48,18 @@ ShownData = Annotated[
         show_default=False,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", show_default=False)]
 Header = Annotated[
     bool | None,
-    _of_reading(
-        "--header/--no-header", help="Whether a csv file begins with names; by default seen from its first lines."
-    ),
+    _of_reading("--header/--no-header", help="Whether a csv file has a header line; by default detected."),
 ]
 SeedsOption = Annotated[
     str | None,
     typer.Option(
         "--seeds",
         metavar="N[,MODEL=N]",
-        help="Seeds of the disentanglement experiments, other numbers for some models: 10,beta-vae=5.",
+        help="Number of seeds of the disentanglement experiments, also per model: 10,beta-vae=5.",
         show_default="those of the scale",
     ),
 ]
@@ -70,7 +68,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A variant of one's own, kept apart from the paper's: gamma=2. May be given several times.",
+        help="Run your own variant, stored apart from the paper's: gamma=2. May be repeated.",
         show_default=False,
     ),
 ]
@@ -80,26 +78,24 @@ Shape = Annotated[str | None, _of_reading(metavar="HxW[x3]", help="Shape of imag
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file of data is read."""
+    """Options for reading a data file."""
 
-    array: Annotated[str | None, _of_reading(metavar="NAME", help="Array of an npz file with several.")] = None
+    array: Annotated[str | None, _of_reading(metavar="NAME", help="Array to read from an npz file.")] = None
     id: Annotated[
         str | None,
-        _of_reading(
-            "--id", metavar="COLUMN", help="Column of a table that names its rows: no data, but kept in csv output."
-        ),
+        _of_reading("--id", metavar="COLUMN", help="Column of row names: not used as data, but kept in csv output."),
     ] = None
     drop: Annotated[
         str | None,
         _of_reading(
             metavar="COLUMNS",
-            help="Columns of a table to leave out: label,date; a name with a comma stands in double quotes.",
+            help="Columns of a table to leave out: label,date; put names that contain a comma in double quotes.",
         ),
     ] = None
     header: Header = None
 
     def check(self, data: Path) -> None:
-        """Refuse a file that is not there, and options that mean nothing for its kind."""
+        """Refuse a file that does not exist, and options that do not apply to its type."""
         from drkm import files
 
         files.check_source(data)
@@ -113,36 +109,34 @@ class Reading:
 
 @dataclass(frozen=True)
 class TrainingData(Reading):
-    """How a file of data is read and prepared for a model."""
+    """Options for reading and preparing a data file."""
 
     scale: Annotated[
         str,
         _of_reading(
             metavar="NUMBER",
             help="Divide all values by this number; standard gives every column mean 0 and variance 1; "
-            "auto is 255 for 8-bit images and 1 for all else.",
+            "auto is 255 for 8-bit images and 1 otherwise.",
         ),
     ] = "auto"
     impute: Annotated[
         str | None,
         _of_reading(
             metavar="HOW",
-            help="What stands in gaps (empty entries, NA, NaN), here and in later data: fill, chosen as by drkm fill, "
+            help="How to fill gaps (empty entries, NA, NaN), here and in later data: fill, as drkm fill does, "
             "or the mean or median of the column.",
             autocompletion=completed(*IMPUTE),
         ),
     ] = None
-    resize: Annotated[
-        str | None, _of_reading(metavar="HxW", help="Bring images of a folder to this size: 64 or 48x64.")
-    ] = None
-    grey: Annotated[bool, _of_reading("--grey", "--gray", help="Leave out the colours of images.")] = False
+    resize: Annotated[str | None, _of_reading(metavar="HxW", help="Resize the images of a folder: 64 or 48x64.")] = None
+    grey: Annotated[bool, _of_reading("--grey", "--gray", help="Convert images to grey.")] = False
     shape: Shape = None
     sample: Annotated[int | None, _of_reading(metavar="N", min=2, help="Train on N rows drawn at random (--seed).")] = (
         None
     )
 
     def check(self, data: Path) -> None:
-        """Refuse a file that is not there, and options that mean nothing for its kind."""
+        """Refuse a file that does not exist, and options that do not apply to its type."""
         from drkm import files
 
         super().check(data)
@@ -152,16 +146,15 @@ class TrainingData(Reading):
 
 
 def check_impute(how: str) -> None:
-    """Refuse a way to fill gaps that there is not, before the second that torch needs to be imported."""
+    """Refuse an unknown way to fill gaps before torch is imported, which takes a second."""
     if how not in IMPUTE:
         raise ValueError(f"impute: unknown way {how!r}, allowed are {', '.join(IMPUTE)}")
 
 
 def members(family: str) -> list[str]:
-    """Return the names by which a family's members are known, read from its files: a help page waits for no torch.
+    """Return the registered names of a family, read from its source files, so that a help page need not import torch.
 
-    They are those of the classes that `register` is put above. Ones that were made known while the program runs count
-    too.
+    These are the classes with the decorator `register`. Classes that were registered at run time count too.
     """
     package = f"drkm.{family}"
     if package in sys.modules:
@@ -181,7 +174,7 @@ def _registered(node: ast.ClassDef) -> list[str]:
 
 
 def completed(*names: str) -> Callable[[str], list[str]]:
-    """Return what a shell may complete an option's value to; the last of a list with commas."""
+    """Return a completion function for an option's value, or for the last item of a comma-separated list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -191,36 +184,36 @@ def completed(*names: str) -> Callable[[str], list[str]]:
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """Print a result for scripts; numbers that are not finite are null."""
+    """Print a result as JSON; numbers that are not finite become null."""
     say(json_format.dumps(plain(result), ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def columns_of(text: str | None) -> list[str]:
-    """Return the names in a list with commas; those that have a comma themselves are in double quotes."""
+    """Return the names of a comma-separated list; names that contain a comma are in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))] if text else []
 
 
 def words_of(text: str | None) -> list[str]:
-    """Return the parts of a list with commas."""
+    """Return the items of a comma-separated list."""
     return [word.strip() for word in text.split(",")] if text else []
 
 
 def seeds_of(text: str | None) -> Seeds | None:
-    """Return the seeds that an option asks for, if it does."""
+    """Parse the option --seeds, if it is given."""
     from drkm.experiments.seeds import Seeds
 
     return None if text is None else Seeds.read(text)
 
 
 def variant_of(settings: Sequence[str] | None) -> Variant | None:
-    """Return the variant that options ask for, if they do."""
+    """Parse the options --set, if any are given."""
     from drkm.experiments.variant import Variant
 
     return Variant.read(settings) if settings else None
 
 
 def numbers(option: str, text: str, kind: Callable[[str], Number]) -> list[Number]:
-    """Return the numbers of a list with commas."""
+    """Return the numbers of a comma-separated list."""
     try:
         found = [kind(word) for word in words_of(text)]
     except ValueError:
@@ -251,7 +244,7 @@ def component(option: str, text: str) -> tuple[int, int]:
 
 
 def components(option: str, text: str) -> Any:
-    """Return what ConstrDRKM.denoise takes: None for all, the name of a layer, or pairs."""
+    """Parse components for ConstrDRKM.denoise: None for all, the name of a layer, or pairs."""
     if text == "all":
         return None
     layer = re.fullmatch(r"layer ?(\d+)", text)

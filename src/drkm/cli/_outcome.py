@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and one sentence on stderr for whatever went wrong."""
+"""Exit codes of commands, and error messages of one sentence on stderr."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ DEBUG = "--debug"
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with a sentence on how to go on."""
+    """Ctrl-C, with a message on how to resume."""
 
 
 def run(app: typer.Typer, words: Sequence[str]) -> int:
-    """Run the application and return its exit code; `--debug` is understood before and after the command's name."""
+    """Run the application and return its exit code; `--debug` may come before or after the command's name."""
     debug = DEBUG in words
     words = [word for word in words if word != DEBUG]
-    # Pillow also logs what is wrong with a file, which is said here in one sentence.
+    # Pillow also logs what is wrong with a file, which the error message says already.
     logging.getLogger("PIL").addHandler(logging.NullHandler())
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = app(words or ["--help"], prog_name="drkm", standalone_mode=False)
         if sys.stdout is not None:
-            # What print has kept back can fail too.
+            # Flushing buffered output can fail too.
             sys.stdout.flush()
     except SystemExit as end:
-        # How typer ends where nobody reads what is printed.
+        # How typer exits when the reader of a pipe has closed it.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
         raise
@@ -56,12 +56,12 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
 
 
 def say(text: object) -> None:
-    """Print a line or several on stdout: all that commands say goes through here, since files may have a part in it."""
+    """Print text on stdout; all output of commands goes through here, because it may contain text from files."""
     typer.echo(shown(str(text)))
 
 
 def say_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows of the same length, the first cells to the left and the others to the right."""
+    """Print rows of the same length, with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *cells in rows:
         line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
@@ -69,7 +69,7 @@ def say_table(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def note(sentence: str) -> None:
-    """Print on stderr what a command does without being told to."""
+    """Print on stderr what a command does by default."""
     _say(sentence, 0)
 
 
@@ -79,7 +79,7 @@ def warn(sentence: str) -> None:
 
 
 def _report(error: Exception) -> int:
-    # What the option parser refuses; its classes are private to some versions of typer.
+    # Errors of the option parser, whose classes are private in some versions of typer.
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message(), file=sys.stderr)  # type: ignore[attr-defined]
         return MENDABLE

@@ -1,4 +1,4 @@
-"""What the command line can do: one module per group of commands, put together here."""
+"""The command-line application, assembled from one module per group of commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from drkm.cli._outcome import say
 
 app = application(
     "Kernel features that you can trust, from 50 samples to a million.\n\n"
-    "Errors are one sentence on stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug or failed runs.",
+    "Errors go to stderr. Exit codes: 0 done, 2 wrong input, 130 interrupted, 1 a bug or failed runs.",
     examples(
-        "drkm demo                           # what it can do, in half a minute",
+        "drkm demo                           # a tour in half a minute",
         "drkm fit X.npy -o X.safetensors     # or a csv, or a folder of images",
         "drkm encode X.safetensors new.npy -o codes.csv",
-        "drkm denoise noisy.csv -o clean.csv --auto     # a model is chosen for them",
+        "drkm denoise noisy.csv -o clean.csv --auto     # chooses a model",
         "drkm fit --help                     # options and more examples",
     ),
 )
@@ -40,7 +40,7 @@ def about(
         bool, typer.Option("--debug", help="Show the traceback of an error; also after the name of a command.")
     ] = False,
 ) -> None:
-    """Options of the whole command, whose help is that of the application."""
+    """Options of the whole command; its help is that of the application."""
 
 
 app.command(cls=SectionedCommand, epilog=fit.EXAMPLES)(fit.fit)

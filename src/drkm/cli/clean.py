@@ -1,4 +1,4 @@
-"""Cleaning a file without a model: select, and denoise --auto."""
+"""Denoising a file without a given model: `select`, and `denoise --auto`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SELECT_EXAMPLES = examples(
     "drkm select noisy.csv --id patient -o clean.safetensors",
     "drkm select photos/ --for new --noise 20 -o photos.safetensors",
 )
-#: samples that a figure of images shows, and points that one of a table does
+#: number of samples in a figure of images, and of points in a figure of a table
 SHOWN_IMAGES, SHOWN_POINTS = 10, 2000
 
 _of_choice: Callable[..., Any] = partial(typer.Option, rich_help_panel="Choosing")
@@ -38,7 +38,7 @@ _of_choice: Callable[..., Any] = partial(typer.Option, rich_help_panel="Choosing
 
 @dataclass(frozen=True)
 class Choosing:
-    """How a model is chosen."""
+    """Options for choosing a model."""
 
     noise: Annotated[
         str,
@@ -50,20 +50,20 @@ class Choosing:
         str,
         _of_choice(
             metavar="NAME",
-            help="risk, the expected error; masked, that of entries masked on purpose, which needs no noise level.",
+            help="risk, the expected error; masked, the error on masked entries, which needs no noise level.",
         ),
     ] = "risk"
-    jobs: Annotated[int, _of_choice(metavar="N", min=1, help="Candidates that are judged at once.")] = 1
+    jobs: Annotated[int, _of_choice(metavar="N", min=1, help="Number of candidates computed in parallel.")] = 1
     max_seconds: Annotated[
-        float | None, _of_choice(metavar="NUMBER", help="Begin no further stage of the search after this time.")
+        float | None, _of_choice(metavar="NUMBER", help="Seconds after which no further stage of the search begins.")
     ] = None
-    seed: Annotated[int, _of_choice(metavar="N", help="Seed of the draws by which candidates are judged.")] = 0
+    seed: Annotated[int, _of_choice(metavar="N", help="Seed of the random draws.")] = 0
     figure: Annotated[
-        Path | None, _of_choice(metavar="FILE", help="Draw samples before and after: png, svg or pdf.")
+        Path | None, _of_choice(metavar="FILE", help="Draw samples before and after to this file: png, svg or pdf.")
     ] = None
 
     def check(self, *, force: bool) -> None:
-        """Refuse a figure that cannot be written."""
+        """Refuse a figure file that cannot be written."""
         from drkm import files
 
         if self.figure is not None:
@@ -83,7 +83,7 @@ class Choosing:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was read, how it was prepared, and what was chosen for it."""
+    """The data, their preparation, and the chosen model."""
 
     table: Table
     preparation: Preparation
@@ -91,7 +91,7 @@ class Chosen:
     cleaned: np.ndarray
 
     def facts(self) -> dict[str, Any]:
-        """Return what is said of it, for scripts."""
+        """Return the results for JSON output."""
         model, expected = self.selection.best_estimator, self.selection.expected
         assert model is not None
         assert expected is not None
@@ -111,7 +111,7 @@ class Chosen:
         }
 
     def describe(self) -> str:
-        """Return the same for people."""
+        """Return the results as text."""
         model, expected = self.selection.best_estimator, self.selection.expected
         assert model is not None
         assert expected is not None
@@ -127,7 +127,7 @@ class Chosen:
 
 
 def _in_words(shrink: Any) -> str:
-    """Return the rule by which components are weighed, its threshold to three digits."""
+    """Return the shrinkage in words, with the threshold to three digits."""
     parts = shrink if isinstance(shrink, tuple) else (shrink,)
     return " ".join(f"{part:.3g}" if isinstance(part, float) else str(part) for part in parts)
 
@@ -141,16 +141,16 @@ def select(
         Path | None, typer.Option("--out", "-o", metavar="MODEL", help="File for the model (safetensors).")
     ] = None,
     for_: Annotated[
-        str, typer.Option("--for", metavar="WHICH", help="these samples, or new ones that the model will clean.")
+        str, typer.Option("--for", metavar="WHICH", help="these samples, or new ones to denoise later.")
     ] = "these",
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Choose a model that cleans data.
+    """Choose a model that denoises data.
 
-    Says which, and what error is expected. Kernel, bandwidth, centring and the weights of components are chosen without
-    labels and without clean data. Columns of tables are standardised unless --scale says otherwise. The model is for
-    drkm denoise MODEL DATA.
+    Prints the model and its expected error. Kernel, bandwidth, centring and the weights of components are chosen
+    without labels and without clean data. Columns of tables are standardised unless --scale says otherwise. Use the
+    model with drkm denoise MODEL DATA.
     """
     from drkm import files
 
@@ -165,7 +165,7 @@ def select(
 
 
 def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, force: bool, json: bool) -> None:
-    """Write data cleaned by a model that is chosen for them."""
+    """Choose a model for data, denoise them and write the result."""
     from drkm import files
 
     found = chosen(data, reading, choosing, "these", force=force)
@@ -174,7 +174,7 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
     with files.called("out"):
         if not out.suffix or out.is_dir():
             if preparation.shape is None:
-                raise ValueError("shape: these are no images; give their shape as in --shape 64x64, or write to .csv")
+                raise ValueError("shape: these are no images; pass their shape, as in --shape 64x64, or write to .csv")
             pixels = values * (255.0 / (preparation.white or table.values.max() or 1.0))
             files.write_images(out, pixels.clip(0, 255), preparation.shape, table.names)
         else:
@@ -186,7 +186,7 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
 
 
 def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, force: bool) -> Chosen:
-    """Return a model that is chosen for a file, with what it makes of the samples; draw them if asked."""
+    """Choose a model for a file and denoise its samples; draw them if requested."""
     from drkm import files
 
     reading.check(data)

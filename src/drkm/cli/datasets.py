@@ -1,4 +1,4 @@
-"""The image datasets: list, download and verify."""
+"""The commands `drkm datasets list`, `download` and `verify`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = application("List, download and verify the image datasets.")
 
 @app.command("list", cls=SectionedCommand)
 def list_() -> None:
-    """Say what each dataset is, its licence, and what is in place."""
+    """List the datasets with their licences and the files in place."""
     from drkm.datasets import list_datasets
 
     for info in list_datasets():
@@ -27,7 +27,7 @@ def list_() -> None:
 def download(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that 'drkm datasets list' shows.")],
 ) -> None:
-    """Fetch the original files of a dataset and check them.
+    """Download the original files of a dataset and verify them.
 
     Example: drkm datasets download cars3d
     """
@@ -41,9 +41,9 @@ def download(
 def verify(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One dataset; all by default.")] = None,
 ) -> None:
-    """Check the files in the data folder.
+    """Verify the files in the data folder.
 
-    Exit code 2 if one of them is damaged.
+    The exit code is 2 if one of them is damaged.
     """
     from drkm.datasets import verify as check
 

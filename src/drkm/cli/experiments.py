@@ -1,4 +1,4 @@
-"""Running experiments: demo and reproduce."""
+"""The commands that run experiments: demo and reproduce."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments
 
 
 class ExperimentsCommand(SectionedCommand):
-    """A command whose help lists the experiments; they are looked for only when it is asked for."""
+    """A command whose help lists the experiments, which are looked up only for that."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, then the experiments."""
@@ -48,7 +48,7 @@ def demo(
     ] = Path("results/demo"),
     n: Annotated[int, typer.Option("--n", metavar="N", min=50, max=1500, help="Number of training images.")] = 400,
 ) -> None:
-    """Train on embedded data, print what was fitted, and draw it.
+    """Train on built-in data, and draw the results.
 
     Example: drkm demo digits --out results/demo
     """
@@ -59,7 +59,7 @@ def demo(
         raise ValueError(f"data: unknown name {data!r}, allowed are {', '.join(DEMOS)}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out: {out} is a file, not a folder")
-    # Now, not after the work.
+    # Fail now, not after the work.
     pyplot()
     with called("out"):
         importlib.import_module(DEMOS[data]).run(out, n)
@@ -89,17 +89,17 @@ def reproduce(
     only: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Compute only runs of these models or tasks: beta-vae.")
     ] = None,
-    skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave runs of these models or tasks out.")] = None,
+    skip: Annotated[str | None, typer.Option(metavar="NAMES", help="Leave out runs of these models or tasks.")] = None,
     seeds: SeedsOption = None,
     set_: SetOption = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page report.html.")] = False,
 ) -> None:
-    """Make tables and figures of the paper, and a page of what held.
+    """Compute tables and figures of the paper.
 
-    They go to a folder of their scale, such as results/quick, with report.html as the page that shows all of them.
-    Runs that the store has are not computed again: an interrupted command goes on where it was. With --only and --skip
-    the runs can be made in parts and on several machines, and put together with drkm merge. With --set the runs have
-    another value of a parameter, and go to a folder of their own, such as results/quick+gamma=2.
+    They go to a folder for their scale, such as results/quick, with the page report.html, which shows all of them and
+    says which claims held. Runs in the store are not computed again, so that an interrupted command can be resumed.
+    With --only and --skip the runs can be split over several machines, and combined with drkm merge. With --set the
+    runs have another value of a parameter, and go to a folder of their own, such as results/quick+gamma=2.
     """
     from drkm.experiments.report.writing import gather, write_gathered
     from drkm.experiments.reproduce import configurations_of, experiments_of, folder_of, store_path
@@ -126,7 +126,7 @@ def reproduce(
             report = gather(runs, scale, names, asked, variant)
             page = None if no_report else write_gathered(report, written / "report.html")
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; finished runs are in {runs}, the same command goes on with the rest") from None
+        raise Interrupted(f"interrupted; finished runs are in {runs}, the same command computes the rest") from None
     for path in paths:
         say(path)
     _tell_verdicts(report)
@@ -145,7 +145,7 @@ def _tell_verdicts(report: Report) -> None:
 
 
 def _tell_rest(asked: dict[str, Any], written: Path, runs: Path, paths: list[Path]) -> None:
-    """Say which experiments wait for runs, and how many runs failed, which is a failure of the command."""
+    """Warn of experiments that wait for runs, and of failed runs, which make the command fail."""
     from drkm.experiments import registry
     from drkm.runs.store import Store
 
@@ -155,5 +155,5 @@ def _tell_rest(asked: dict[str, Any], written: Path, runs: Path, paths: list[Pat
     with Store(runs, registry.TASKS, readonly=True) as opened:
         failed = len(opened.failures(run for group in asked.values() for run in group))
     if failed:
-        warn(f"{failed} runs failed: 'drkm status --store {runs}' says why, --retry-failed computes them again")
+        warn(f"{failed} runs failed: 'drkm status --store {runs}' shows why, --retry-failed computes them again")
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""Looking at a model: explore."""
+"""The command `drkm explore`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "drkm explore wine.safetensors wine.csv --labels class -o wine.html",
     "drkm explore digits.safetensors new.npy --labels labels.csv --live",
 )
-#: samples that are shown at most, and how a page is called
+#: maximum number of samples shown, and the suffixes of a page
 MOST, SUFFIXES = 50_000, (".html", ".htm")
 
 
@@ -41,14 +41,14 @@ def explore(
         typer.Option(metavar="COLUMNS|FILE", help="Columns of DATA, or a file with one row per sample, to colour by."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Serve the page on this machine instead, with the model behind it.")
+        bool, typer.Option("--live", help="Serve the page on this machine instead, with the live model.")
     ] = False,
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Port of --live; 0 is any that is free.")
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port of --live; 0 means any free port.")
     ] = 0,
-    open_: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     most: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Show at most so many samples, evenly spread over DATA.")
+        int, typer.Option(metavar="N", min=1, help="Show at most N samples, evenly spaced over DATA.")
     ] = MOST,
     shape: Shape = None,
     device: Device = "cpu",
@@ -57,8 +57,9 @@ def explore(
 ) -> None:
     """Write a page that shows what a model learned, or serve it.
 
-    A map of the codes, every sample beside its reconstruction, a slider for each code, spectra, convergence and the
-    most anomalous samples, in one file that needs no network. With --live any codes are decoded, on 127.0.0.1 alone.
+    The page has a map of the codes, every sample beside its reconstruction, a slider for each code, spectra,
+    convergence and the most anomalous samples, in one file that needs no network. With --live it decodes any codes, on
+    127.0.0.1 only.
     """
     _check_target(out, live, force)
     if data is not None:
@@ -83,7 +84,7 @@ def explore(
 
 
 def _check_target(out: Path | None, live: bool, force: bool) -> None:
-    """Refuse, before work begins, a page that is neither written nor served, or both."""
+    """Refuse, before any work, a page that is neither written nor served, or both."""
     if live:
         if out is not None:
             raise ValueError(f"out: a live page is served and not written, leave {out} or --live out")
@@ -101,7 +102,7 @@ def _check_target(out: Path | None, live: bool, force: bool) -> None:
 def _subject(
     path: Path, data: Path | None, labels: str | None, reading: Reading, shape: str | None, most: int, device: str
 ) -> Subject:
-    """Return the model with the samples to show and what is known of them."""
+    """Return the model with the samples to show and their labels."""
     from dataclasses import replace
 
     import numpy as np

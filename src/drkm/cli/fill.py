@@ -1,4 +1,4 @@
-"""Gaps of a table, filled: fill."""
+"""The command `drkm fill`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fill(
         str,
         typer.Option(
             metavar="HOW",
-            help="fill, by weighed components; mean or median, of the column.",
+            help="fill, by denoising; mean or median of the column.",
             autocompletion=options.completed(*options.IMPUTE),
         ),
     ] = "fill",
@@ -38,9 +38,9 @@ def fill(
 ) -> None:
     """Fill the gaps of a table: entries that are empty, NA or NaN.
 
-    Rows are cleaned, the values in their gaps are put there, and they are cleaned again until these move little.
-    Kernels, widths and weights of components are those that fill best known entries that were masked for the purpose.
-    All other entries are written as they were.
+    Rows are denoised, their gaps take the denoised values, and this is repeated until they hardly change. Kernels,
+    widths and weights of components are those that best fill known entries that were masked for this purpose. All other
+    entries are unchanged.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Training a model on a data file: fit."""
+"""The command `drkm fit`."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def fit(
     model: ModelOptions,
     training: TrainingOptions,
     progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Bar on stderr; by default only in a terminal.")
+        bool | None, typer.Option("--progress/--no-progress", help="Progress bar; by default only in a terminal.")
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Train a model on a data file and write it to a file.
 
-    The model file also keeps how the data were read (columns, scale, shape of images), so that encode, denoise and
+    The model file also records how the data were read (columns, scale, shape of images), so that encode, denoise and
     traverse treat new data in the same way. It holds no code, so that files of others are safe to open; it does hold
-    the training samples, which whoever gets the file can read. An existing file is only replaced with --force. A fit
-    that does not converge is written, with a warning.
+    the training samples, which anyone with the file can read. An existing file is only replaced with --force. A fit
+    that does not converge is written with a warning.
     """
-    # What can be refused at once is, before the second that torch needs to be imported.
+    # Refuse what can be checked without torch before its import, which takes a second.
     _check_paths(data, out, training.checkpoint, force=force)
     reading.check(data)
     from drkm import files
@@ -84,7 +84,7 @@ def _check_paths(data: Path, out: Path, checkpoint: Path | None, *, force: bool)
 
 
 def _rows(data: Path, reading: TrainingData, seed: int) -> tuple[np.ndarray, Preparation]:
-    """Return the rows to train on, and what was done to them."""
+    """Return the rows to train on and their preparation."""
     from drkm.cli._data import prepare
 
     table, preparation = prepare(data, reading)
@@ -93,7 +93,7 @@ def _rows(data: Path, reading: TrainingData, seed: int) -> tuple[np.ndarray, Pre
 
 
 def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOptions) -> None:
-    """Give the model parameters with which drkm encode --anomaly tells strange rows from others."""
+    """Set parameters of the model for drkm encode --anomaly."""
     import torch
 
     from drkm import files
@@ -124,12 +124,12 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
         model.fit(rows)
     result, message = model.fitted_.result, model.fitted_.message
     if result.status is Status.INTERRUPTED:
-        way = "use --checkpoint FILE to be able to go on, or --max-seconds to keep the best so far"
+        way = "use --checkpoint FILE to be able to resume, or --max-seconds to keep the best so far"
         if checkpoint is not None:
-            way = f"the same command goes on from {checkpoint}"
+            way = f"the same command resumes from {checkpoint}"
         raise Interrupted(f"interrupted after {result.n_iter} iterations, no model was written: {way}")
     if result.status is Status.MAX_SECONDS and checkpoint is not None:
-        warn(f"{message}; the same command with a larger --max-seconds and --force goes on from {checkpoint}")
+        warn(f"{message}; the same command with a larger --max-seconds and --force resumes from {checkpoint}")
     elif not result.converged:
         warn(message)
 

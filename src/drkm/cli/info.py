@@ -1,4 +1,4 @@
-"""What a model file holds: info."""
+"""The command `drkm info`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EXAMPLES = examples(
 
 
 def info(model: Model, json: Json = False) -> None:
-    """Say what a model learned, and which data it takes.
+    """Show what a model learned, and which data it accepts.
 
-    Nothing is computed: layers, kernels, spectrum and how the fit ended are those of the file, with the columns or the
-    shape of its samples and how they are prepared.
+    Nothing is computed: layers, kernels, spectrum and convergence are read from the file, with the columns or the shape
+    of its samples and how they are prepared.
     """
     from drkm.cli._data import PreparedModel
 
@@ -38,7 +38,7 @@ def info(model: Model, json: Json = False) -> None:
 
 
 def facts(model: ConstrDRKM) -> dict[str, Any]:
-    """Return what there is to say of a model, for scripts."""
+    """Return the facts about a model for JSON output."""
     return {
         "samples": len(model.codes_),
         "features": model.n_features_in_,
@@ -61,7 +61,7 @@ def _data_facts(fitted: PreparedModel) -> dict[str, Any]:
 
 
 def _data_lines(fitted: PreparedModel) -> list[str]:
-    """Return what data the model takes, and what is done to them first."""
+    """Return lines on the data that the model accepts, and their preparation."""
     from drkm.files import listed
 
     prepared, count = fitted.preparation, fitted.model.n_features_in_

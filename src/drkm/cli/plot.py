@@ -1,4 +1,4 @@
-"""Figures of a trained model: plot."""
+"""The command `drkm plot`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ NAMES = ("spectrum", "codes", "reconstructions", "traversal", "convergence")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A model, and what figures of it show.
+    """A model, and the data that figures of it show.
 
     Attributes
     ----------
     model : ConstrDRKM
-    rows : samples as the model takes them; None for those of the fit
-    labels : one entry per sample, where there are any
+    rows : prepared samples; None for those of the fit
+    labels : one entry per sample, if there are any
     features : names of the columns
-    shape : that of images, None for tables
+    shape : shape of images, None for tables
     """
 
     model: ConstrDRKM
@@ -62,7 +62,7 @@ def plot(
         str,
         typer.Option(
             metavar="NAMES",
-            help=f"Some of the figures: {', '.join(NAMES)}.",
+            help=f"Figures to draw: {', '.join(NAMES)}.",
             autocompletion=completed(*NAMES),
         ),
     ] = ",".join(NAMES),
@@ -75,10 +75,11 @@ def plot(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw what a model learned.
+    """Draw figures of what a model learned.
 
-    Spectrum of each layer; codes against each other; samples beside their reconstructions; what changes along
-    components, those of largest effect first; convergence. Images are drawn as images, tables as maps of their columns.
+    The spectrum of each layer; codes against each other; samples beside their reconstructions; what changes along
+    components, those with the largest effect first; convergence. Images are drawn as images, tables as maps of their
+    columns.
     """
     from drkm import files
 
@@ -107,7 +108,7 @@ def plot(
 
 
 def _names(what: str, out: Path) -> list[str]:
-    """Return the figures that are asked for, if there is a place for each."""
+    """Return the requested figures, if there is a place for each."""
     names = options.words_of(what)
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:

@@ -1,4 +1,4 @@
-"""The report of an experiment's runs."""
+"""The commands `drkm report` and `drkm pack`."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write one HTML page of all that the runs of a store show.
+    """Write one HTML page of all results of the runs in a store.
 
     Claims with their verdicts, figures, tables, configuration, versions, hardware and run time. The page needs neither
-    a network nor another file, reads on a phone and prints. Runs that are missing are said to be.
+    a network nor another file, works on a phone and can be printed. It lists the runs that are missing.
     """
     from drkm.experiments.report import write_report
     from drkm.experiments.reproduce import experiments_of, folder_of
@@ -84,10 +84,10 @@ def pack(
     seeds: SeedsOption = None,
     force: Force = False,
 ) -> None:
-    """Put finished runs into one small file.
+    """Write finished runs into one small file.
 
-    It has those of all experiments at one scale, is only read, and can stand for a store in 'drkm report --store' and
-    'drkm merge'.
+    It holds the runs of all experiments at one scale, is read-only, and can replace a store in 'drkm report --store'
+    and 'drkm merge'.
     """
     from drkm import files
     from drkm.experiments import registry

@@ -1,4 +1,4 @@
-"""The runs of experiments: status and merge."""
+"""The commands `drkm status` and `drkm merge`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Experiments, or all: also say how many of their runs are missing, and the time left.",
+            help="Experiments, or all: also show how many of their runs are missing, and the time left.",
             show_default=False,
         ),
     ] = None,
@@ -44,10 +44,11 @@ def status(
     set_: SetOption = None,
     json: Json = False,
 ) -> None:
-    """Say how far the runs are, and why some failed.
+    """Show the progress of runs, and why some failed.
 
-    Running are those of a runner that is alive, interrupted those of one that is not: the next one computes them.
-    With the words of drkm reproduce, as in 'drkm status all --scale medium', it says how long the rest may take.
+    "Running" runs belong to a runner that is alive, "interrupted" ones to one that is not; the next runner computes
+    them. With the arguments of drkm reproduce, as in 'drkm status all --scale medium', it also estimates the remaining
+    time.
     """
     from drkm.experiments.progress import progress
     from drkm.runs.store import Store
@@ -69,7 +70,7 @@ def status(
 
 
 def _task_rows(counts: Sequence[Counts]) -> list[tuple[str, ...]]:
-    """Return the runs of each task and, of several tasks, of all."""
+    """Return the runs of each task and, if there are several tasks, of all."""
     from drkm.runs.store import RECENT
 
     heads = ("task", "done", "failed", "running", "interrupted", f"last {RECENT / 60:.0f} min", "computing time")
@@ -83,7 +84,7 @@ def _task_rows(counts: Sequence[Counts]) -> list[tuple[str, ...]]:
 
 
 def _tell_progress(asked: Sequence[Progress], workers: int) -> None:
-    """Print how far experiments are, and when the runs that are computed side by side may be through."""
+    """Print the progress of experiments, and when the runs computed in parallel may finish."""
     *each, every = asked
     rows = [
         (p.name, f"{p.done} of {p.runs}", str(p.failed), str(p.missing)) for p in (each if len(each) < 2 else asked)
@@ -108,16 +109,16 @@ def merge(
     ],
     json: Json = False,
 ) -> None:
-    """Copy the runs of other stores into one.
+    """Copy the runs of other stores into one store.
 
-    A result replaces a failed run, never another result. Runs that both have done with different results are named.
-    Runs that are damaged are left out.
+    A result replaces a failed run but never another result. Runs with different results in both stores are named.
+    Damaged runs are left out.
     """
     from drkm.runs.merging import merge as copy_runs
     from drkm.runs.store import Store
 
     for other in others:
-        # All are looked at before the first is copied.
+        # All stores are checked before the first is copied.
         Store(other, readonly=True).close()
     summary: list[dict[str, Any]] = []
     with Store(store) as opened:

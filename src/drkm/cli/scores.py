@@ -1,4 +1,4 @@
-"""Scoring codes: evaluate."""
+"""The command `drkm evaluate`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def evaluate(
         bool, typer.Option("--standardize", help="Scale codes to unit variance, as kernel codes need.")
     ] = False,
     continuous: Annotated[
-        bool, typer.Option("--continuous", help="Factors are numbers, which most metrics take in 20 bins.")
+        bool, typer.Option("--continuous", help="Factors are numbers, which most metrics bin into 20 classes.")
     ] = False,
     metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Some of the metrics, as in irs,mig,sap; all by default.")
+        str | None, typer.Option(metavar="NAMES", help="Metrics to compute, as in irs,mig,sap; all by default.")
     ] = None,
     id: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Column that names the rows; where both files have it, they are compared.",
+            help="Column of row names; if both files have it, the names must agree.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -53,11 +53,11 @@ def evaluate(
     header: Header = None,
     json: Json = False,
 ) -> None:
-    """Score codes against factors, each score beside chance.
+    """Score codes against factors, with chance levels.
 
-    All disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table has what
-    some of them say of each factor, by the names of the columns (csv, parquet, arrays of an npz) or factor_names in it.
-    The columns that encode --quality adds are no codes and are left out.
+    Prints all disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table
+    has scores per factor, named by the columns (csv, parquet, arrays of an npz) or by factor_names in the file. The
+    columns that encode --quality adds are not codes and are left out.
     """
     from drkm.metrics import evaluate_files
 

@@ -1,4 +1,4 @@
-"""Data along the components of a trained model: traverse."""
+"""The command `drkm traverse`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = examples(
 
 @dataclass(frozen=True)
 class Line:
-    """One component, and the values that its code takes."""
+    """One component, and the values of its code."""
 
     layer: int
     index: int
@@ -50,13 +50,13 @@ def traverse(
     steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of values.")] = 7,
     span: Annotated[
         float,
-        typer.Option(metavar="NUMBER", help="They reach this many standard deviations to both sides of the mean."),
+        typer.Option(metavar="NUMBER", help="Standard deviations on both sides of the mean that they reach."),
     ] = 2.0,
     base: Annotated[
         str | None,
         typer.Option(
             metavar="ROW|DATA",
-            help="Whose other codes are kept: a training row from 0, or the first row of a file; "
+            help="The sample to move: a training row, counted from 0, or the first row of a file; "
             "by default a typical training row.",
         ),
     ] = None,
@@ -65,9 +65,10 @@ def traverse(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write data along components: one code moves, the others stay.
+    """Write data along components: one code changes, the others stay.
 
-    Tables have one row per value, component after component; csv and npz say which. A strip has one line per component.
+    Tables have one row per value, one component after another; csv and npz files have columns that say which. A strip
+    of images has one line per component.
     """
     import numpy as np
 
@@ -117,7 +118,7 @@ def _line(fitted: PreparedModel, pair: tuple[int, int], values: str | None, step
 
 
 def _base(fitted: PreparedModel, base: str | None) -> Any:
-    """Return what ConstrDRKM.traverse takes: nothing, a training row by its number, or a point."""
+    """Return the base for ConstrDRKM.traverse: None, the number of a training row, or a point."""
     from drkm.files import called
 
     if base is None:

@@ -1,4 +1,4 @@
-"""Data through a trained model: encode and denoise."""
+"""The commands `drkm encode` and `drkm denoise`."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def encode(
         typer.Option(
             "--quality",
             help="Add columns (csv, npz): residual, whether the code is ambiguous, and whether the row is strange, "
-            "that is unlike all training samples. Takes twice as long.",
+            "that is, unlike all training samples. Takes twice as long.",
         ),
     ] = False,
     anomaly: Annotated[
         bool,
         typer.Option(
             "--anomaly",
-            help="Add a column (csv, npz): the distance between the row and its denoised self, as the model sees them. "
-            "For a model that drkm fit --anomalies made; fits it to parts of its samples for a threshold.",
+            help="Add a column (csv, npz): the distance between the prepared row and its denoised version. "
+            "For a model from drkm fit --anomalies; fits it to parts of its samples to find a threshold.",
         ),
     ] = False,
     device: Device = "cpu",
@@ -63,8 +63,8 @@ def encode(
 ) -> None:
     """Write the codes of data, one row per sample.
 
-    Data are prepared as they were for fit; a table is read by the names of the model's columns, in any order. The csv
-    has the names layer1_0, layer1_1, … and, for a folder of images, the name of each file.
+    Data are prepared as for fit; the columns of a table are matched by name, in any order. The csv file has the columns
+    layer1_0, layer1_1, … and, for a folder of images, the name of each file.
     """
     from drkm import files
 
@@ -97,7 +97,7 @@ def encode(
 
 
 class _Anomalies:
-    """How far rows are from their denoised selves, and the distance that few training samples exceed."""
+    """Distances of rows to their denoised versions, and the threshold that few training samples exceed."""
 
     def __init__(self, fitted: PreparedModel, rows: np.ndarray):
         from drkm.anomalies import false_alarm_distance
@@ -170,7 +170,7 @@ def denoise(
         ),
     ] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="Choose a model for the data, fit it and clean: drkm denoise DATA --auto.")
+        bool, typer.Option("--auto", help="Choose a model for the data and denoise them: drkm denoise DATA --auto.")
     ] = False,
     components: Annotated[
         str,
@@ -179,18 +179,18 @@ def denoise(
     method: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Pre-images by fixed-point, gradient or ridge; by default what suits the kernel."
+            metavar="NAME", help="fixed-point, gradient or ridge pre-images; by default what suits the kernel."
         ),
     ] = None,
     device: Device = "cpu",
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write data cleaned by a model.
+    """Denoise data with a model.
 
     With --auto the model is chosen for the data: drkm denoise DATA -o OUT --auto. Values are in the units of the file.
-    Images go to a new folder of PNG files when OUT has no suffix; npy and npz keep the shape of the images. A model
-    that was not chosen for cleaning may leave most of the noise: drkm select chooses one.
+    Images go to a new folder of PNG files if OUT has no suffix; npy and npz keep the shape of the images. A model that
+    was not chosen for denoising may leave most of the noise: drkm select chooses one.
     """
     from drkm import files
 
@@ -213,7 +213,7 @@ def denoise(
 
 
 def _check_unused(reading: TrainingData, choosing: Choosing) -> None:
-    """Refuse options that mean something with --auto alone: the model knows how its data were prepared."""
+    """Refuse options that only apply to --auto: a model knows how its data were prepared."""
     plain, default = TrainingData(), Choosing()
     named = {name: getattr(reading, name) != getattr(plain, name) for name in ("scale", "resize", "grey", "sample")}
     named |= {name: getattr(choosing, name) != value for name, value in vars(default).items()}

@@ -1,6 +1,6 @@
 """Datasets: noisy plane curves, and images with known generative factors."""
 
-# The order of these lines is the order of lists, and all that makes a dataset of the library known.
+# Importing a module registers its dataset; lists of datasets follow the order of these lines.
 # isort: off
 from drkm.datasets.dsprites import load_dsprites as load_dsprites
 from drkm.datasets.noisy_dsprites import load_noisy_dsprites as load_noisy_dsprites

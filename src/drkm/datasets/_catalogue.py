@@ -1,4 +1,4 @@
-"""Which datasets there are, whether their files are in place, and whether the files are right."""
+"""The catalogue of datasets: their files, downloads and verification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drkm.datasets._files import DatasetError
 
 @dataclass(frozen=True)
 class FileCheck:
-    """One file after `verify`: `state` is "ok", "missing" or "damaged", `message` says more."""
+    """The state of one file: "ok", "missing" or "damaged"; `message` gives details."""
 
     dataset: str
     path: Path
@@ -21,7 +21,7 @@ class FileCheck:
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """Return what is known about every image dataset."""
+    """Return the descriptions of all image datasets."""
     return list(DATASETS.values())
 
 
@@ -32,9 +32,9 @@ def _info(name: str) -> DatasetInfo:
 
 
 def download(name: str, *, progress: bool = True) -> list[Path]:
-    """Fetch the original files of a dataset into the data folder and check them.
+    """Download the original files of a dataset to the data folder and verify them.
 
-    Files that are there and intact are left alone.
+    Existing intact files are kept.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def download(name: str, *, progress: bool = True) -> list[Path]:
 
 
 def verify(name: str | None = None) -> list[FileCheck]:
-    """Check the files in the data folder: original ones by checksum, compact ones by reading them whole.
+    """Verify the files in the data folder: original ones by checksum, compact ones by reading them completely.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an image dataset says of itself, beside its loader; catalogue, downloads and experiments are made from it."""
+"""The description of an image dataset besides its loader, for the catalogue, downloads and experiments."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Source:
     Attributes
     ----------
     name, title : str
-        What runs and what tables call them.
+        Names in runs and in tables.
     options : mapping
-        What the loader is given.
+        Arguments of the loader.
     made : str
-        Version of what code draws or adds, so that results of other pictures are not taken for those of these.
+        Version of the code that draws or adds noise, so that results of other images are not reused.
     reads : bool
         Whether the loader reads the files of the dataset.
     """
@@ -41,8 +41,8 @@ class Source:
 class DatasetInfo:
     """One dataset: what it is, its licence, its original files and its compact copy.
 
-    `drawn` says that it works without any file; `read` are those of the files that the loader reads unless told
-    otherwise, by default all; `sources` is what experiments use of it.
+    `drawn` says that it needs no file; `read` lists the files that the loader reads by default, all if it is not given;
+    `sources` lists what experiments use of it.
     """
 
     name: str
@@ -74,7 +74,7 @@ DATASETS: Registry[DatasetInfo] = Registry("dataset", "datasets")
 
 
 def dataset(name: str, **facts: Any) -> Callable[[Loader], Loader]:
-    """Make a loader known as that of a dataset; the facts are the other attributes of `DatasetInfo`."""
+    """Register the loader of a dataset; `facts` are the other attributes of `DatasetInfo`."""
 
     def known(load: Loader) -> Loader:
         DATASETS.add(name, DatasetInfo(name, load=load, **facts), load)
@@ -84,6 +84,6 @@ def dataset(name: str, **facts: Any) -> Callable[[Loader], Loader]:
 
 
 def source_of(name: str) -> tuple[DatasetInfo, Source] | None:
-    """Return what experiments call by that name, with the dataset that it belongs to."""
+    """Return the source with that name in experiments, with its dataset."""
     every = ((info, source) for info in DATASETS.values() for source in info.sources)
     return next(((info, source) for info, source in every if source.name == name), None)

@@ -1,4 +1,4 @@
-"""Images with known generative factors: what every such dataset offers."""
+"""Base classes of image datasets with known generative factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Factors = NDArray[np.int64]
 
 
 class FactorDataset(ABC):
-    """Images that are a function of discrete factors, made or looked up when asked for.
+    """Images that are a function of discrete factors, generated or looked up on demand.
 
     Rows are numbered in C order of the factor grid (the last factor varies fastest). A subclass supplies
     `_images`; one that does not hold the whole grid also overrides `_rows_of` and `factors_at`.
@@ -27,7 +27,7 @@ class FactorDataset(ABC):
     name : str
     factor_names : tuple of str
     factor_sizes : tuple of int
-        How many classes each factor has.
+        Number of classes of each factor.
     image_shape : tuple of int
         (64, 64) or (64, 64, 3).
     """
@@ -73,7 +73,7 @@ class FactorDataset(ABC):
         Parameters
         ----------
         n : int
-            How many; without replacement at most `len(self)`.
+            Number of images; without replacement at most `len(self)`.
         random_state : int, numpy generator or None
             The same integer gives the same rows.
         replace : bool
@@ -136,7 +136,7 @@ class ArrayDataset(FactorDataset):
         As in `FactorDataset`.
     images : uint8 array of shape (n, 64, 64) or (n, 64, 64, 3)
     factors : integer array of shape (n, n_factors)
-        One row of classes an image; no combination twice.
+        One row of classes per image; no combination twice.
     """
 
     def __init__(

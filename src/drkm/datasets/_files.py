@@ -1,4 +1,4 @@
-"""Dataset files that may be damaged or foreign, read without pickle, with one sentence when it fails."""
+"""Reading of dataset files that may be damaged or of another kind, without pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DatasetError(ValueError):
 
 
 def reading(path: str | Path, what: str) -> AbstractContextManager[None]:
-    """Turn whatever goes wrong inside into one `DatasetError` that names the file."""
+    """Turn any error inside the block into a `DatasetError` that names the file."""
     return files.reading(f"{path}:", f"is damaged or not {what}", DatasetError)
 
 

@@ -1,4 +1,4 @@
-"""The random state of a caller, made a generator one way for every dataset."""
+"""Conversion of `random_state` to a generator, the same for every dataset."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ CARS3D = RemoteFile(
     "md5:4e866a7919c1beedf53964e6f7a23686",
 )
 
-# Names that begin with a dot are a file system's own notes, not cars.
+# Names that begin with a dot are metadata of a file system, not cars.
 _MEMBER = re.compile(r"(?:^|/)cars/([^/.][^/]*)\.mat$")
 _MAX_MEMBER = 1 << 26
 
@@ -41,7 +41,7 @@ def _read_car(data: bytes, member: str) -> NDArray[np.uint8]:
     from scipy.io import loadmat, whosmat
 
     with warnings.catch_warnings(action="ignore"):
-        # What is declared comes first: a few kilobytes can unpack to gigabytes.
+        # Check the declared size first: a few kilobytes can unpack to gigabytes.
         declared = {name: f"{kind} of {shape}" for name, shape, kind in whosmat(io.BytesIO(data))}
         _check_views(member, declared.get("im", "missing"))
         views = loadmat(io.BytesIO(data), variable_names=["im"])["im"]
@@ -63,7 +63,7 @@ def read_original(path: Path) -> ArrayDataset:
     """
     cars: dict[str, NDArray[np.uint8]] = {}
     with reading(path, "the original Cars3D archive"):
-        # The cars one by one, and then all in one array.
+        # First the single cars, then all in one array.
         held = ELEVATIONS * AZIMUTHS * OBJECTS
         check_room(2 * held * math.prod(IMAGE_SHAPE), f"holds {held} images")
         with gzip.open(path) as stream:
@@ -78,7 +78,7 @@ def read_original(path: Path) -> ArrayDataset:
                     if len(cars) == OBJECTS:
                         raise Refused(f"holds more than {OBJECTS} files data/cars/*.mat")
                     cars[match[1]] = _read_car(content.read(), member.name)
-            # The checksum stands at the very end: only reading on to it shows that all bytes are right.
+            # The checksum is at the very end: only reading up to it shows that all bytes are right.
             while stream.read(1 << 20):
                 pass
         if len(cars) != OBJECTS:

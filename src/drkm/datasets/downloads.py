@@ -1,4 +1,4 @@
-"""The original files of datasets: where they live, where they come from, and how to fetch them."""
+"""The original files of datasets: their folder, addresses and download."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RemoteFile:
 
 
 def data_dir() -> Path:
-    """Return the data folder: `DRKM_DATA` where set, else `drkm` in the platform's cache folder."""
+    """Return the data folder: `DRKM_DATA` if set, else `drkm` in the platform's cache folder."""
     chosen = os.environ.get("DRKM_DATA")
     if chosen:
         return Path(chosen).expanduser()
@@ -35,7 +35,7 @@ def data_dir() -> Path:
 
 
 def find(path: str | os.PathLike[str] | None, *names: str) -> Path | None:
-    """Return the first file of `names` in a folder, or `path` itself where it is a file.
+    """Return the first file of `names` in a folder, or `path` itself if it is a file.
 
     `path=None` means the data folder. A path that does not exist is an error; a folder without any of the
     files gives None.
@@ -51,7 +51,7 @@ def find(path: str | os.PathLike[str] | None, *names: str) -> Path | None:
 
 
 def missing(dataset: str, path: str | os.PathLike[str] | None, *names: str) -> DatasetError:
-    """Return the error for a dataset with none of its files in place."""
+    """Return the error for a dataset without any of its files."""
     folder = data_dir() if path is None else Path(path)
     return DatasetError(
         f"{dataset}: found no {' or '.join(names)} in {folder}; fetch it with"
@@ -73,7 +73,7 @@ def is_intact(path: Path, file: RemoteFile) -> bool:
 
 
 def fetch(file: RemoteFile, folder: Path, progress: bool = True) -> Path:
-    """Download one file into `folder` unless an intact copy is there, and return its path."""
+    """Download one file to `folder` unless an intact copy exists, and return its path."""
     target = folder / file.name
     if target.is_file() and is_intact(target, file):
         return target

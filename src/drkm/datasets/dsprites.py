@@ -25,7 +25,7 @@ DSPRITES = RemoteFile(
     "md5:7da33b31b13a06f4b04a70402ce90c2e",
 )
 LICENCE = "Apache-2.0"
-#: raised by whoever changes what is drawn
+#: version of the drawing; raise it when the images change
 DRAWING = 1
 
 
@@ -40,7 +40,7 @@ def _default_values() -> dict[str, NDArray]:
 
 
 class RenderedDSprites(FactorDataset):
-    """dSprites drawn when asked for, on the published factor grid or any other.
+    """dSprites drawn on demand, on the published factor grid or any other.
 
     Parameters
     ----------

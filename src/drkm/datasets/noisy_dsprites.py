@@ -13,13 +13,13 @@ from drkm.datasets.dsprites import COMPACT, DRAWING, DSPRITES, LICENCE, load_dsp
 from drkm.validation import checks
 
 DEFINITIONS = ("gaussian", "uniform")
-#: raised by whoever changes what is added
+#: version of the noise; raise it when the noise changes
 NOISE = 1
 _BLOCK = 256
 
 
 class NoisyDSprites(FactorDataset):
-    """White sprites on noise that belongs to the image: the same factors always give the same pixels.
+    """White sprites on noise that is a function of the factors: the same factors always give the same pixels.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class NoisyDSprites(FactorDataset):
     definition : {"gaussian", "uniform"}
         `"gaussian"` (the paper): each background value is replaced by a draw from N(0, 1).
         `"uniform"` (the common benchmark library): a draw from U[0, 1] is added to each value, and the
-        sum is cut at 1.
+        sum is clipped at 1.
     seed : int
         Another seed gives other noise.
     """
@@ -51,7 +51,7 @@ class NoisyDSprites(FactorDataset):
         return self._sprites.factors_at(rows)
 
     def float_images_at(self, factors: ArrayLike) -> NDArray[np.float32]:
-        """Return the images as float32 with white at 1 and Gaussian noise uncut, shape (n, 64, 64, 3).
+        """Return the images as float32 with white at 1 and unclipped Gaussian noise, shape (n, 64, 64, 3).
 
         uint8 images can only hold the part of N(0, 1) between 0 and 1; these hold all of it.
         """
@@ -116,9 +116,9 @@ def load_noisy_dsprites(
     path, source
         Where the sprites come from, as in `drkm.datasets.load_dsprites`.
     definition : {"gaussian", "uniform"}
-        How the noise enters, see `NoisyDSprites`. As uint8, values are cut to [0, 1], times 255.
+        How noise is added, see `NoisyDSprites`. As uint8, values are clipped to [0, 1], times 255.
     seed : int
-        Which noise.
+        Seed of the noise.
 
     Returns
     -------

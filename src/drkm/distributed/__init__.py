@@ -1,1 +1,1 @@
-"""Samples that several processes share: collectives over them, and the group of processes."""
+"""Samples that several processes share: collective operations, and the process group."""

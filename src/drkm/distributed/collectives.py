@@ -1,9 +1,9 @@
-"""Numbers that depend on all samples, whether one process holds them or several share them.
+"""Collective operations over all samples, whether one process holds them or several share them.
 
-Whatever a fit sums, averages, draws or gathers over samples passes through this module. In one process every function
-here is the plain operation on the rows at hand. While `shared` is active (`drkm.gram.Sharded` activates it, for the
-duration of a fit alone) the rows at hand are those of one process, and the functions exchange what is needed with the
-others: each process then gets the same bits, which is what keeps their decisions in step.
+Everything that a fit sums, averages, draws or gathers over samples goes through this module. In one process every
+function is the plain operation on its rows. While `shared` is active (`drkm.gram.Sharded` activates it for the duration
+of a fit) each process has some of the rows, and the functions exchange what is needed with the others. Every process
+gets the same bits, which keeps their decisions consistent.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from torch import Tensor
 
 from drkm.files.rows import Rows
 
-#: rows of random numbers that come from one generator; a process draws the blocks that its own rows lie in
+#: rows of random numbers per generator; a process draws the blocks that contain its own rows
 RANDOM_BLOCK = 1 << 16
 
 
 class Shards(Protocol):
-    """The rows of one matrix of samples, in order, shared out over processes."""
+    """The rows of a sample matrix, distributed over processes in order."""
 
     #: number of rows of every process
     counts: Sequence[int]
-    #: which of them is this process
+    #: rank of this process
     rank: int
-    #: whether this process was asked to stop, to be told to the others by `agreed`
+    #: whether this process was asked to stop, which `agreed` tells the others
     interrupted: bool
 
     def total(self, own: Tensor) -> Tensor:
         """Return the sum over processes."""
 
     def maximum(self, own: Tensor) -> Tensor:
-        """Return the largest over processes, entry by entry."""
+        """Return the maximum over processes, entry by entry."""
 
     def of_first(self, own: Tensor) -> Tensor:
-        """Return what the first process has."""
+        """Return the value of the first process."""
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
-        """Return the rows of all processes, of which each holds the given number."""
+        """Return the rows of all processes, given how many each has."""
 
     def ring(self, own: Tensor) -> Iterator[Tensor]:
-        """Yield the rows of every process, one after the other from this one on."""
+        """Yield the rows of every process in turn, starting with this one."""
 
 
 _current: ContextVar[Shards | None] = ContextVar("drkm shards", default=None)
 
 
 def current() -> Shards | None:
-    """Return how the samples are shared out, or None where one process holds them all."""
+    """Return how the samples are shared, or None if one process holds them all."""
     return _current.get()
 
 
 @contextmanager
 def shared(shards: Shards | None) -> Iterator[None]:
-    """Share the samples out for the duration of a block; None is for small matrices that every process holds whole."""
+    """Share the samples inside the block; None is for small matrices that every process holds whole."""
     token = _current.set(shards)
     try:
         yield
@@ -67,13 +67,13 @@ def shared(shards: Shards | None) -> Iterator[None]:
 
 
 def total(own: Tensor) -> Tensor:
-    """Return a sum over samples from the sum over the rows at hand."""
+    """Return the sum over all samples from the sum over this process's rows."""
     shards = current()
     return own if shards is None else shards.total(own)
 
 
 def root_sum_square(own: Tensor) -> Tensor:
-    """Return norms over all samples from those over the rows at hand."""
+    """Return norms over all samples from those over this process's rows."""
     shards = current()
     return own if shards is None else shards.total(own.double().square()).sqrt()
 
@@ -85,7 +85,7 @@ def mean(A: Tensor) -> Tensor:
 
 
 def samples(rows: int) -> int:
-    """Return the number of all samples, of which `rows` are at hand."""
+    """Return the number of all samples, given this process's number of rows."""
     shards = current()
     return rows if shards is None else sum(shards.counts)
 
@@ -108,7 +108,8 @@ def gather(A: Tensor, most: int | None = None) -> Tensor:
 def ring(own: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Yield the rows of every process with their places among all samples, from those of this process on.
 
-    No process holds more than two blocks besides its own: each passes on what it has been given. All must take all.
+    No process holds more than two blocks besides its own: each passes on what it receives. All processes must consume
+    all blocks.
     """
     shards = current()
     if shards is None:
@@ -121,7 +122,7 @@ def ring(own: Tensor) -> Iterator[tuple[slice, Tensor]]:
 
 
 def own_rows(A: Tensor, most: int | None = None) -> Tensor:
-    """Return the rows of this process from what `gather` returned."""
+    """Return this process's rows from the result of `gather`."""
     shards = current()
     if shards is None:
         return A
@@ -130,19 +131,19 @@ def own_rows(A: Tensor, most: int | None = None) -> Tensor:
 
 
 def rows_at(A: Tensor | Rows, index: Tensor) -> Tensor:
-    """Return some of all samples, on every process, by their index among all."""
+    """Return samples by their index among all, in every process."""
     if current() is None:
         return A[index]
     local = index - offset()
     here = (local >= 0) & (local < len(A))
     chosen = torch.zeros(len(index), *A.shape[1:], dtype=A.dtype, device=A.device)
     chosen[here] = A[local[here]]
-    # Every row is nonzero in one process alone, so that the sum is exact.
+    # Every row is nonzero in only one process, so that the sum is exact.
     return total(chosen)
 
 
 def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
-    """Return at most so many of all samples, evenly spaced, on every process."""
+    """Return at most `most` evenly spaced samples of all, in every process."""
     n = samples(len(A))
     if n <= most:
         return gather(A[:])
@@ -150,7 +151,7 @@ def spread_rows(A: Tensor | Rows, most: int) -> Tensor:
 
 
 def spread_here(A: Tensor | Rows, most: int) -> Tensor:
-    """Return those of the rows of `spread_rows` that are at hand."""
+    """Return the rows of `spread_rows` that this process has."""
     n = samples(len(A))
     if n <= most:
         return A[:]
@@ -164,19 +165,19 @@ def _evenly(n: int, most: int) -> Tensor:
 
 
 def of_first(own: Tensor) -> Tensor:
-    """Return what the first process has, for small results that rounding might make different elsewhere."""
+    """Return the value of the first process, for small results that rounding might make different elsewhere."""
     shards = current()
     return own if shards is None else shards.of_first(own)
 
 
 def agreed(number: float) -> float:
-    """Return the largest that any process has, for clocks and decisions that all must read alike."""
+    """Return the maximum over processes, for clocks and decisions that all must share."""
     shards = current()
     return number if shards is None else float(shards.maximum(torch.tensor([number], dtype=torch.float64)))
 
 
 def is_first() -> bool:
-    """Return whether this process is the one that writes what all share."""
+    """Return whether this process writes what all share."""
     shards = current()
     return shards is None or shards.rank == 0
 
@@ -188,7 +189,7 @@ def interrupted() -> bool:
 
 
 def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
-    """Return the rows at hand of the identity matrix of all samples, cut to some columns."""
+    """Return this process's rows of the identity matrix of all samples, cut to some columns."""
     out = torch.zeros(rows, columns, dtype=like.dtype, device=like.device)
     if offset() < columns:
         out.diagonal(offset()).fill_(1.0)
@@ -196,7 +197,7 @@ def eye(rows: int, columns: int, *, like: Tensor | Rows) -> Tensor:
 
 
 def normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    """Return the rows at hand of a matrix of standard normal numbers that does not depend on how rows are shared."""
+    """Return this process's rows of a standard normal matrix that does not depend on how rows are shared."""
     n, begin = samples(rows), offset()
     if n <= RANDOM_BLOCK:
         return torch.randn(n, columns, generator=generator, dtype=torch.float64)[begin : begin + rows]

@@ -1,4 +1,4 @@
-"""Processes that share the samples of one fit, by `torch.distributed`: gloo between CPUs, NCCL between GPUs."""
+"""Process groups that share the samples of a fit by `torch.distributed`: gloo between CPUs, NCCL between GPUs."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ log = logging.getLogger("drkm.gram")
 
 
 class ProcessLost(RuntimeError):
-    """Another process of the group ended or stopped answering, so that this one cannot go on."""
+    """Another process of the group ended or stopped answering, so that this one cannot continue."""
 
 
 class ProcessShards:
-    """What `drkm.distributed.collectives` asks for, from a process group.
+    """The operations that `drkm.distributed.collectives` needs, on a process group.
 
     Parameters
     ----------
     group : ProcessGroup, optional
-        Whose processes share the samples; by default all of `torch.distributed`, in a group made for this purpose.
+        The group that shares the samples; by default all of `torch.distributed`, in a group made for this purpose.
     rows : int
         Number of samples that this process holds.
     device : torch.device
-        Where sums are exchanged: between GPUs by NCCL, else by gloo.
+        Device on which sums are exchanged: between GPUs by NCCL, else by gloo.
     timeout : float
         Seconds after which a process that does not answer counts as lost.
     checkpoint : str
-        What the message of a lost process says about going on.
+        Advice on resuming in the error message about a lost process.
     """
 
     def __init__(self, group: Any, rows: int, device: torch.device, timeout: float, checkpoint: str):
@@ -51,37 +51,37 @@ class ProcessShards:
             )
         self.device = device
         self.checkpoint = checkpoint
-        #: whether this process was asked to stop; the next decision that all take together tells the others
+        #: whether this process was asked to stop; the next collective decision tells the others
         self.interrupted = False
-        #: how often something was exchanged, and how many bytes this process contributed
+        #: number of exchanges, and of bytes that this process contributed
         self.exchanges, self.bytes = 0, 0
-        #: what was exchanged last, held until a group of our own is gone: if the group held the last reference, its
+        #: the last exchanged tensor, held until a group of our own is gone: if the group held the last reference, its
         #: thread would wait for the interpreter's lock, and the interpreter, which ends the group, for the thread
         self._exchanged: tuple[Any, ...] = ()
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._is_own = group, group is None
         if self._is_own:
-            # It has our time limit, and closing it after a failure tells the others, whatever else is going on.
+            # It has our timeout, and closing it after a failure tells the others in any state.
             backend = "nccl" if device.type == "cuda" else "gloo"
             self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
         self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
 
     def total(self, own: Tensor) -> Tensor:
-        """Return the sum over processes: the same bits in each, since every entry is summed in one of them."""
+        """Return the sum over processes: the same bits everywhere, because every entry is summed in one process."""
         return self._reduce(own, dist.ReduceOp.SUM)
 
     def maximum(self, own: Tensor) -> Tensor:
-        """Return the largest over processes, entry by entry."""
+        """Return the maximum over processes, entry by entry."""
         return self._reduce(own, dist.ReduceOp.MAX)
 
     def of_first(self, own: Tensor) -> Tensor:
-        """Return what the first process has."""
+        """Return the value of the first process."""
         sent = self._copy(own)
         self._exchange(dist.broadcast, sent, src=dist.get_process_group_ranks(self._group)[0])
         return sent.to(own.device)
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
-        """Return the rows of all processes, of which each holds the given number."""
+        """Return the rows of all processes, given how many each has."""
         padded = torch.zeros(max(counts), *own.shape[1:], dtype=own.dtype, device=self.device)
         padded[: len(own)] = own.to(self.device)
         parts = [torch.empty_like(padded) for _ in counts]
@@ -89,7 +89,7 @@ class ProcessShards:
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
 
     def ring(self, own: Tensor) -> Iterator[Tensor]:
-        """Yield the rows of every process from this one on; each block travels on while it is used."""
+        """Yield the rows of every process, starting with this one; each block is passed on while it is used."""
         ranks = dist.get_process_group_ranks(self._group)
         before, after = ranks[self.rank - 1], ranks[(self.rank + 1) % self.size]
         block = own.to(self.device).contiguous()
@@ -110,7 +110,7 @@ class ProcessShards:
         yield block.to(own.device)
 
     def close(self) -> None:
-        """Leave a group of our own; whoever still waits for this process learns that it is gone."""
+        """Leave a group of our own; processes that still wait for this one learn that it is gone."""
         if not self._is_own:
             return
         group, self._group = self._group, None
@@ -118,7 +118,7 @@ class ProcessShards:
             dist.destroy_process_group(group)
 
     def lost(self, reason: str) -> ProcessLost:
-        """Return the one sentence that every process ends with."""
+        """Return the error that every remaining process ends with."""
         return ProcessLost(
             f"gram: process {self.rank} of {self.size} cannot go on, because another process of the group was lost "
             f"({reason}); {self.checkpoint}"
@@ -136,7 +136,7 @@ class ProcessShards:
         self._carefully(collective, *tensors, group=self._group, **options)
 
     def _copy(self, own: Tensor) -> Tensor:
-        """Return a copy that may be overwritten, where the group exchanges."""
+        """Return a copy on the device of the group that may be overwritten."""
         sent = own.to(self.device)
         return sent.clone(memory_format=torch.contiguous_format) if sent is own else sent.contiguous()
 
@@ -150,7 +150,7 @@ class ProcessShards:
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return the first sentence of what the backend says, without the place in its sources."""
+    """Return the first sentence of the backend's message, without its source location."""
     first = (str(error).splitlines() or [""])[0]
     return re.sub(r"\[/[^]]*\]\s*", "", first).split(". ")[0].strip().rstrip(".") or "no answer"
 
@@ -159,17 +159,17 @@ def _reason(error: RuntimeError) -> str:
 def sharing(
     group: Any, X: Tensor | Rows, settings: str, *, timeout: float, checkpoint: str | os.PathLike[str] | None
 ) -> Iterator[None]:
-    """Share the samples of a fit, of which X are the rows of this process, for the duration of a block.
+    """Share the samples of a fit inside the block; X are the rows of this process.
 
     Parameters
     ----------
     group : ProcessGroup, optional
     X : Tensor or Rows, of shape (rows, d)
     settings : str
-        What must be the same in all processes, as a hexadecimal digest.
+        Hexadecimal digest of what must be the same in all processes.
     timeout : float
     checkpoint : path, optional
-        Where the state of the fit is kept, for the message of a lost process.
+        Path of the fit's checkpoint, for the error message about a lost process.
     """
     advice = "there is no checkpoint, pass checkpoint=... to be able to go on"
     if checkpoint is not None:
@@ -179,7 +179,7 @@ def sharing(
         _check_alike(shards, X, settings)
         with _signals(shards), collectives.shared(shards):
             yield
-            # Nobody leaves before all have what they need from each other.
+            # No process leaves before all have what they need from the others.
             shards.total(torch.zeros(1))
         log.info("gram: %d exchanges, %d bytes in all, %d processes", shards.exchanges, shards.bytes, shards.size)
     finally:
@@ -187,7 +187,7 @@ def sharing(
 
 
 def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None:
-    """Raise an error on all processes where their fits are not one and the same."""
+    """Raise an error in all processes if their fits are not the same."""
     digest = [int(settings[i : i + 8], 16) for i in range(0, 32, 8)]
     mine = torch.tensor([[X.shape[1], X.dtype.itemsize, *digest]])
     everyone = shards.gather(mine, [1] * shards.size)
@@ -202,9 +202,9 @@ def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None
 
 @contextmanager
 def _signals(shards: ProcessShards) -> Iterator[None]:
-    """Turn Ctrl-C into a stop that all processes agree on, and an end by torchrun into the sentence of a lost process.
+    """Turn Ctrl-C into a stop that all processes agree on, and torchrun's SIGTERM into the error of a lost process.
 
-    A second Ctrl-C ends this process at once. Handlers that the caller has set for ending the process stay.
+    A second Ctrl-C ends this process immediately. Handlers that the caller has set for SIGTERM stay.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

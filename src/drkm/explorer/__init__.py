@@ -1,4 +1,4 @@
-"""The explorer: one page that shows what a model learned, from data to codes and back, written to a file or served."""
+"""The explorer: one HTML page that shows what a model learned, written to a file or served live."""
 
 from drkm.explorer.content import record
 from drkm.explorer.page import page, write_page

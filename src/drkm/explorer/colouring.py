@@ -1,4 +1,4 @@
-"""What is known of samples besides their values: classes or numbers, by which a map is coloured."""
+"""Labels of samples by which the map is coloured: classes or numbers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from drkm.explorer.packing import packed, quantised
 
-#: whole numbers of which there are at most so many different ones are classes
+#: integers with at most this many different values are classes
 FEW = 20
-#: classes that have a colour and a shape of their own; rarer ones are shown as one
+#: maximum number of classes with a colour and a shape of their own; rarer ones are merged
 MOST_CLASSES = 35
 OTHERS = "all others"
 
 
 def labelled(name: str, entries: Sequence[Any]) -> dict[str, Any]:
-    """Return entries as the page colours by them: classes with their names, or numbers."""
+    """Return entries in the page's format: classes with their names, or numbers."""
     numbers = _numbers(entries)
     if numbers is not None and len(np.unique(numbers)) > FEW:
         return {"name": str(name), "kind": "numbers", "values": quantised(numbers)}

@@ -1,4 +1,4 @@
-"""What a page shows, as plain data."""
+"""The content of a page as plain data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from drkm.explorer.strips import Strips
 from drkm.explorer.subject import Subject
 from drkm.plotting import COLOURS
 
-#: bytes of all columns of a table that colour the map
+#: maximum bytes of table columns that can colour the map
 COLUMN_BYTES = 1 << 21
-#: bytes of the training samples beside which new ones are shown
+#: maximum bytes of training samples that a page of new samples holds
 TRAINING_BYTES = 1 << 21
 
 
 def record(subject: Subject) -> dict[str, Any]:
-    """Return what the page of a model shows: texts, numbers and packed arrays, nothing that runs."""
+    """Return the content of a model's page: texts, numbers and packed arrays, nothing executable."""
     return Content(subject).record()
 
 
 class Content:
-    """A subject with what is computed of it once: codes, reconstructions, what sliders do."""
+    """A subject and its results, computed once: codes, reconstructions, strips for sliders."""
 
     def __init__(self, subject: Subject):
         self.subject = subject
@@ -38,7 +38,7 @@ class Content:
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """The codes of the samples that are shown, all layers side by side."""
+        """Codes of the shown samples, all layers side by side."""
         return self._encoded[0]
 
     @cached_property
@@ -46,7 +46,7 @@ class Content:
         """Codes, and which samples are strange."""
         model, samples = self.subject.model, self.subject.samples
         if self.subject.is_training and model.fitted_.encoder == "stationary":
-            # A model of tensors has its codes on its device.
+            # A model that was fitted to tensors has its codes on its device.
             codes = torch.as_tensor(model.codes_).double().cpu().numpy()
             return codes, np.zeros(len(samples), dtype=bool)
         found = model.encode(samples, ambiguity=False)
@@ -74,13 +74,13 @@ class Content:
         }
 
     def _kind(self) -> dict[str, Any]:
-        """Return what one sample is."""
+        """Return the kind of a sample: image or table row."""
         if self.subject.is_image:
             return {"kind": "image", "shape": list(self.subject.picture_shape)}
         return {"kind": "table", "columns": self.subject.features}
 
     def _colours(self) -> list[dict[str, Any]]:
-        """Return what the map can be coloured by, besides codes and anomalies."""
+        """Return the labels by which the map can be coloured, besides codes and anomalies."""
         strange = self._encoded[1]
         labels = dict(self.subject.labels)
         if strange.any():
@@ -94,7 +94,7 @@ class Content:
         return found
 
     def _reference(self) -> dict[str, Any] | None:
-        """Return the training samples among which neighbours of new ones are looked for, as many as have room."""
+        """Return as many training samples as fit, among which neighbours of new ones are searched."""
         subject = self.subject
         if subject.training is None:
             return None

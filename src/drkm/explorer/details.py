@@ -1,4 +1,4 @@
-"""Single samples beside their reconstructions, and how far they are from them."""
+"""Samples with their reconstructions and reconstruction errors."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from drkm.explorer.packing import floats, packed, rounded_pixels
 from drkm.explorer.subject import Subject
 
-#: multiplications that reconstructions may take: about half a minute on one core of 2020
+#: maximum number of multiplications for reconstructions: about half a minute on one core of 2020
 WORK = 1e11
-#: bytes of images and of rows of tables, with their reconstructions, that a page holds before they are deflated
+#: maximum bytes of images and of table rows, with reconstructions, in a page before compression
 IMAGE_BYTES, TABLE_BYTES = 1 << 22, 1 << 21
 #: rows reconstructed at once
 BATCH = 4096
-#: most anomalous samples, which a page always shows
+#: number of most anomalous samples, which a page always holds
 TOP = 100
 
 
 class Details:
-    """Reconstructions of the samples that are shown: of all, or of as many, evenly spread, as time and room allow.
+    """Reconstructions of the shown samples: of all, or of as many, evenly spaced, as time and space allow.
 
     Attributes
     ----------
     rows : array of int
-        The samples that were reconstructed.
+        Indices of the reconstructed samples.
     """
 
     def __init__(self, subject: Subject):
@@ -37,13 +37,13 @@ class Details:
 
     @cached_property
     def reconstructions(self) -> np.ndarray:
-        """The samples in `rows` as the model reconstructs them from all components."""
+        """Reconstructions of the samples in `rows` from all components."""
         parts = [self.rows[begin : begin + BATCH] for begin in range(0, len(self.rows), BATCH)]
         return np.concatenate([reconstructed(self.subject, part) for part in parts])
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """The deviation of each column among training samples, by which errors are measured; 1 where it is 0."""
+        """Standard deviation of each column among training samples, the unit of errors; 1 where it is 0."""
         subject = self.subject
         known = subject.values(subject.samples if subject.training is None else subject.training)
         spread = known.std(axis=0)
@@ -58,7 +58,7 @@ class Details:
         return self.subject.values(self.subject.samples)
 
     def record(self, wanted: Sequence[int] = ()) -> dict[str, Any]:
-        """Return samples and reconstructions as the page shows them, the wanted ones included, and which these are."""
+        """Return samples and reconstructions in the page's format, including the wanted ones, and their indices."""
         places = np.union1d(self._held(), np.flatnonzero(np.isin(self.rows, wanted)))
         rows = self.rows[places]
         found: dict[str, Any] = {"rows": packed(rows.astype(np.uint32))}
@@ -71,7 +71,7 @@ class Details:
         return found
 
     def _held(self) -> np.ndarray:
-        """Return the places among `rows` of the samples that a page has room for, the most anomalous ones included."""
+        """Return the positions in `rows` of the samples that a page holds, including the most anomalous ones."""
         most = max(1, (IMAGE_BYTES if self.subject.is_image else TABLE_BYTES) // (2 * self.subject.sample_bytes))
         if most >= len(self.rows):
             return np.arange(len(self.rows))
@@ -80,9 +80,10 @@ class Details:
 
 
 def anomalies(subject: Subject, details: Details) -> np.ndarray:
-    """Return how far each sample is from its reconstruction; NaN where none was made.
+    """Return the distance of each sample to its reconstruction; NaN if there is none.
 
-    For images the root mean square difference of pixels, for tables that of columns in units of their deviations.
+    For images this is the root mean square difference of pixels, for tables that of columns in units of their
+    deviations.
     """
     scores = np.full(subject.count, np.nan)
     scale = 1.0 if subject.is_image else details.spread
@@ -95,21 +96,21 @@ def anomalies(subject: Subject, details: Details) -> np.ndarray:
 
 
 def reconstructed(subject: Subject, rows: np.ndarray) -> np.ndarray:
-    """Return samples as the model reconstructs them from all its components."""
+    """Reconstruct samples from all components of the model."""
     return np.asarray(subject.model.reconstruct(subject.samples[rows]).points)
 
 
 def pixels_of(subject: Subject, samples: np.ndarray) -> np.ndarray:
-    """Return images as bytes; those with few grey values as they are."""
+    """Return images as bytes; images with few grey values are not rounded."""
     pixels = subject.pictures(samples)
     return pixels.astype(np.uint8) if np.isin(pixels, (0.0, 255.0)).all() else rounded_pixels(pixels)
 
 
 def values_of(subject: Subject, samples: np.ndarray) -> np.ndarray:
-    """Return samples as a page shows them: pixels of images, values of tables in the units of their file."""
+    """Return samples in the page's format: pixels of images, values of tables in the units of their file."""
     return pixels_of(subject, samples) if subject.is_image else subject.values(samples).astype(np.float32)
 
 
 def _spread(count: int, most: int) -> np.ndarray:
-    """Return at most so many numbers below count, evenly spread."""
+    """Return at most `most` evenly spaced integers below `count`."""
     return np.arange(count) if most >= count else np.unique(np.linspace(0, count - 1, max(1, most)).astype(int))

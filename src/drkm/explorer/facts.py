@@ -1,4 +1,4 @@
-"""What a page says of the model itself."""
+"""Facts about the model that a page shows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from drkm.explorer.subject import Subject
 from drkm.files.json_values import plain
 from drkm.wording import duration
 
-#: entries of a history that are drawn
+#: maximum number of history entries that are drawn
 MOST_STEPS = 500
 
 
 def facts(subject: Subject) -> dict[str, Any]:
-    """Return spectra, effective sample sizes, convergence and choices of a model."""
+    """Return spectra, effective sample sizes, convergence and settings of a model."""
     model, fitted = subject.model, subject.model.fitted_
     result = fitted.result
     layers = [
@@ -48,7 +48,7 @@ def facts(subject: Subject) -> dict[str, Any]:
 
 
 def _history(history: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Return iterations with their stationarity and energy, thinned out where there are many."""
+    """Return iterations with their stationarity and energy, thinned if there are many."""
     kept = history[:: max(1, len(history) // MOST_STEPS)]
     return {
         name: [float(entry.get(name, np.nan)) for entry in kept] for name in ("iteration", "objective", "stationarity")
@@ -56,7 +56,7 @@ def _history(history: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def _chosen(subject: Subject) -> list[tuple[str, str]]:
-    """Return what was chosen for the fit, by the caller or for them."""
+    """Return the settings of the fit, given or chosen automatically."""
     fitted = subject.model.fitted_
     rows = [
         ("kernels", ", ".join(kernel.describe() for kernel in fitted.kernels)),

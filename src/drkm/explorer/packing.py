@@ -1,4 +1,4 @@
-"""Arrays as text that a page can hold: few bits per number, deflated, in base64."""
+"""Compact encoding of arrays for a page: few bits per number, deflated, in base64."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 import numpy as np
 
-#: what a quantised number that is missing is stored as
+#: code of a missing quantised number
 MISSING = np.iinfo(np.uint16).max
-#: levels that an image which the model made is rounded to: the eye misses nothing, and deflating saves a third
+#: levels to which reconstructed images are rounded: invisible to the eye, and deflates a third smaller
 LEVELS = 63
 
 
 def packed(values: np.ndarray) -> dict[str, Any]:
-    """Return an array of bytes, small integers or floats as a page takes it apart again."""
+    """Encode an array of bytes, small integers or floats for the page."""
     kinds = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f4": np.float32}
     kind = next(name for name, dtype in kinds.items() if values.dtype == dtype)
-    # The order of bytes in which browsers read them.
+    # Browsers read little-endian numbers.
     plain = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False)
     text = base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
     return {"type": kind, "shape": list(values.shape), "data": text}
 
 
 def floats(values: np.ndarray) -> dict[str, Any]:
-    """Return numbers in single precision."""
+    """Encode numbers in single precision."""
     return packed(np.asarray(values, dtype=np.float32))
 
 
 def quantised(values: np.ndarray) -> dict[str, Any]:
-    """Return the columns of an array in 65,535 steps from the least to the largest of each; NaN is missing.
+    """Encode the columns of an array in 65,535 steps from their minimum to their maximum; NaN is missing.
 
-    Columns are stored one after the other. A number is low + step · (what is stored).
+    Columns are stored one after another. A number is low + step · (stored value).
     """
     table = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
     finite = np.isfinite(table)
@@ -46,5 +46,5 @@ def quantised(values: np.ndarray) -> dict[str, Any]:
 
 
 def rounded_pixels(pixels: np.ndarray) -> np.ndarray:
-    """Return grey values from 0 to 255 as bytes, of which few are used."""
+    """Return grey values from 0 to 255 as bytes with a reduced number of levels."""
     return np.rint(np.rint(np.clip(pixels, 0, 255) * (LEVELS / 255)) * (255 / LEVELS)).astype(np.uint8)

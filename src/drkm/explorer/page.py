@@ -1,4 +1,4 @@
-"""From a record to one HTML page, which needs nothing but itself."""
+"""The HTML page of a record, in one self-contained file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drkm.pages.assets import asset, theme
 from drkm.pages.markup import Markup, element, together
 
 PACKAGE = "drkm.explorer"
-#: in the order in which they need each other
+#: scripts in the order of their dependencies
 SCRIPTS = (
     "unpack",
     "elements",
@@ -38,10 +38,10 @@ SCRIPTS = (
 
 
 def page(shown: dict[str, Any]) -> str:
-    """Return the page of a record.
+    """Return the HTML page of a record.
 
-    What comes from data is in one block of JSON that nothing executes, and reaches the page as text. The policy names
-    the only script and the only style by their hashes.
+    All data are in one block of JSON that is never executed, and are inserted into the page as text. The content
+    security policy allows only this script and this style, by their hashes.
     """
     head = element(
         "head",
@@ -63,7 +63,7 @@ def page(shown: dict[str, Any]) -> str:
 
 
 def policy(*, live: bool = False) -> str:
-    """Return the content security policy: one script and one style by their hashes, nothing else from anywhere."""
+    """Return the content security policy: one script and one style by their hashes, and nothing else."""
     connect = "'self'" if live else "'none'"
     return (
         f"default-src 'none'; script-src '{_hash(script())}'; style-src '{_hash(style())}'; img-src data:; "
@@ -72,24 +72,24 @@ def policy(*, live: bool = False) -> str:
 
 
 def embedded(shown: dict[str, Any]) -> str:
-    """Return a record as JSON in which no text can end the element that holds it."""
+    """Return a record as JSON that cannot close the element that holds it."""
     text = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def write_page(subject: Subject, path: str | os.PathLike[str]) -> Path:
-    """Write the page of a model, whole or not at all."""
+    """Write the page of a model to an HTML file, atomically."""
     text = page(record(subject))
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
 def style() -> str:
-    """Return the only style of a page: the theme of all pages, and its own."""
+    """Return the style sheet of the page: the common theme, and its own rules."""
     return theme() + asset(PACKAGE, "assets/explorer.css")
 
 
 def script() -> str:
-    """Return the only script of a page, whose parts see each other and nobody else."""
+    """Return the script of the page, with its parts in one private scope."""
     parts = "\n".join(asset(PACKAGE, f"assets/{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 

@@ -1,9 +1,9 @@
-"""The page with its model behind it, for one reader on this machine.
+"""The live page with its model, for one user on this machine.
 
-It listens on the loopback alone and gives nothing but the page and what its model makes: no file is ever read for a
-request. A random token in the address, compared in constant time, keeps other users and pages of this machine out, and
-the names in `Host` and `Origin` keep out pages that a browser was lured to. Questions are short, and the model answers
-them one after the other.
+The server listens on the loopback interface only and serves nothing but the page and results of its model: no file is
+ever read for a request. A random token in the address, compared in constant time, keeps other users and pages of this
+machine out, and checks of `Host` and `Origin` keep out pages that a browser was lured to. Requests are short, and the
+model answers them one after another.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LOOPBACK = "127.0.0.1"
-#: bytes of a question, seconds in which it must have arrived, and questions that may wait for the model
+#: maximum bytes of a request, seconds within which it must arrive, and maximum number of waiting requests
 MOST_BYTES, MOST_SECONDS, MOST_WAITING = 1 << 16, 10.0, 256
-#: codes to decode at once
+#: maximum number of codes to decode at once
 MOST_CODES = 64
 HEADERS = {
     "Cache-Control": "no-store",
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class Refusal(Exception):
-    """A question that is not answered: the status and one sentence."""
+    """A refused request: the status and an explanation."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -51,7 +51,7 @@ class Refusal(Exception):
 
 
 class LiveModel:
-    """What a page may ask of its model, one question at a time."""
+    """Answers the page's requests to its model, one at a time."""
 
     def __init__(self, content: Content):
         self.content, self.subject = content, content.subject
@@ -60,7 +60,7 @@ class LiveModel:
         self._waiting = 0
 
     async def answer(self, question: Callable[[Any], np.ndarray], asked: Any) -> bytes:
-        """Return what the model makes of a question, after all that came before it."""
+        """Return the model's answer to a request, after all earlier ones."""
         if self._waiting >= MOST_WAITING:
             raise Refusal(503, "too many questions at once, ask again")
         self._waiting += 1
@@ -73,15 +73,15 @@ class LiveModel:
         return np.ascontiguousarray(found).astype(little, copy=False).tobytes()
 
     def decode(self, asked: Any) -> np.ndarray:
-        """Return the samples that codes stand for."""
+        """Decode codes to samples."""
         return decoded(self.subject, self._codes(asked, MOST_CODES))
 
     def strips(self, asked: Any) -> np.ndarray:
-        """Return what each code does to the sample that has these codes."""
+        """Decode along each code, starting from the given codes."""
         return decoded(self.subject, self.content.strips.around(self._codes(asked, 1)[0]))
 
     def sample(self, asked: Any) -> np.ndarray:
-        """Return one of the samples that are shown, and its reconstruction."""
+        """Return one of the shown samples, and its reconstruction."""
         row = asked.get("row") if isinstance(asked, dict) else None
         if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < self.subject.count:
             raise Refusal(422, f"row: expected an integer from 0 to {self.subject.count - 1}")
@@ -96,7 +96,7 @@ class LiveModel:
             codes = np.array(asked["codes"], dtype=np.float64)
         except (TypeError, KeyError, ValueError, OverflowError):
             raise Refusal(422, wanted) from None
-        # What is far outside says nothing of the model, and may be no number after it.
+        # Codes far outside are meaningless, and may overflow in the model.
         inside = np.abs(codes) <= 100 * np.abs(self.content.codes).max()
         if codes.ndim != 2 or not 1 <= len(codes) <= most or codes.shape[1] != width or not inside.all():
             raise Refusal(422, wanted)
@@ -104,7 +104,7 @@ class LiveModel:
 
 
 def application(live: LiveModel, token: str, hosts: tuple[str, ...]) -> Starlette:
-    """Return the application: a page and three questions under a token, refused to everybody else."""
+    """Return the web application: a page and three requests, protected by a token."""
     web_server()
     from starlette.applications import Starlette
     from starlette.responses import Response
@@ -131,7 +131,7 @@ def application(live: LiveModel, token: str, hosts: tuple[str, ...]) -> Starlett
             Route("/{token}/{question}", _refusing(ask), methods=["POST"]),
         ],
     )
-    # A redirection would repeat whatever host was asked for.
+    # A redirect would repeat the requested host.
     app.router.redirect_slashes = False
     return app
 
@@ -140,7 +140,7 @@ Answering = Callable[["Request"], Awaitable["Response"]]
 
 
 def _refusing(answer: Answering) -> Answering:
-    """Return an endpoint whose refusals are JSON with one sentence."""
+    """Return an endpoint whose refusals are JSON."""
 
     async def endpoint(request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -148,7 +148,7 @@ def _refusing(answer: Answering) -> Answering:
         try:
             return await answer(request)
         except Refusal as refusal:
-            # What is left of a question that was not read would be taken for the next one.
+            # The unread rest of a request would be taken for the next one.
             more = {"Connection": "close"} if refusal.status == 413 else {}
             return JSONResponse({"error": str(refusal)}, refusal.status, headers=HEADERS | more)
 
@@ -156,7 +156,7 @@ def _refusing(answer: Answering) -> Answering:
 
 
 def _check(request: Request, token: str, hosts: tuple[str, ...]) -> None:
-    """Refuse whoever does not know the token, or comes from another page or under another name."""
+    """Refuse requests without the token, from another page or under another host name."""
     if request.headers.getlist("host") not in [[host] for host in hosts]:
         raise Refusal(421, "this is not the host that you ask for")
     origins = request.headers.getlist("origin")
@@ -169,7 +169,7 @@ def _check(request: Request, token: str, hosts: tuple[str, ...]) -> None:
 
 
 async def _asked(request: Request) -> Any:
-    """Return a question, which is short and arrives soon, or refuse it."""
+    """Read a request, or refuse it if it is too long or too slow."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > MOST_BYTES:
         raise Refusal(413, f"a question has at most {MOST_BYTES} bytes")
@@ -188,7 +188,7 @@ async def _asked(request: Request) -> Any:
 
 
 def web_server() -> Any:
-    """Return uvicorn, or say what to install."""
+    """Return uvicorn, or raise an error that says what to install."""
     try:
         import starlette  # noqa: F401
         import uvicorn
@@ -203,7 +203,7 @@ class LiveServer:
     Attributes
     ----------
     address : str
-        Where the page is, token included.
+        Address of the page, including the token.
     """
 
     def __init__(self, content: Content, port: int = 0):
@@ -211,7 +211,7 @@ class LiveServer:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((LOOPBACK, port))
-        # From now on whoever opens the address waits, and is not turned away.
+        # From now on connections wait instead of being refused.
         self._socket.listen(MOST_WAITING)
         number = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
@@ -231,10 +231,10 @@ class LiveServer:
         )
 
     def run(self) -> None:
-        """Answer until Ctrl-C, or until `stop` is called."""
+        """Serve until Ctrl-C, or until `stop` is called."""
         with self._socket:
             self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
-        """End `run` in another thread."""
+        """End `run`, from another thread."""
         self._server.should_exit = True

@@ -1,4 +1,4 @@
-"""What the sliders of a page show: samples along every code."""
+"""Strips for the sliders of a page: samples decoded along every code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from drkm.explorer.details import values_of
 from drkm.explorer.packing import floats, packed
 from drkm.explorer.subject import Subject
 
-#: values of a code in a strip, from its first to its last percentile among the samples
+#: number of values of a code in a strip, from its first to its last percentile among the samples
 STEPS, TAIL = 9, 1.0
-#: bytes of all strips, and how many samples they may begin at
+#: maximum bytes of all strips, and maximum number of base samples
 BYTES, MOST_BASES = 1 << 21, 6
 
 
@@ -24,9 +24,9 @@ class Strips:
     Attributes
     ----------
     values : array of shape (S, STEPS)
-        The values that each code takes.
+        Values of each code.
     bases : mapping from name to row
-        The samples at which strips begin.
+        The base samples of the strips.
     """
 
     def __init__(self, subject: Subject, codes: np.ndarray):
@@ -46,13 +46,13 @@ class Strips:
         return {"values": floats(self.values), "steps": STEPS, "bases": bases}
 
     def around(self, codes: np.ndarray) -> np.ndarray:
-        """Return codes of which one after the other takes its values, and the others stay."""
+        """Return codes in which one code at a time takes its values, and the others stay."""
         moved = np.repeat(codes[None], self.values.size, axis=0)
         moved[np.arange(self.values.size), np.arange(self.values.size) // STEPS] = self.values.ravel()
         return moved
 
     def _bases(self) -> dict[str, int]:
-        """Return the sample nearest to the mean code, of all and of each of the largest classes."""
+        """Return the samples nearest to the mean code: of all samples, and of each of the largest classes."""
         everyone = np.arange(len(self.codes))
         found = {"a typical sample": self._typical(everyone)}
         room = min(MOST_BASES, max(1, BYTES // (self.values.size * self.subject.sample_bytes))) - 1
@@ -69,5 +69,5 @@ class Strips:
 
 
 def decoded(subject: Subject, codes: np.ndarray) -> np.ndarray:
-    """Return the samples that codes stand for, as a page shows them."""
+    """Decode codes to samples in the page's format."""
     return values_of(subject, np.asarray(subject.decoder(codes)))

@@ -1,4 +1,4 @@
-"""What an explorer is about: a model, and the samples that are shown of it."""
+"""The subject of a page: a model and the samples to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drkm.estimator import ConstrDRKM
 from drkm.files.rows import AbsentRows, in_memory
 from drkm.inputs.preparation import Preparation
 
-#: images with longer sides are shown smaller
+#: images with longer sides are shrunk
 LONGEST_SIDE = 96
 
 
@@ -25,9 +25,9 @@ class Subject:
     ----------
     model : ConstrDRKM
     rows : array of shape (m, d), optional
-        Samples as the model takes them; by default those that it was trained on.
+        Prepared samples; by default those that the model was trained on.
     preparation : Preparation
-        What turns samples into values in the units of their file, and the shape of images.
+        Converts samples to the units of their file, and has the shape of images.
     title : str
         Name of the page.
     columns : sequence of str, optional
@@ -35,7 +35,7 @@ class Subject:
     names : sequence of str, optional
         Names of the samples.
     labels : mapping from name to one entry per sample
-        What else is known of the samples: numbers, or classes as text.
+        Labels of the samples: numbers, or classes as text.
     """
 
     model: ConstrDRKM
@@ -57,31 +57,31 @@ class Subject:
 
     @cached_property
     def training(self) -> np.ndarray | None:
-        """The training samples, where the model has them."""
+        """The training samples, if the model has them."""
         X = self.model.fitted_.X
         return None if isinstance(X, AbsentRows) else in_memory(X).double().cpu().numpy()
 
     @cached_property
     def samples(self) -> np.ndarray:
-        """The samples that are shown, as the model takes them."""
+        """The prepared samples to show."""
         return self.rows if self.rows is not None else self.training  # type: ignore[return-value]
 
     @cached_property
     def decoder(self) -> Callable[[np.ndarray], Any]:
-        """What turns codes into samples."""
+        """A function that decodes codes to samples."""
         return self.model.decoder()
 
     @property
     def count(self) -> int:
-        """Number of samples that are shown."""
+        """Number of shown samples."""
         return len(self.samples)
 
     @cached_property
     def is_training(self) -> bool:
-        """Whether the samples are those that the model was trained on, in their order."""
+        """Whether the samples are the training samples of the model, in their order."""
         if self.rows is None or self.training is None:
             return self.rows is None
-        # A fit in single precision has rounded them.
+        # A fit in single precision has rounded its samples.
         return self.rows.shape == self.training.shape and np.allclose(self.rows, self.training, rtol=1e-6, atol=0)
 
     @property
@@ -104,23 +104,23 @@ class Subject:
 
     @cached_property
     def shrink(self) -> int:
-        """How many pixels of an image, along each side, are shown as one."""
+        """Factor by which images are shrunk along each side."""
         height, width = (self.preparation.shape or (1, 1))[:2]
         return -(-max(height, width) // LONGEST_SIDE)
 
     @cached_property
     def picture_shape(self) -> tuple[int, ...]:
-        """Height, width and number of colours of an image as it is shown."""
+        """Height, width and number of colours of a shown image."""
         height, width, *colours = self.preparation.shape or (1, 1)
         return (-(-height // self.shrink), -(-width // self.shrink), *(colours or [1]))
 
     @property
     def sample_bytes(self) -> int:
-        """How much one sample takes in a page before it is deflated."""
+        """Bytes of one sample in a page before compression."""
         return int(np.prod(self.picture_shape)) if self.is_image else 4 * len(self.features)
 
     def pictures(self, samples: np.ndarray) -> np.ndarray:
-        """Return images as grey values from 0 to 255, one per row, in the size in which they are shown."""
+        """Return images as grey values from 0 to 255, one per row, at the shown size."""
         height, width, *colours = self.preparation.shape or (1, 1)
         images = self._images.pixels(self.values(samples))
         images = images.reshape(len(samples), height, width, *(colours or [1]))

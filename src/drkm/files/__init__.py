@@ -1,4 +1,4 @@
-"""Data files: tables, arrays and folders of pictures in, the same out, written whole or not at all."""
+"""Data files: reading and writing of tables, arrays and folders of images; writes are atomic."""
 
 from drkm.files._guarded import check_room, reading
 from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES

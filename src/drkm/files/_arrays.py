@@ -1,4 +1,4 @@
-"""Arrays of numpy and tables in Parquet files."""
+"""Reading of numpy arrays and Parquet tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drkm.files._guarded import check_room
 from drkm.files._npy import Header, NpzFile, check_npy
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
-#: bytes of a number as models and scores take it, whatever it takes in the file
+#: bytes per number in memory, whatever its type in the file
 NUMBER = 8
 
 
@@ -29,9 +29,9 @@ def read_npy(file: Path) -> Table:
 
 
 def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Table:
-    """Return one array of a .npz file: the one asked for, else the one called `hint`, else the only one.
+    """Return one array of a .npz file: the requested one, else the one called `hint`, else the only one.
 
-    Codes and factors, among whose arrays nobody chooses, may also be arrays of one dimension, a column each.
+    Files of codes and factors, for which no array can be chosen, may also hold one-dimensional arrays, one per column.
     """
     with file.open("rb") as stream:
         if stream.read(6) == b"\x93NUMPY":
@@ -53,7 +53,7 @@ def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Tabl
             raise Refused(told if hint != "data" else f"{told}: choose one with --array")
         _check_numbers(archive.header(chosen))
         table = table_of(archive.read(chosen))
-        # Datasets are saved with factor_names beside factors.
+        # Datasets are saved with factor_names besides factors.
         titles = f"{chosen.removesuffix('s')}_names"
         if titles in held and table.shape is None and archive.header(titles).shape == table.values.shape[1:]:
             return _named(table.values, list(map(str, archive.read(titles))), columns)
@@ -61,7 +61,7 @@ def read_npz(file: Path, array: str | None, hint: str, columns: Columns) -> Tabl
 
 
 def _check_numbers(header: Header) -> None:
-    """Refuse an array before it is read, if it holds no numbers or more of them than fit."""
+    """Refuse an array before it is read if it holds no numbers or does not fit into memory."""
     if header.dtype.kind not in "biuf":
         raise Refused(f"holds {header.dtype}, not real numbers")
     check_room(header.size * max(NUMBER, header.dtype.itemsize), f"declares {header}")
@@ -91,7 +91,7 @@ def _named(values: np.ndarray, header: Sequence[str], columns: Columns) -> Table
 
 
 def table_of(values: np.ndarray) -> Table:
-    """Return an array as a table; samples of more than one dimension, such as images, become rows."""
+    """Convert an array to a table; samples with more than one dimension, such as images, become rows."""
     if values.dtype.kind not in "biuf":
         raise Refused(f"holds {values.dtype}, not real numbers")
     if values.ndim == 0:
@@ -137,7 +137,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
 
 
 def _check_parquet(file: Path) -> None:
-    """Refuse a table that does not fit, where the library that tells its size without reading it is there."""
+    """Refuse a table that does not fit into memory, if the library that knows its size is installed."""
     try:
         from pyarrow.parquet import read_metadata
     except ImportError:

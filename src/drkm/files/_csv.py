@@ -1,4 +1,4 @@
-"""Comma-separated values, with or without a line of names."""
+"""Reading of comma-separated values, with or without a header line."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from drkm.files._guarded import check_room
 from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
 
-#: bytes of the beginning of a file from which its number of entries is estimated
+#: bytes at the beginning of a file from which its number of entries is estimated
 SAMPLE = 1 << 20
-#: bytes that an entry takes while it is a text in a list and a number in an array, and those of the list of a line
+#: bytes of an entry while it is a text in a list and a number in an array, and of the list of a line
 ENTRY, LINE = 80, 120
 
-#: what stands for no number, in small letters
+#: markers of missing values, in lower case
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
-    """Return the numbers of a file whose entries are separated by commas, semicolons or tabs."""
+    """Return the numbers of a file with entries separated by commas, semicolons or tabs."""
     _check_size(file)
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -63,13 +63,13 @@ def read_csv(file: Path, columns: Columns) -> Table:
 
 
 def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
-    """Whether a column is text in every row, and another one in each."""
+    """Whether a column has a different text in every row."""
     entries = {row[index].strip() for row in rows if row[index].strip().lower() not in GAPS}
     return len(entries) == len(rows) and not any(_is_number(entry) or _has_decimal_comma(entry) for entry in entries)
 
 
 def _check_size(file: Path) -> None:
-    """Refuse a file that does not fit, judged by how many entries its beginning has."""
+    """Refuse a file that does not fit into memory, by an estimate from its beginning."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         start = stream.read(SAMPLE)
@@ -83,7 +83,7 @@ def _delimiter(line: str) -> str:
 
 
 def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
-    """Whether the first line is names: those asked for, text, or the numbers that data frames give to columns."""
+    """Whether the first line is a header: requested names, text, or the numbers that data frames use as names."""
     first = [name.strip() for name in lines[0]]
     if columns.header is not None:
         return columns.header
@@ -92,7 +92,7 @@ def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
     if all(map(_is_number, first)):
         return len(first) > 1 and first == [str(index) for index in range(len(first))]
     alike = len(lines) > 1 and [*map(_is_number, first)] == [*map(_is_number, lines[1])]
-    # Text beside numbers in both lines: a column of names and years above, or a sample with its name.
+    # Text and numbers in both lines: a header with text and years, or a sample with its name.
     if alike and any(map(_is_number, first)) and first[0] != "":
         raise Refused("has a first line that may be names or a sample: say which with --header or --no-header")
     return True
@@ -122,7 +122,7 @@ def _numbered_if_text(column: Sequence[str]) -> Sequence[str]:
 
 
 def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Return which entries are no numbers, and what to do about them."""
+    """Describe the entries that are not numbers, with advice."""
     wrong = {
         index: [number for number, row in enumerate(rows) if not _is_number(row[index])] for index in range(len(header))
     }

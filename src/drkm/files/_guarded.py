@@ -1,4 +1,4 @@
-"""Files that may be damaged, or declare more than fits: one sentence with the file's name, whatever goes wrong."""
+"""Protected reading of files that may be damaged or too large: errors of one sentence with the file's name."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from drkm.files._table import Refused
-from drkm.machine.memory import TRIFLE, available_memory
+from drkm.machine.memory import TRIFLE, available_on_host
 from drkm.wording import in_bytes
 
-#: letters of what a library says of its failure
+#: maximum number of characters of a library's error message
 MOST_SAID = 200
 
 
 @contextmanager
 def reading(subject: str, failure: str, error: type[Exception] = ValueError) -> Iterator[None]:
-    """Turn whatever goes wrong inside into one sentence that begins with the file.
+    """Turn any error inside the block into one sentence that begins with the file.
 
-    A damaged file fails in as many ways as there are libraries that read it (zlib, tokenize, struct, zipfile, HDF5,
-    each with errors of its own), and a list of them would never be complete. What is not installed says so itself.
+    A damaged file can fail in as many ways as there are libraries that read it (zlib, tokenize, struct, zipfile, HDF5,
+    each with its own errors), and a list of them would never be complete. Import errors are not changed.
 
     Parameters
     ----------
     subject : str
-        The file, as the sentence begins.
+        The file: the beginning of the sentence.
     failure : str
-        How the sentence goes on if the file is damaged.
+        The rest of the sentence if the file is damaged.
     error : type
-        What is raised.
+        Type of the error that is raised.
     """
     try:
         yield
@@ -53,16 +53,16 @@ def check_room(needed: int, content: str) -> None:
     needed : int
         Bytes.
     content : str
-        What the file holds, or says that it holds, as its name goes on.
+        What the file holds or declares: the continuation of the sentence after its name.
     """
     if needed <= TRIFLE:
         return
-    there = available_memory()
+    there = available_on_host()
     if needed > there:
         raise Refused(f"{content}: that takes {in_bytes(needed)} of memory, {in_bytes(there)} are available")
 
 
 def _reason(error: Exception) -> str:
-    """Return what an error says, on one line and without anything that a terminal would obey."""
+    """Return the message of an error on one line, without control characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(letter if letter.isprintable() else "?" for letter in words[:MOST_SAID])

@@ -1,4 +1,4 @@
-"""Pictures: a folder of them is a table with one row a picture."""
+"""Reading and writing of images: a folder of images is a table with one row per image."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from drkm.files._guarded import check_room, reading
 from drkm.files._table import Refused, Table
 from drkm.files._whole import write_whole_folder
 
-#: what Pillow calls the kinds of files below; it reads others too, one of them by running another program
+#: Pillow's names for the file formats below; it reads others too, one of them by running another program
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "GIF", "PPM", "WEBP")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm")
 #: 16-bit grey values per 8-bit one
 SIXTEEN_BITS = 257.0
-#: a quarter of a gigabyte in colour; a larger picture is more likely a trap than a sample, and Pillow thinks so too
+#: a quarter of a gigabyte in colour; Pillow also treats a larger image as a decompression bomb
 MOST_PIXELS = (1 << 28) // 3
-#: bytes of a pixel while a picture is decoded, turned and converted: 4 in each of Pillow's copies, 3 in numpy's
+#: bytes per pixel while an image is decoded, rotated and converted: 4 in each of Pillow's copies, 3 in numpy's
 PIXEL_BYTES = 16
 UNREADABLE = "cannot be read as an image"
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """How pictures become rows.
+    """How images become rows.
 
     Attributes
     ----------
-    size : height and width that every picture is brought to; None takes pictures of one size as they are
-    shape : shape that the model was trained on, which others must have
-    grey : whether colours are left out
+    size : height and width to which every image is resized; None requires images of one size
+    shape : shape that the model was trained on, which images must have
+    grey : whether images are converted to grey
     """
 
     size: tuple[int, int] | None = None
@@ -44,7 +44,7 @@ class Pictures:
 
 
 def pillow() -> Any:
-    """Return the image library, or say what to install."""
+    """Return Pillow, or raise an error that says what to install."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -53,13 +53,13 @@ def pillow() -> Any:
 
 
 def read_images(path: Path, rule: Pictures) -> Table:
-    """Return the pictures of a folder in the order of their names, or a single one, with values from 0 to 255."""
+    """Read the images of a folder in the order of their names, or a single one, with values from 0 to 255."""
     files = _files(path)
     images = []
     for file in files:
         images.append(_read(path, file, rule))
         if len(images) == 1:
-            # All are of the size of the first, or refused; they are held one by one and then as one array.
+            # All have the size of the first or are refused; they are held one by one and then as one array.
             check_room(2 * len(files) * images[0].nbytes, f"holds {len(files)} pictures of {_size(images[0].shape)}")
     _check_sizes(path, files, images, rule)
     stack = np.stack(_of_one_kind(path, files, images, rule))
@@ -80,22 +80,22 @@ def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
     with nullcontext() if file == path else reading(_named(path, file, "").rstrip(), UNREADABLE, Refused):
         with _opened(file) as image:
             _check_pixels(*image.size)
-            # Compares the checksums of PNG files, which are not looked at otherwise, and uses the picture up.
+            # Verifies the checksums of PNG files, which are otherwise ignored, and consumes the image.
             image.verify()
         with _opened(file) as image:
             return _pixels(image, rule)
 
 
 def _opened(file: Path) -> Any:
-    """Return a picture of which only the header was read."""
+    """Open an image, reading only its header."""
     Image = pillow()
-    # What Pillow only warns of is refused, with its size.
+    # Refuse images that Pillow only warns of, with their size.
     with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
         return Image.open(file, formats=FORMATS)
 
 
 def _check_pixels(width: int, height: int) -> None:
-    """Refuse a picture by the size that it declares, before its pixels are decoded."""
+    """Refuse an image by its declared size, before its pixels are decoded."""
     declared = f"declares {_size((height, width))} pixels"
     if width * height > MOST_PIXELS:
         raise Refused(f"{declared}, more than the {MOST_PIXELS} that are read: shrink it first")
@@ -105,7 +105,7 @@ def _check_pixels(width: int, height: int) -> None:
 def _of_one_kind(
     path: Path, files: Sequence[Path], images: Sequence[np.ndarray], rule: Pictures
 ) -> Sequence[np.ndarray]:
-    """Return all pictures in colour if one of them, or the model, is."""
+    """Convert all images to colour if one of them, or the model, is in colour."""
     coloured = [file for file, image in zip(files, images, strict=True) if image.ndim == 3]
     if coloured and rule.shape is not None and len(rule.shape) == 2:
         told = "is in colour, the model takes grey pictures (colours are left out, if fitted with --grey)"
@@ -118,7 +118,7 @@ def _of_one_kind(
 def _pixels(image: Any, rule: Pictures) -> np.ndarray:
     from PIL import ImageOps
 
-    # Cameras store how they were held beside the pixels instead of turning them.
+    # Cameras store their orientation as metadata instead of rotating the pixels.
     image = ImageOps.exif_transpose(image)
     deep = image.mode.startswith("I") or image.mode == "F"
     is_grey = deep or image.mode in ("1", "L", "LA")
@@ -152,12 +152,12 @@ def _named(path: Path, file: Path, told: str) -> str:
 
 
 def write_images(folder: Path, values: np.ndarray, shape: Sequence[int], names: Sequence[str] | None) -> Path:
-    """Write rows of values from 0 to 255 as PNG files of one new folder."""
+    """Write rows of values from 0 to 255 as PNG files in a new folder."""
     Image = pillow()
     count = len(str(len(values) - 1))
     stems = [Path(name).stem for name in names] if names else [f"{row:0{count}d}" for row in range(len(values))]
     if len(set(stems)) < len(stems):
-        # a.png and a.jpg are two pictures.
+        # a.png and a.jpg are two images.
         stems = [f"{row:0{count}d}_{stem}" for row, stem in enumerate(stems)]
     pixels = np.rint(np.clip(values, 0, 255)).astype(np.uint8).reshape(len(values), *shape)
 

@@ -1,4 +1,4 @@
-"""What a file says of samples besides their values, as text."""
+"""Reading of labels of samples, as text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ TABLES = (".csv", ".tsv", ".parquet")
 def read_labels(
     path: Path, names: Sequence[str] | None = None, *, name: str = "labels", header: bool | None = None
 ) -> dict[str, Sequence[str]]:
-    """Return columns of a file by their names, each entry as text: those asked for, or all.
+    """Return columns of a file by name, each entry as text: the requested ones, or all.
 
-    Arrays have no names: their columns are called label, or label 0, label 1, ….
+    Columns of arrays, which have no names, are called label, or label 0, label 1, ….
     """
     if path.suffix.lower() not in TABLES:
         table = read_table(path, name, pictures=None)
         several = table.values.shape[1] > 1
         titles = table.columns or [f"label {index}" if several else "label" for index in range(table.values.shape[1])]
         columns = dict(zip(titles, table.values.T, strict=True))
-        # A whole number is written as one.
+        # Integers are written without a decimal point.
         return {title: [f"{value:.6g}" for value in column] for title, column in columns.items()}
     known = read_table(path, name, columns=Columns(only=(), header=header), pictures=None).header
     wanted = [title for title in known if title] if names is None else names

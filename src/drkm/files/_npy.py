@@ -1,4 +1,4 @@
-"""What .npy and .npz files say of their arrays, compared with what they hold and what fits, before it is read."""
+"""Headers of .npy and .npz files, checked against the file size and available memory before arrays are read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from drkm.files._table import Refused, listed
 from drkm.wording import in_bytes
 
 _CHUNK_BYTES = 1 << 22
-#: no header is longer: numpy refuses one of more than 10,000 letters
+#: maximum length of a header: numpy refuses more than 10,000 characters
 _HEADER_BYTES = 1 << 16
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy file says of its array."""
+    """The header of a .npy file."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -36,12 +36,12 @@ class Header:
 
     @property
     def size(self) -> int:
-        """How many values; in Python's integers, because a damaged header can name more than int64 holds."""
+        """Number of values, as a Python integer, because a damaged header can exceed int64."""
         return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """How many bytes they take in the file."""
+        """Number of bytes in the file."""
         return self.size * self.dtype.itemsize
 
     def arranged(self, values: NDArray) -> NDArray:
@@ -53,7 +53,7 @@ class Header:
 
 
 def check_npy(stream: BinaryIO) -> Header:
-    """Return the header of a .npy file if the file is as long as the header says, and go to where the values begin."""
+    """Return the header if the file has the declared length, and seek to the first value."""
     start = io.BytesIO(stream.read(_HEADER_BYTES))
     header = _read_header(start)
     held = os.fstat(stream.fileno()).st_size - start.tell()
@@ -69,7 +69,7 @@ def _read_header(stream: IO[bytes]) -> Header:
     if parse is None:
         raise Refused(f"is in npy format {version}, versions 1 and 2 are read")
     try:
-        # Headers written by Python 2 are parsed with a warning; the original dSprites file is that old.
+        # numpy warns about headers written by Python 2; the original dSprites file is that old.
         with warnings.catch_warnings(action="ignore"):
             shape, fortran, dtype = parse(stream)
     except MemoryError:
@@ -82,10 +82,10 @@ def _read_header(stream: IO[bytes]) -> Header:
 
 
 class NpzFile:
-    """The arrays of an .npz file, read one at a time and checked before memory is taken for them.
+    """The arrays of an .npz file, read one at a time and checked before memory is allocated for them.
 
-    Only the members asked for are touched, so a pickled object elsewhere in the file is never loaded, and each that is
-    read whole is compared with its checksum.
+    Only requested members are read, so that a pickled object elsewhere in the file is never loaded, and each is
+    verified against its checksum.
     """
 
     def __init__(self, path: Path) -> None:
@@ -98,22 +98,22 @@ class NpzFile:
         self._zip.close()
 
     def names(self) -> list[str]:
-        """Return the names of the arrays; also of members that are none, among which one may have lost its ending."""
+        """Return the names of the arrays, and of other members, because an array may have lost its suffix."""
         return [name.removesuffix(".npy") for name in dict.fromkeys(self._zip.namelist())]
 
     def require(self, *names: str) -> None:
-        """Complain about the first array that is not there."""
+        """Raise an error for the first array that is missing."""
         for name in names:
             if name not in self.names():
                 raise Refused(f"has no array {name!r}, it holds {listed(sorted(self.names())) or 'none'}")
 
     def header(self, name: str) -> Header:
-        """Return what the file says of an array, which is not read."""
+        """Return the header of an array without reading it."""
         with self._open(name) as (_, header):
             return header
 
     def read(self, name: str, max_bytes: int | None = None) -> NDArray:
-        """Read one array whole."""
+        """Read one array completely."""
         with self._open(name) as (stream, header):
             if max_bytes is not None and header.bytes > max_bytes:
                 raise Refused(f"has an array {name!r}, {header}, that is larger than expected")
@@ -155,6 +155,6 @@ class NpzFile:
             yield stream, header
 
     def _expect_end(self, stream: IO[bytes], name: str) -> None:
-        # Reading past the last byte is what makes zipfile compare the checksum.
+        # zipfile compares the checksum only when the last byte is passed.
         if stream.read(1):
             raise Refused(f"has an array {name!r} that is longer than its header says")

@@ -1,4 +1,4 @@
-"""Reading a data file of any kind."""
+"""Reading of data files of any supported format."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def read_table(
     columns: Columns | None = None,
     pictures: Pictures | None = AS_THEY_ARE,
 ) -> Table:
-    """Return the numbers of a data file, or of a folder of pictures, one row per sample.
+    """Read the numbers of a data file, or of a folder of images, one row per sample.
 
     Parameters
     ----------
     path : path
         .npy, .npz, .csv, .tsv, .parquet, an image, or a folder of images.
     name : str
-        What the data are called in messages, and the array of a .npz file that is taken if there are several.
+        Name of the data in messages, and of the array to read if a .npz file has several.
     array : str, optional
-        The array of a .npz file to take.
+        The array of a .npz file to read.
     columns : Columns, optional
         Which columns of a table with names to use.
     pictures : Pictures, optional
@@ -42,7 +42,7 @@ def read_table(
     Raises
     ------
     ValueError
-        One sentence, for a file that is missing, unreadable or of the wrong kind.
+        If the file is missing, unreadable or of the wrong format.
     """
     file = check_source(path, name, pictures=pictures is not None)
     kind = file.suffix.lower()
@@ -52,7 +52,7 @@ def read_table(
 
 
 def check_source(path: str | PathLike[str], name: str = "data", *, pictures: bool = True) -> Path:
-    """Return the path of a data file, or raise an error if it is absent or of a kind that is not read."""
+    """Return the path of a data file, or raise an error if it is missing or of an unsupported format."""
     file = Path(path)
     kind = file.suffix.lower()
     if kind not in SUFFIXES + (IMAGE_SUFFIXES if pictures else ()) and not (pictures and file.is_dir()):
@@ -66,12 +66,12 @@ def check_source(path: str | PathLike[str], name: str = "data", *, pictures: boo
 
 
 def is_pictures(path: Path) -> bool:
-    """Whether a path is an image or a folder, which holds images."""
+    """Whether a path is an image, or a folder, which holds images."""
     return path.is_dir() or path.suffix.lower() in IMAGE_SUFFIXES
 
 
 def check_options(path: Path, **given: object) -> None:
-    """Refuse options that mean nothing for this kind of file, so that none is passed over in silence."""
+    """Refuse options that do not apply to this file format, so that none is silently ignored."""
     kind = path.suffix.lower()
     pictures = is_pictures(path)
     table = (kind in (".csv", ".tsv", ".parquet"), "a .csv, .tsv or .parquet file")

@@ -1,4 +1,4 @@
-"""What a data file holds."""
+"""The content of a data file as a table, and the choice of its columns."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: columns beside codes that say how far to trust them
+#: additional columns of codes that measure their quality
 QUALITY = ("residual", "ambiguous", "strange")
-#: the column after those that says how strange a sample is
+#: the additional column with the anomaly score
 ANOMALY = "anomaly"
 
 
 class Refused(Exception):
-    """What is wrong with a file, as the end of a sentence that begins with its name."""
+    """What is wrong with a file: the end of a sentence that begins with its name."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers from a file, one row per sample, with the names that the file gives to rows and columns.
+    """Numbers from a file, one row per sample, with the row and column names of the file.
 
     Attributes
     ----------
     values : array of shape (n, d)
-    columns : names of the columns, where the file has them
-    names : names of the rows: the column that was asked for, or the files of images
-    title : what the names are called: the name of that column, or "file"
+    columns : names of the columns, if the file has them
+    names : names of the rows: the requested column, or the file names of images
+    title : title of the row names: the name of that column, or "file"
     shape : shape of one sample before it was made a row, for images
-    pictures : whether the values are those of picture files, from 0 to 255
-    header : names of all columns of the file, also of those that are no values
-    found_id : whether nobody asked for the column that names the rows: it was found (`Columns.finds_id`)
+    pictures : whether the values come from image files, from 0 to 255
+    header : names of all columns of the file, including those that are not values
+    found_id : whether the column of row names was detected (`Columns.finds_id`) rather than requested
     """
 
     values: np.ndarray
@@ -44,25 +44,25 @@ class Table:
     found_id: bool = False
 
     def row_names(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of the rows under their title, as a column to write."""
+        """Return the row names under their title, as a column to write."""
         return {} if self.names is None else {self.title: self.names}
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table with names are numbers to use.
+    """Which columns of a table with names to use as numbers.
 
     Attributes
     ----------
-    id : the column that names the rows
+    id : the column of row names
     drop : columns to leave out
-    only : the columns to use, in this order, where they are known; all others are left out
+    only : the columns to use, in this order, if they are known; all others are left out
     strict : whether `id` and `drop` must be there
-    header : whether the first line of a csv file is names; None looks at it
-    usual_id : the column that names the rows where it is there and no other is asked for
-    gaps : whether an entry that is empty or says NA is a gap, NaN, and not refused
-    classes : whether a column of text is one of classes, which are numbered in the order of their names
-    finds_id : whether the only column of text that differs in every row names the rows, where no other does
+    header : whether the first line of a csv file is a header; None detects it
+    usual_id : the column of row names to use if it exists and no other is requested
+    gaps : whether an empty entry or NA is a gap, NaN, instead of an error
+    classes : whether a text column holds classes, which are numbered in the order of their names
+    finds_id : whether to use the only text column that differs in every row as row names, if there are none
     """
 
     id: str | None = None
@@ -76,12 +76,12 @@ class Columns:
     finds_id: bool = False
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
-        """Return the positions of the columns to use, and that of the rows' names."""
+        """Return the positions of the columns to use, and of the row names."""
         position = {name: index for index, name in enumerate(header)}
         if len(position) < len(header):
             twice = next(name for index, name in enumerate(header) if position[name] != index)
             raise Refused(f"has two columns called {twice!r}")
-        # A first column without a name is how data frames write the names of their rows: never data.
+        # Data frames write row names as a first column without a name: never data.
         unnamed = [""] if header[0] == "" else []
         if self.strict:
             self._check(header, position)
@@ -96,7 +96,7 @@ class Columns:
         return used, named
 
     def find_id(self, names: int | None, unique_text: Callable[[], list[int]], used: list[int]) -> int | None:
-        """Return the position of the column that names rows which have no names yet, if there is one and no doubt."""
+        """Return the position of the only possible column of row names, if the rows have no names yet."""
         if not self.finds_id or names is not None or self.only is not None:
             return None
         found = unique_text()
@@ -114,22 +114,22 @@ class Columns:
 
 
 def numbered(entries: Sequence[str]) -> np.ndarray:
-    """Return the number of each entry among the different ones, in the order of their names."""
+    """Return the index of each entry among the distinct ones, in the order of their names."""
     return np.unique(np.asarray(entries, dtype=str), return_inverse=True)[1]
 
 
 def in_option(names: Sequence[str]) -> str:
-    """Return names as a shell takes them for an option: with commas between them, in quotes where they need them."""
+    """Return names as a comma-separated option value, quoted for a shell where needed."""
     return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Return names as text, cut after the first few; in quotes where they hold what a terminal would obey."""
+    """Return names as text, shortened to the first few; quoted if they contain control characters."""
     shown = ", ".join(name if name.isprintable() else repr(name) for name in map(str, names[:most]))
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
 def either(suffixes: Sequence[str]) -> str:
-    """Return suffixes as text, of which a file may have one."""
+    """Return suffixes joined by commas and "or"."""
     *others, last = suffixes
     return f"{', '.join(others)} or {last}" if others else last

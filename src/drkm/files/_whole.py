@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all, and by which name errors call them."""
+"""Atomic writing of files and folders, and the names that errors call them by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import BinaryIO
 fcntl: ModuleType | None
 try:
     import fcntl
-except ImportError:  # Windows, where a temporary file that a killed process leaves stays
+except ImportError:  # Windows, where temporary files of killed processes stay
     fcntl = None
 
 #: hexadecimal digits in the name of a temporary file
@@ -24,10 +24,10 @@ TOKEN = 16
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> Path:
-    """Let `write` fill a temporary file beside `path`, and rename it into place when it is whole."""
+    """Let `write` fill a temporary file beside `path`, and rename it when it is complete."""
     target = Path(path)
     try:
-        # Not tempfile, whose files nobody but their owner may read.
+        # Not tempfile, whose files only their owner may read.
         with _neighbour(target, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
             with temporary.open("r+b") as file:
                 write(file)
@@ -40,7 +40,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the error of `write_whole`, before the work is done, where no file can be made; permissions lie."""
+    """Raise the error of `write_whole` before any work, if no file can be created; permissions are unreliable."""
     target = Path(path)
     try:
         with _neighbour(target, lambda temporary: temporary.touch(exist_ok=False)) as temporary:
@@ -50,12 +50,12 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_whole_folder(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
-    """Let `fill` put files into a temporary folder beside `path`, which then takes the place of no or an empty one."""
+    """Let `fill` write files to a temporary folder beside `path`, and rename it; `path` may be an empty folder."""
     target = Path(path)
     try:
         with _neighbour(target, Path.mkdir) as temporary:
             fill(temporary)
-            # Windows does not rename onto a folder that is there, even an empty one.
+            # Windows does not rename onto an existing folder, even an empty one.
             if target.is_dir():
                 target.rmdir()
             os.replace(temporary, target)
@@ -66,9 +66,9 @@ def write_whole_folder(path: str | os.PathLike[str], fill: Callable[[Path], obje
 
 @contextmanager
 def _neighbour(target: Path, make: Callable[[Path], object]) -> Iterator[Path]:
-    """Make a temporary file or folder beside the target, to be moved or removed in the block; none outlives an error.
+    """Make a temporary file or folder beside the target, which the block moves or removes; removed after an error.
 
-    It is locked as long as its process lives, so that the next writer can tell what a killed one has left behind.
+    It is locked while its process lives, so that the next writer can recognise the leftovers of a killed one.
     """
     for left in _neighbours(target):
         _remove_abandoned(left)
@@ -86,17 +86,17 @@ def _neighbour(target: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 
 def _neighbours(target: Path) -> Iterator[Path]:
-    """Return the temporary files and folders of a target, of whichever process."""
+    """Return the temporary files and folders of a target, of any process."""
     return target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * TOKEN}.tmp")
 
 
 def _locked(temporary: Path) -> AbstractContextManager[object] | None:
-    """Lock what this process has just made; None if another one took it for abandoned in between."""
+    """Lock a file that this process has just made; None if another process removed it as abandoned."""
     if fcntl is None:
         return nullcontext()
     try:
         lock = _Lock(temporary)
-        with contextlib.suppress(OSError):  # a file system without locks, on which nothing is ever removed
+        with contextlib.suppress(OSError):  # a file system without locks, on which leftovers stay
             fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
         if temporary.exists():
             return lock
@@ -107,7 +107,7 @@ def _locked(temporary: Path) -> AbstractContextManager[object] | None:
 
 
 def _remove_abandoned(temporary: Path) -> None:
-    """Remove what no living process has locked; whatever stands in the way of that is no concern of the caller's."""
+    """Remove a temporary file that no living process has locked; errors are ignored."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError), _Lock(temporary) as lock:
@@ -116,7 +116,7 @@ def _remove_abandoned(temporary: Path) -> None:
 
 
 class _Lock(AbstractContextManager["_Lock"]):
-    """An open file or folder, to hold a lock until it is closed, or its process ends however it does."""
+    """An open file or folder that holds a lock until it is closed or its process ends."""
 
     def __init__(self, path: Path):
         self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -137,7 +137,7 @@ def _remove(temporary: Path) -> None:
 
 @contextmanager
 def called(name: str, parameter: str = "path") -> Iterator[None]:
-    """Let sentences about a parameter of what is called here begin with the name that the user knows it by."""
+    """Rename a parameter in error messages to the name that the user knows."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -148,8 +148,8 @@ def called(name: str, parameter: str = "path") -> Iterator[None]:
 
 
 def _refused(target: Path, error: OSError) -> OSError:
-    """Return the error as a sentence with the name that the caller knows, not that of the temporary file."""
-    # numpy counts what was written instead of naming the cause.
+    """Return the error with the name of the target instead of the temporary file."""
+    # numpy reports the number of written items instead of the cause.
     cut_short = "requested and" in str(error)
     reason = error.strerror or (f"is the disk full? ({error})" if cut_short else str(error))
     return type(error)(f"path: cannot write {target}: {reason}")

@@ -1,4 +1,4 @@
-"""Tables to files."""
+"""Writing of tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".npy", ".npz", ".csv")
 
 
 def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | None = None) -> Path:
-    """Make sure, before work begins, that a file can be written there, or raise an error that says why not."""
+    """Check, before any work, that a file can be written there, or raise an error that says why not."""
     if suffixes is not None and path.suffix.lower() not in suffixes:
         raise ValueError(f"out: {path} should end in {either(suffixes)}")
     if path.exists() and not path.is_file():
@@ -27,9 +27,9 @@ def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | N
 
 
 def check_folder(path: Path) -> Path:
-    """Make sure that a new folder can be written there; one that holds something is never replaced."""
+    """Check that a new folder can be written there; a folder that is not empty is never replaced."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise ValueError(f"out: {path} is there and not empty, choose a new folder")
+        raise ValueError(f"out: {path} exists and is not empty, choose a new folder")
     return _check_place(path, True)
 
 
@@ -37,7 +37,7 @@ def _check_place(path: Path, force: bool) -> Path:
     if not path.parent.is_dir():
         raise ValueError(f"out: there is no folder {path.parent}")
     if path.exists() and not force:
-        raise ValueError(f"out: {path} is there, replace it with --force")
+        raise ValueError(f"out: {path} exists, replace it with --force")
     with called("out"):
         check_writable(path)
     return path
@@ -53,7 +53,7 @@ def write_table(
     before: Mapping[str, Sequence[Any]] | None = None,
     after: Mapping[str, Sequence[Any]] | None = None,
 ) -> Path:
-    """Write rows to a .npy, .npz or .csv file, whole or not at all.
+    """Write rows to a .npy, .npz or .csv file atomically.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def write_table(
     shape : sequence of int, optional
         Shape of one row in .npy and .npz.
     before, after : mapping from name to sequence, optional
-        The first and the last columns of .csv, more arrays of .npz; .npy has no place for them.
+        First and last columns of .csv, additional arrays of .npz; .npy cannot hold them.
     """
     kind = path.suffix.lower()
     array = values.reshape(len(values), *shape) if shape else values
@@ -74,7 +74,7 @@ def write_table(
         return write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
     if kind == ".npz":
         arrays = {**(before or {}), name: array, **(after or {})}
-        # numpy.savez keeps the name "file" to itself.
+        # numpy.savez reserves the name "file".
         plain = {"files" if key == "file" else key: np.asarray(entry) for key, entry in arrays.items()}
         return write_whole(path, lambda file: np.savez(file, **plain))  # type: ignore[arg-type]
     text = _csv_text(values, columns, before or {}, after or {})

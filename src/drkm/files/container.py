@@ -1,4 +1,4 @@
-"""One kind of file: safetensors with a JSON header, written whole or not at all. No pickle, no code."""
+"""The file format of models and checkpoints: safetensors with a JSON header and checksums. No pickle, no code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from drkm.files.rows import Rows
 from drkm.files.tensor_file import TensorFile, parsed
 
 HEADER, CHECKSUMS = "drkm", "checksums"
-#: what the header says of itself where there are checksums beside it
+#: marks a header that has checksums
 PROMISE = "has_checksums"
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor | Rows], header: dict[str, Any]) -> None:
-    """Write tensors and a JSON header, whole or not at all."""
+    """Write tensors and a JSON header atomically."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
     text = _short({**header, PROMISE: True})
@@ -37,14 +37,14 @@ def _short(values: dict[str, Any]) -> str:
 
 
 def _numbers(value: Any) -> Any:
-    """Return numbers of numpy or torch as JSON takes them."""
+    """Convert numbers of numpy or torch to JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
 
 
 def _checksums(tensors: Mapping[str, Tensor | Rows], header: str) -> dict[str, int]:
-    """Return one number for each tensor, and one for the header under no name."""
+    """Return the checksums of the tensors and, under an empty name, of the header."""
     return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
 
 
@@ -56,9 +56,9 @@ def _checksum(numbers: Tensor | Rows) -> int:
 def read(
     path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu", prefix: str = ""
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and the header of a file of this kind, or raise an error that says what is wrong.
+    """Read the tensors and the header of a file of this kind, or raise an error that says what is wrong.
 
-    Only tensors whose names begin with `prefix` are read. The file may change afterwards: nothing of it is in use.
+    Only tensors whose names begin with `prefix` are read. The file is closed afterwards and may change.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
@@ -83,11 +83,11 @@ def read(
 
 
 class WrongFile(ValueError):
-    """A whole sentence about a file, to which there is nothing to add."""
+    """An error about a file that is already a complete sentence."""
 
 
 def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
-    """Make sure that the header is one of this kind and of a version that can be read."""
+    """Check that the header belongs to this kind of file, in a version that can be read."""
     written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
     if type(written) is not int or written < 1:
         raise WrongFile(f"path: {target} is not a drkm {kind}")
@@ -101,10 +101,10 @@ def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
 def _check_sums(
     metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], prefix: str, target: Path
 ) -> None:
-    """Make sure that the file holds what was written.
+    """Check that the content of the file matches its checksums.
 
-    The first versions wrote no checksums. Their files have no other metadata either, and no header that promises them:
-    a file in which one of the two names is damaged does not pass for one of them.
+    The first versions wrote no checksums. Their files have no other metadata either, and no header that announces
+    checksums, so that a newer file in which one of the two is damaged is not mistaken for one of them.
     """
     if set(metadata) == {HEADER} and not header.get(PROMISE):
         return

@@ -1,4 +1,4 @@
-"""Results as JSON takes them."""
+"""Conversion of results to JSON values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists, texts and numbers; numbers that are not finite, which JSON does not have, are None."""
+    """Convert to dicts, lists, texts and numbers; numbers that are not finite become None."""
     if isinstance(value, Mapping):
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -20,28 +20,28 @@ from drkm.machine.layout import copied
 from drkm.machine.memory import TRIFLE, require
 from drkm.wording import in_bytes
 
-#: bytes of one tile when a whole file is passed through
+#: bytes of one tile when a whole file is read
 PASS_BYTES = 1 << 22
-#: bytes of values in a byte of an HDF5 file; gzip reaches 1,032, and what says more holds nothing but its fill value
+#: maximum compression ratio of an HDF5 file; gzip reaches 1,032, and a higher one means only fill values
 MOST_COMPRESSION = 10_000
 
 
 class Rows:
-    """A matrix on disk, one row per sample, of which slices become tensors when asked for.
+    """A matrix on disk, one row per sample, whose slices are read as tensors on demand.
 
     Parameters
     ----------
     array : numpy.memmap or h5py.Dataset
-        The file, n×d numbers of any real kind.
+        The file: n×d real numbers of any type.
     dtype : torch.dtype
         Precision of the tensors.
     device : torch.device
-        Where they are put.
+        Device of the tensors.
 
     Attributes
     ----------
     label : str
-        What they are called in sentences: X, and the file where its name is known.
+        Name in error messages: X, and the file if its name is known.
     """
 
     def __init__(self, array: Any, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"):
@@ -49,7 +49,7 @@ class Rows:
             dimensions = array.ndim
         except (AttributeError, RuntimeError) as error:
             raise TypeError(f"X: expected a dataset of an open HDF5 file, got {array!r}") from error
-        # A file that was closed no longer knows its name.
+        # A closed file does not know its name.
         source = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
         self.label = "X" if source is None else f"X: {source}"
         if dimensions != 2:
@@ -65,27 +65,27 @@ class Rows:
         return self.shape[0]
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:
-        """Return some rows, by a slice or by their numbers, as a tensor of their own."""
+        """Read rows by a slice or by their numbers as a new tensor."""
         if isinstance(index, slice):
             return self._read(index)
-        # Files are read forwards, and HDF5 takes each row once.
+        # Read forwards; HDF5 requires each row at most once.
         unique, inverse = torch.unique(index.cpu(), return_inverse=True)
         found = self._read(unique.numpy())
         return found if torch.equal(unique, index.cpu()) else found[inverse.to(self.device)]
 
     def to(self, *, dtype: torch.dtype, device: torch.device) -> Rows:
-        """Return the same file as tensors of another precision or device."""
+        """Return the same file with another precision or device of its tensors."""
         return Rows(self.array, dtype, device)
 
     def tensor(self) -> Tensor:
-        """Return everything in memory."""
+        """Read everything into memory."""
         out = torch.empty(self.shape, dtype=self.dtype, device=self.device)
         for rows in self.tiles():
             out[rows] = self[rows]
         return out
 
     def mean(self) -> Tensor:
-        """Return the mean row, found once."""
+        """Return the mean row, computed once."""
         if self._mean is None:
             total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
             for rows in self.tiles():
@@ -94,7 +94,7 @@ class Rows:
         return self._mean
 
     def tiles(self) -> Iterator[slice]:
-        """Return slices that cover all rows, each of a size that memory does not notice."""
+        """Return slices that cover all rows, each small enough not to need much memory."""
         return tiles(self)
 
     def _read(self, index: Any) -> Tensor:
@@ -102,18 +102,18 @@ class Rows:
         count = len(range(len(self))[index]) if isinstance(index, slice) else len(index)
         with reading(self.label, "cannot be read, is it damaged or closed?", OSError):
             if hasattr(self.array, "read_direct") and self.array.dtype == kind and count:
-                # HDF5 would make an array first, and there would be everything twice.
+                # HDF5 would first make an array, which would double the memory.
                 found = torch.empty(count, self.shape[1], dtype=self.dtype)
                 self.array.read_direct(found.numpy(), source_sel=index)
             else:
-                # Memory of its own, also where the file has the right precision: it may be open for reading only.
+                # A copy, even if the file has the right precision: it may be read-only.
                 found = copied(np.asarray(self.array[index]), kind)
         self._release()
         return found.to(self.device)
 
     def _release(self) -> None:
-        """Let go of the pages of a mapped file that were read, or the process would come to hold all of it."""
-        # What was written to a private copy would be lost with its pages.
+        """Release the pages of a mapped file after reading, so that the process does not come to hold all of it."""
+        # Changes in a private copy would be lost with its pages.
         if getattr(self.array, "mode", None) in ("r", "r+", "w+") and hasattr(mmap, "MADV_DONTNEED"):
             mapped = getattr(self.array, "_mmap", None)
             if isinstance(mapped, mmap.mmap):
@@ -127,7 +127,7 @@ class AbsentRows(Rows):
     ----------
     shape : tuple of int
     largest : Tensor of shape (k, d)
-        The largest value of each column, of all samples or of k parts of them.
+        Maximum of each column, over all samples or over k parts of them.
     """
 
     def __init__(self, shape: tuple[int, int], largest: Tensor):
@@ -136,11 +136,11 @@ class AbsentRows(Rows):
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:
         """Refuse."""
-        raise ValueError("X: the model was saved without its samples, for which its landmarks stand")
+        raise ValueError("X: the model was saved without its samples, only with its landmarks")
 
 
 def tiles(points: Tensor | Rows, most: int | None = None) -> Iterator[slice]:
-    """Return slices that cover all rows, each of a size that memory does not notice, and of at most so many rows."""
+    """Return slices that cover all rows, each small enough not to need much memory, with at most `most` rows."""
     step = max(1, PASS_BYTES // (8 * max(1, points.shape[1])))
     step = step if most is None else min(step, most)
     for begin in range(0, len(points), step):
@@ -148,7 +148,7 @@ def tiles(points: Tensor | Rows, most: int | None = None) -> Iterator[slice]:
 
 
 def largest_values(points: Tensor | Rows) -> Tensor:
-    """Return the largest value of each column, as one row."""
+    """Return the maximum of each column, as one row."""
     if isinstance(points, AbsentRows):
         return points.largest
     if isinstance(points, Rows):
@@ -162,7 +162,7 @@ def mean_row(points: Tensor | Rows) -> Tensor:
 
 
 def spread(points: Tensor | Rows) -> float:
-    """Return the root of the sum of the variances of all columns."""
+    """Return the square root of the sum of the column variances."""
     if isinstance(points, Tensor):
         return points.var(dim=0, correction=0).sum().sqrt().item()
     squares = [(points[rows] - points.mean()).double().square().sum() for rows in points.tiles()]
@@ -170,14 +170,14 @@ def spread(points: Tensor | Rows) -> float:
 
 
 def is_on_disk(X: Any) -> bool:
-    """Whether X is a memory-mapped array or an HDF5 dataset; h5py is not imported for it."""
+    """Whether X is a memory-mapped array or an HDF5 dataset, without importing h5py."""
     return isinstance(X, np.memmap) or type(X).__module__.partition(".")[0] == "h5py"
 
 
 def open_rows(path: str | os.PathLike[str]) -> Rows:
-    """Return the samples in a .npy file, or in an HDF5 file as "file.h5" (one dataset) or "file.h5:name".
+    """Open the samples in a .npy file, or in an HDF5 file as "file.h5" (one dataset) or "file.h5:name".
 
-    Nothing but the header is read.
+    Only the header is read.
     """
     text = os.fspath(path)
     if text.endswith(".npy"):
@@ -219,13 +219,13 @@ def _dataset(path: str, name: str) -> Any:
                 _check_dataset(dataset, os.path.getsize(path))
         if len(datasets) != 1:
             raise ValueError(f'X: expected the name of one dataset as in "{path}:name", the file holds {held}')
-        # From here on it stays open, as long as its rows are used.
+        # The file stays open while its rows are used.
         opened.pop_all()
     return datasets[0]
 
 
 def _check_dataset(dataset: Any, held: int) -> None:
-    """Refuse a dataset that declares more than its file can hold, or of which not even a part fits into memory."""
+    """Refuse a dataset that declares more than its file can hold, or whose smallest part does not fit into memory."""
     declared = f"declares {dataset.dtype} of shape {dataset.shape}"
     elsewhere = dataset.is_virtual or dataset.external
     if not elsewhere and TRIFLE < dataset.nbytes > MOST_COMPRESSION * held:
@@ -235,7 +235,7 @@ def _check_dataset(dataset: Any, held: int) -> None:
 
 
 def in_memory(points: Tensor | Rows) -> Tensor:
-    """Return samples as one tensor, after making sure that those of a file fit."""
+    """Return samples as one tensor, after a check that those of a file fit into memory."""
     if isinstance(points, Tensor):
         return points
     n, d = points.shape

@@ -1,8 +1,8 @@
-"""The safetensors format, read into memory of our own, and written without a copy of all.
+"""The safetensors format: reading into memory of our own, and writing without a copy of everything.
 
-The library for it maps a file into memory: whoever shortens the file then kills the process, whoever writes into it
-changes the tensors, and they lie at whatever address their place in the file gives, on which the last bits of sums
-depend. What it writes it forms in memory first, where samples that stay in a file may have no room.
+The safetensors library maps files into memory: truncating the file then kills the process, writing to it changes the
+tensors, and their addresses depend on their place in the file, on which the last bits of sums depend. For writing, it
+forms everything in memory first, where samples that stay in a file may not fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drkm.machine.memory import require
 
 #: bytes before the header: its length
 PREFIX = 8
-#: the most bytes that the format allows a header
+#: maximum number of bytes that the format allows for a header
 LARGEST_HEADER = 100_000_000
 MOST_DIMENSIONS, TOO_MANY = 16, 1 << 60
 DTYPES = {
@@ -43,7 +43,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a tensor lies, in bytes from the beginning of the file."""
+    """Position of a tensor, in bytes from the beginning of the file."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -52,9 +52,9 @@ class Entry:
 
 
 class TensorFile:
-    """An open file whose header has been read and found to describe all of it, without gap or overlap.
+    """An open file whose header has been checked to describe all of it, without gaps or overlaps.
 
-    Raises ValueError, with the rest of a sentence, for any other file.
+    Raises ValueError, with the rest of a sentence, otherwise.
     """
 
     def __init__(self, file: BinaryIO):
@@ -77,13 +77,13 @@ class TensorFile:
             raise ValueError(f"it has {size} bytes where {place} are described")
 
     def read(self, wanted: Callable[[str], bool], what: str) -> dict[str, Tensor]:
-        """Return the tensors of the names that are wanted, each with memory of its own, if there is enough of it."""
+        """Read the tensors with wanted names, each into its own memory, if there is enough."""
         chosen = {name: entry for name, entry in self.entries.items() if wanted(name)}
         require(sum(entry.end - entry.begin for entry in chosen.values()), torch.device("cpu"), what)
         return {name: self._tensor(name, entry) for name, entry in chosen.items()}
 
     def _tensor(self, name: str, entry: Entry) -> Tensor:
-        # Memory that torch allocates begins at a multiple of 64 bytes.
+        # torch aligns its allocations to 64 bytes.
         flat = torch.empty(math.prod(entry.shape), dtype=entry.dtype)
         self._file.seek(entry.begin)
         if self._file.readinto(flat.view(torch.uint8).numpy().data) != entry.end - entry.begin:  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ class TensorFile:
 
 
 def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mapping[str, str]) -> None:
-    """Write tensors one after the other, the widest numbers first: each begins at a multiple of its own width."""
+    """Write tensors in sequence, the widest types first, so that each is aligned to its own width."""
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     described: dict[str, Any] = {"__metadata__": metadata}
     place = 0
@@ -110,14 +110,14 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mappin
 
 
 def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
-    """Return the bytes of all numbers, those in a file a few rows at a time."""
+    """Yield the bytes of all numbers; those in a file a few rows at a time."""
     parts = (numbers[rows] for rows in numbers.tiles()) if isinstance(numbers, Rows) else (numbers,)
     for part in parts:
         yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
 
 def parsed(text: str) -> Any:
-    """Return what a text of JSON says; any other text, a very deep one too, is a ValueError."""
+    """Parse JSON; any other text, also one nested too deeply, raises ValueError."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -131,7 +131,7 @@ def _texts(metadata: Any) -> dict[str, str]:
 
 
 def _entry(name: str, fields: Any, origin: int) -> Entry:
-    """Return the entry of a tensor whose shape and number type take the bytes that it has."""
+    """Return the entry of a tensor after a check that its shape and type match its bytes."""
     match fields:
         case {"dtype": str(kind), "shape": [*shape], "data_offsets": [int(begin), int(end)], **more} if not more:
             dtype = DTYPES.get(kind)
@@ -141,6 +141,6 @@ def _entry(name: str, fields: Any, origin: int) -> Entry:
 
 
 def _is_shape(shape: list[Any]) -> bool:
-    """Whether torch takes it for a shape: an empty one may have other dimensions, whose product it computes."""
+    """Whether torch accepts it as a shape; it multiplies the other dimensions of an empty one too."""
     counts = len(shape) <= MOST_DIMENSIONS and all(type(count) is int and 0 <= count < TOO_MANY for count in shape)
     return counts and math.prod(max(count, 1) for count in shape) < TOO_MANY

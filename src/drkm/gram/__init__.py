@@ -1,6 +1,6 @@
-"""How a Gram matrix acts on a block of vectors."""
+"""Gram operators: products of a Gram matrix with a block of vectors, and the strategies that form them."""
 
-# The order of these lines is the order of lists, and all that makes a strategy of the library known.
+# Importing a module registers its strategy; lists of strategies follow the order of these lines.
 # isort: off
 from drkm.gram.dense import Dense as Dense
 from drkm.gram.tiled import Tiled as Tiled

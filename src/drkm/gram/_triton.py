@@ -1,9 +1,9 @@
 """The Triton kernels of the `fused` operator: sweeps that store nothing n×n, and the product with a stored K_1.
 
-In a sweep a thread owns a few rows i and walks over the samples j, whose numbers are the same for all threads and come
-from the nearest cache. Points, differences and sums of a row live in registers, so that a pair costs its arithmetic
-and little else, in plain float32 (or float64). Tensor cores would multiply mostly padding here, a sample being a dozen
-numbers, and three times over to keep the digits of float32.
+In a sweep a thread owns a few rows i and loops over the samples j, whose numbers are the same for all threads and come
+from the nearest cache. Points, differences and sums of a row live in registers, so that a pair costs its arithmetic and
+little else, in plain float32 (or float64). Tensor cores would mostly multiply padding here, because a sample has only a
+dozen numbers, and would need three passes to keep the digits of float32.
 
 Exponents are formed from differences u_j - u_i, which lose no digits; ‖u_i‖² + ‖u_j‖² - 2⟨u_i, u_j⟩ would.
 Sums over j are cut into chunks, one program each, whose results the caller adds up: always in the same order, unlike
@@ -122,7 +122,7 @@ def stored_product(
 ):  # fmt: skip
     """Sum K_ij b_j over one chunk of a stored matrix; its rows and the block are padded with zeros to whole tiles.
 
-    Reading K takes the time, so that tensor cores may well multiply the padding.
+    Reading K takes most of the time, so that multiplying the padding on tensor cores costs nothing.
     """
     own = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     begin = tl.program_id(1) * chunk
@@ -150,7 +150,7 @@ def _jet(q, PROFILE: tl.constexpr, ORDER: tl.constexpr):
         root = tl.sqrt(q)
         decay = tl.exp2(-root)
         a = root * LN2
-        # Coincident points add nothing to gradients.
+        # Coincident points contribute nothing to gradients.
         inverse = tl.where(q > 0, LOG2E / tl.where(q > 0, root, 1.0), 0.0)
         if PROFILE == "laplacian":
             jet = (decay, decay * inverse, decay * inverse * inverse * (1.0 + inverse))
@@ -169,7 +169,7 @@ def _own_rows(n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _chunk(rows, n, chunk, WIDTH: tl.constexpr):
-    """Return where the program's samples begin and how many they are."""
+    """Return the address of the program's first sample and the number of its samples."""
     begin = tl.program_id(1) * chunk
     return rows + begin.to(tl.int64) * WIDTH, tl.minimum(chunk, n - begin)
 
@@ -177,7 +177,7 @@ def _chunk(rows, n, chunk, WIDTH: tl.constexpr):
 @triton.jit
 def _own_columns(columns, own, inside, n, FIRST: tl.constexpr, COUNT: tl.constexpr):
     out = ()
-    # Steps instead of products of n, which may be more than 32 bits hold.
+    # Repeated steps instead of multiples of n, which may exceed 32 bits.
     column = columns + own
     for _ in tl.static_range(FIRST):
         column += n

@@ -4,9 +4,9 @@ A number of float32 is the sum of two halves of 16 bits, high + low, to 22 bits,
 as fast as tf32. Of a product of two such sums three parts count, low·high, high·low and high·high: as exact as
 float32 but for its last bit. The first part alone (`PASSES` = 1) has the three digits of tf32.
 
-Tensor cores cut off what an addition to their sums loses instead of rounding it, which over many additions is a
-bias of 1e-3. So their sums are short: each tile and each part of the features begins with zero, and what it finds is
-added to the total by plain arithmetic. Totals are of some 65,000 points: longer ones of float32 lose digits too.
+Tensor cores truncate the result of an addition instead of rounding it, which over many additions is a bias of 1e-3.
+Their sums are therefore short: each tile and each part of the features begins with zero, and its result is added to the
+total by plain arithmetic. A total covers some 65,000 points, because longer sums in float32 lose digits too.
 """
 
 # Triton compiles these functions, and types are its own.
@@ -88,7 +88,7 @@ def _values(
     else:
         sizes = own_size[:, None] + column_size[None, :]
         q = sizes - 2.0 * inner
-        # The root of what rounding leaves of zero would be far larger than that.
+        # The square root of a rounding error near zero would be far larger than the error.
         value = _jet(tl.where(q > sizes * ROUNDING, q, 0.0), PROFILE, 0)[0] * scale
     return value
 

@@ -1,4 +1,4 @@
-"""The choice of a strategy by the size of the problem and the memory there is."""
+"""The choice of a strategy by the size of the problem and the available memory, and the check that it fits."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
-#: what "auto" tries on each kind of device: the exact strategies, the fastest first
+#: strategies that "auto" tries on each kind of device: the exact ones, the fastest first
 ORDER: dict[str, tuple[type[Strategy], ...]] = {"cpu": (Dense, Tiled), "cuda": (Fused, Dense, Tiled)}
-#: share of the memory there is that a strategy may take to be chosen; an explicit choice may take all of it
+#: share of the available memory that a strategy may need to be chosen; an explicit choice may use all of it
 SHARE = 0.7
 
 
 class Auto(Strategy):
-    """Choose the first strategy that serves the kernels and fits into memory; the last one when none fits."""
+    """Choose the first strategy that supports the kernels and fits into memory; the last one if none fits."""
 
     name = "auto"
 
     def settle(self, work: Workload) -> Strategy:
-        """Return the strategy chosen for this size."""
+        """Return the strategy chosen for this workload."""
         chosen: Strategy = self
         made = (kind() for kind in ORDER.get(work.device.type, ORDER["cpu"]))
         for candidate in made:
@@ -40,21 +40,21 @@ class Auto(Strategy):
         return chosen
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Refuse: a choice must be made first."""
+        """Raise an error: `settle` must choose a strategy first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
-        """Refuse: a choice must be made first."""
+        """Raise an error: `settle` must choose a strategy first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
 
 
 def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
-    """Return the strategy that will be used and its cost, said in one log line before anything is allocated.
+    """Return the strategy that will be used and its cost, and log them before anything is allocated.
 
     Raises
     ------
     NotEnoughMemory
-        When it does not fit: one sentence with the needed and the available memory and a strategy that would fit.
+        If it does not fit. The error gives the needed and the available memory and a strategy that would fit.
     """
     chosen, cost = check(strategy, work)
     log.info("gram: %s for %d samples, %s", chosen.describe(), work.n, cost.describe())
@@ -62,7 +62,7 @@ def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
 
 
 def check(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:
-    """Return what `settle` does, and say nothing."""
+    """Return what `settle` returns, without logging; raise `NotEnoughMemory` if it does not fit."""
     chosen = strategy.settle(work)
     cost = chosen.cost(work)
     needed = cost.bytes - work.resident

@@ -1,4 +1,4 @@
-"""What a Gram matrix can be asked for: products with a block of vectors and the sums of the energy's gradient."""
+"""Base classes of Gram operators: products with a block of vectors, and the sums that the energy's gradient needs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from drkm.validation.registry import Registry
 if TYPE_CHECKING:
     from drkm.gram.features import CodedFeatures
 
-#: torch adds n numbers up in four levels of at least 16 and some n^¼ terms each. Rounding errors of random sign in a
-#: chain of c additions stay below 4√c·eps/2 of the sizes that are added, but once in 3,000 sums (Higham and Mary, 2019)
+#: torch sums n numbers in four levels of at least 16 and some n^¼ terms each. Rounding errors of random sign in a chain
+#: of c additions stay below 4√c·eps/2 of the sizes that are added, except once in 3,000 sums (Higham and Mary, 2019)
 LEVELS, LEAST_LEVEL, LIKELY = 4, 16, 4
-#: rows compared at once for what is left of them: so few that memory does not matter
+#: rows that are checked for rounding at once: few enough not to need much memory
 SPREAD_ROWS = 1 << 14
 
 
 class Sums(NamedTuple):
-    """What one gradient of tr(AᵀK(U)A) needs.
+    """The sums that one gradient of tr(AᵀK(U)A) needs.
 
     product : KA, half the gradient with respect to A
     pull : half the gradient with respect to U, row i is Σ_j ∂k(u_i, u_j)/∂u_i ⟨a_i, a_j⟩
@@ -43,8 +43,8 @@ class Sums(NamedTuple):
 class Subset(NamedTuple):
     """Some of the points of a Gram matrix.
 
-    gram : the operator of these
-    extend : the map A ↦ k(all points, these) A
+    gram : the operator of this subset
+    extend : the map A ↦ k(all points, subset) A
     """
 
     gram: Gram
@@ -54,12 +54,12 @@ class Subset(NamedTuple):
 class Gram(ABC):
     """The Gram matrix K of all points as an operator; it need not be stored.
 
-    Where processes share the points, blocks hold the rows of this process.
+    If processes share the points, blocks hold the rows of this process.
     """
 
-    #: number of points at hand
+    #: number of points of this process
     n: int
-    #: whether products are those of two thin factors, which keep the digits of features far from zero
+    #: whether it multiplies by two thin factors, which keeps the digits of features far from zero
     of_features = False
 
     @abstractmethod
@@ -75,35 +75,35 @@ class Gram(ABC):
         """Return the chosen rows of K."""
 
     def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ², of a kernel that has one."""
+        """Return the derivative of tr(AᵀKA) with respect to log σ², for a kernel that has a bandwidth."""
         raise TypeError(f"gram: {type(self).__name__} does not know the bandwidth of its kernel")
 
     def with_kernel(self, kernel: Kernel) -> Gram | None:
-        """Return the operator of another kernel at the same points, in the memory of this one, if there is one."""
+        """Return the operator of another kernel at the same points in the memory of this one, or None if it cannot."""
         return None
 
     @property
     def rough(self) -> Gram:
-        """The operator with cheaper products, of some three digits; itself where there is none."""
+        """The operator with cheaper products of about three digits; itself if there is none."""
         return self
 
     def subset(self, index: Tensor) -> Subset | None:
-        """Return the operator of some of the points, where it costs no more than its share."""
+        """Return the operator of some of the points, or None if it would cost more than its share."""
         return None
 
-    def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could let go
-        """Free what is kept for speed alone, if it is more than so many bytes, and keep no more from now on."""
+    def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could free
+        """Free memory that is kept only for speed if it is more than `keep` bytes, and keep no more from now on."""
 
     def centered(self) -> Gram:
-        """Return the operator of the points centred in feature space, for points that do not move."""
+        """Return the operator of the points centred in feature space; for points that do not move."""
         return Centered(self)
 
     def feature_sums(self, A: Tensor) -> Tensor | None:
-        """Return ΦᵀA over all samples, if features Φ are kept."""
+        """Return ΦᵀA over all samples if features Φ are kept, else None."""
         return None
 
     def coded(self, H: Tensor) -> CodedFeatures | None:
-        """Return what is left of kept features when they are multiplied by nothing but the codes H."""
+        """Return reduced features that suffice for products with the codes H, or None if no features are kept."""
         return None
 
 
@@ -125,16 +125,16 @@ class Strategy(ABC):
     An object is asked in this order: `settle` for a workload, then `cost`, then `fixed` and `moving`.
     """
 
-    #: the word for it in `gram="…"`
+    #: its name in `gram="…"`
     name: str = ""
     #: whether processes share the samples, each with some rows in memory
     shares: bool = False
-    #: whether kernels of pairs of points stay what they are
+    #: whether pairwise kernels are exact
     is_exact: bool = False
 
     @property
     def hides_samples(self) -> bool:
-        """Whether what it puts in place of the samples is none of them, so that a file should hold none."""
+        """Whether its landmarks are not samples, so that a file should hold no sample."""
         return False
 
     @property
@@ -147,7 +147,7 @@ class Strategy(ABC):
         return f"{type(self).__name__}({settings})"
 
     def serves(self, work: Workload) -> bool:
-        """Whether it can be used for these kernels on this device; "auto" passes over one that cannot."""
+        """Whether it can be used for these kernels on this device; "auto" skips it if not."""
         return True
 
     def settle(self, work: Workload) -> Strategy:
@@ -155,7 +155,7 @@ class Strategy(ABC):
         return self
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs; by default that of sweeping every layer at every gradient, nothing n×n held."""
+        """Return the cost of a fit; by default that of sweeping every layer at every gradient, without n×n matrices."""
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
@@ -165,19 +165,19 @@ class Strategy(ABC):
 
     @property
     def alone(self) -> Strategy:
-        """The strategy that one process has when it holds all samples."""
+        """The strategy of a single process that holds all samples."""
         return self
 
     def left(self, work: Workload, needed: int, what: str) -> float | None:
-        """Return what a budget leaves for K_1 where a trained model needs so many bytes in all, None without one."""
+        """Return the bytes that a budget leaves for K_1 if a trained model needs `needed`; None without a budget."""
         return None
 
     def describe(self) -> str:
-        """Return a few words for people."""
+        """Return a short description."""
         return self.name or type(self).__name__
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
-        """Return the kernel that the model is to have in a layer: the one given, or explicit features in its place.
+        """Return the kernel of the model in a layer: the given one, or explicit features that replace it.
 
         `points` are the samples for layer 1 and any n×s matrix with orthonormal columns above it.
         """
@@ -194,21 +194,21 @@ class Strategy(ABC):
     def sharing(
         self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
-        """Return what a fit to the rows of X runs in; by default this process holds all samples.
+        """Return the context in which a fit to the rows of X runs; by default this process holds all samples.
 
-        `settings` says, as text, what must be the same in all processes that take part.
+        `settings` describes, as text, what must be equal in all processes that take part.
         """
         return nullcontext()
 
 
 Kind = TypeVar("Kind", bound=type[Strategy])
 
-#: strategies by the word for them
+#: strategies by name
 NAMES: Registry[type[Strategy]] = Registry("gram", "gram")
 
 
 def register(kind: Kind) -> Kind:
-    """Make a strategy known by its `name`, to `gram="…"` and to the files of models; its parameters have defaults."""
+    """Register a strategy class under its `name`, for `gram="…"` and for files; its parameters need defaults."""
     return NAMES.add_class(kind, Strategy)
 
 
@@ -223,7 +223,7 @@ class Centered(MovingGram):
     def matmul(self, A: Tensor) -> Tensor:
         """Return CKCA."""
         A = center(A)
-        # In place: the blocks of a start are what memory goes into.
+        # In place, because the blocks of a start need most of the memory.
         return self._drop_rounding_(remove_mean_(self.gram.matmul(A)), A)
 
     def diagonal(self) -> Tensor:
@@ -235,7 +235,7 @@ class Centered(MovingGram):
         """Return rows of CKC."""
         mean = self._row_means()
         rows = self.gram.rows(index) - mean[index, None] - mean + collectives.mean(mean)
-        # They are differences of kernel values, also where those are products of features.
+        # Rows are differences of kernel values, even where products use features.
         size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
         return rows.masked_fill_(size <= self._entries_worth(rows.dtype) * self._scale, 0.0)
 
@@ -264,13 +264,13 @@ class Centered(MovingGram):
         return None if part is None else Subset(Centered(part.gram), lambda A: remove_mean_(part.extend(A)))
 
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
-        """Make columns of CKCA zero that are nothing but rounding, in place.
+        """Set columns of CKCA that are nothing but rounding to zero, in place.
 
-        Of samples that are alike to the kernel nothing else is left, and a fit would go after it. With k the mean of
-        the diagonal and r the rounding of a mean, each centred value is wrong by r·k at most, and a symmetric matrix
-        of such errors has a norm of 2√n·r·k (Wigner). The n terms of an entry of CKCa have partial sums of at most
-        k‖a‖: their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖.
-        Features φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
+        If the kernel cannot tell the samples apart, nothing else is left, and a fit would follow it. With k the mean of
+        the diagonal and r the rounding of a mean, each centred value is wrong by at most r·k, and a symmetric matrix of
+        such errors has a norm of 2√n·r·k (Wigner). The n terms of an entry of CKCa have partial sums of at most k‖a‖:
+        their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖. Features
+        φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
         """
         n, r = collectives.samples(self.n), rounding_of_mean(self.n, A.dtype)
         entries = 2 * self._entries_worth(A.dtype) + n * torch.finfo(A.dtype).eps / 2
@@ -279,13 +279,13 @@ class Centered(MovingGram):
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
 
     def _entries_worth(self, dtype: torch.dtype) -> float:
-        """Return the length of a row of rounding errors of kernel values, relative to these."""
+        """Return the length of a row of rounding errors of kernel values, relative to the values."""
         return rounding_of_mean(self.n, dtype) * collectives.samples(self.n) ** 0.5
 
     @property
     def _scale(self) -> Tensor:
-        """The mean of the diagonal of K, found once."""
-        # Not a cached_property: before Python 3.12 its lock would be held while others are waited for.
+        """The mean of the diagonal of K, computed once."""
+        # Not a cached_property: before Python 3.12 it would hold its lock while waiting for other threads.
         if self._mean_of_diagonal is None:
             self._mean_of_diagonal = collectives.mean(self.gram.diagonal())
         return self._mean_of_diagonal
@@ -301,7 +301,7 @@ class Centered(MovingGram):
 
 
 def rounding_of_mean(rows: int, dtype: torch.dtype) -> float:
-    """Return how far the mean of all samples, of which so many are at hand, may be off, relative to their size."""
+    """Return the relative rounding error of the mean of all samples, of which this process has `rows`."""
     chain = LEVELS * max(LEAST_LEVEL, collectives.samples(rows) ** (1 / LEVELS))
     return LIKELY * chain**0.5 * torch.finfo(dtype).eps / 2
 
@@ -314,8 +314,8 @@ def center(A: Tensor) -> Tensor:
 def remove_mean_(A: Tensor) -> Tensor:
     """Remove the mean of every column in place.
 
-    What is left within rounding of the mean is zero: numbers that are all alike would otherwise leave a spread that a
-    fit goes after.
+    Remainders within rounding of the mean are set to zero: equal numbers would otherwise leave a spread that a fit
+    would follow.
     """
     mean = collectives.mean(A)
     within = rounding_of_mean(len(A), A.dtype) * mean.abs()

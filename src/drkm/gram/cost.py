@@ -1,7 +1,8 @@
-"""What a fit costs, as a formula: bytes held, operations and bytes moved of one gradient.
+"""Formulas for the cost of a fit: memory, operations and memory traffic of one gradient.
 
-Every strategy answers `Strategy.cost(workload)`. The pieces that all strategies share are here: the samples, the codes
-with the solver's workspace, and the deep layers, which are swept. docs/scaling.md holds the model against measurements.
+Every strategy implements `Strategy.cost(workload)`. This module has the parts that all strategies share: the samples,
+the codes with the solver's workspace, and the swept deep layers. docs/scaling.md compares the formulas with
+measurements.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.kernels.base import FEATURE_ENTRIES
 from drkm.wording import in_bytes, scaled
 
-#: operations that one kernel value counts for: its exponent is clamped and exponentiated
+#: operations counted per kernel value, whose exponent is clamped and exponentiated
 VALUE_FLOPS = 10
 #: blocks of the Krylov method of a start, as wide as its iterates, that are alive at its peak
 KRYLOV_BLOCKS = 29
-#: rows encoded at once at most; numbers that a batch may always take, and n×S blocks that it may take of many samples
+#: maximum number of rows encoded at once; numbers that a batch may always use, and n×S blocks that it may use with many
+#: samples
 BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
-#: numbers that a search for pre-images takes; samples that a learned map is fitted to
+#: numbers that a search for pre-images needs; samples that a learned map is fitted to
 SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
 #: copies of a tile of samples that are alive while its tables are made
 TILE_TABLES = 7
 
-#: tables of the features of a deep layer that are alive at once: those of the codes before a step and after it
+#: tables of a deep layer's features that are alive at once: those of the codes before and after a step
 FEATURE_TABLES = 2
 #: blocks of features alive while some are formed or differentiated
 FORMING = 8
@@ -39,7 +41,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Workload:
-    """The size of a fit: everything its cost depends on.
+    """The size of a fit: everything that its cost depends on.
 
     Attributes
     ----------
@@ -48,15 +50,15 @@ class Workload:
     sizes : tuple of int
         Components of each layer.
     kernels : tuple of Kernel
-        One per layer; only their kind matters, their bandwidths may still be rules.
+        One per layer; only their type matters, and bandwidths may still be rules.
     dtype : torch.dtype
     device : torch.device
     resident : int
-        Bytes of the samples that are on the device already.
+        Bytes of samples that are already on the device.
     on_disk : bool
-        The samples are in a file that can be read in tiles.
+        Whether the samples are in a file that can be read in tiles.
     blocks : int, optional
-        n×S blocks alive at the peak of the training, by default those of the start.
+        n×S blocks alive at the peak of the training; by default those of the start.
     """
 
     n: int
@@ -71,7 +73,7 @@ class Workload:
 
     @property
     def item(self) -> int:
-        """Bytes of a number."""
+        """Bytes per number."""
         return self.dtype.itemsize
 
     @property
@@ -92,7 +94,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a strategy needs for a workload.
+    """The cost of a strategy for a workload.
 
     Attributes
     ----------
@@ -101,7 +103,7 @@ class Cost:
     flops : float
         Operations of one gradient, all layers.
     traffic : float
-        Bytes that one gradient moves from and to main memory.
+        Bytes that one gradient moves to and from main memory.
     setup : float
         Operations before the first gradient.
     """
@@ -112,16 +114,16 @@ class Cost:
     setup: float = 0.0
 
     def plus(self, *, bytes: int = 0, flops: float = 0.0, traffic: float = 0.0, setup: float = 0.0) -> Cost:
-        """Return the cost with something added to its parts."""
+        """Return the sum of this cost and the given amounts."""
         return Cost(self.bytes + bytes, self.flops + flops, self.traffic + traffic, self.setup + setup)
 
     def describe(self) -> str:
-        """One short line for people."""
+        """Return a one-line description."""
         return f"{in_bytes(self.bytes)} of memory, {in_flops(self.flops)} a gradient"
 
 
 def common(work: Workload, *, samples: bool = True) -> Cost:
-    """Return what every strategy that sweeps its deep layers needs: samples, codes, workspace, deep layers."""
+    """Return the common cost of strategies that sweep their deep layers: samples, codes, workspace, deep layers."""
     held = work.sample_bytes if samples else 0
     blocks = start_blocks(work.components) if work.blocks is None else work.blocks
     held += blocks * work.n * work.components * work.item
@@ -137,26 +139,26 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
 
 
 def start_blocks(components: int) -> int:
-    """Return how many n×S blocks the start takes: it iterates on twice the components, and half as many more."""
+    """Return the number of n×S blocks of the start: it iterates on twice the components, and half as many more."""
     width = 2 * components + max(5, components)
     return math.ceil(KRYLOV_BLOCKS * width / components)
 
 
 def rule_bytes(work: Workload) -> int:
-    """Return what the median rule holds before training: products of 2,000 samples, and two copies of these."""
+    """Return the bytes that the median rule needs before training: products of 2,000 samples, two copies of them."""
     rows = min(work.n, MEDIAN_ROWS)
     return int(8 * rows * (1.2 * rows + 2 * work.d))
 
 
 def encoder_bytes(work: Workload) -> int:
-    """Return what encoding takes after training: what a model holds, and one batch of new points."""
+    """Return the bytes that encoding needs after training: those of the model, and one batch of new points."""
     return _model_bytes(work) + work.item * batch_numbers(work.n, work.components)
 
 
 def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> int:
-    """Return what pre-images take after training: what a model holds, tables of the samples, and the search.
+    """Return the bytes that pre-images need after training: those of the model, tables of the samples, and the search.
 
-    The tables are those of all samples, or of a tile of them where they are read from a file for every sweep.
+    The tables are those of all samples, or of one tile if samples are read from a file for every sweep.
     """
     rows = min(work.n, RIDGE_ROWS)
     search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * SEARCH_NUMBERS
@@ -165,24 +167,24 @@ def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> i
 
 
 def _model_bytes(work: Workload) -> int:
-    """Return what a trained model holds besides its samples: codes, and tables of the deep layers for its encoder."""
+    """Return the bytes of a trained model besides its samples: codes, and the encoder's tables of the deep layers."""
     pairs = zip(work.sizes, work.sizes[1:], strict=False)
     tables = sum(4 * (below + own) + 2 * below * own + below * (below + 1) // 2 + 4 for below, own in pairs)
     return work.item * work.n * (tables + 6 * work.components)
 
 
 def batch_numbers(n: int, components: int) -> int:
-    """Return how many numbers a batch of new points may take: in proportion to what training took, or a few."""
+    """Return how many numbers a batch of new points may use: in proportion to what training used, or a minimum."""
     return max(LEAST_BATCH, BATCH_BLOCKS * n * components)
 
 
 def batch_rows(n: int, components: int) -> int:
-    """Return how many new points are encoded at once: each takes a few rows of n kernel values and some Hessians."""
+    """Return how many new points are encoded at once; each needs a few rows of n kernel values and some Hessians."""
     return max(1, min(BATCH_ROWS, batch_numbers(n, components) // (3 * n + 8 * components**2)))
 
 
 def swept_pairs(below: int, own: int) -> float:
-    """Return the operations for one pair of samples in a sweep of a deep layer.
+    """Return the operations per pair of samples in a sweep of a deep layer.
 
     Exponent, value, weight ⟨a_i, a_j⟩ times slope, and the products of value and weight with their blocks.
     """
@@ -190,12 +192,12 @@ def swept_pairs(below: int, own: int) -> float:
 
 
 def pair_flops(d: int) -> float:
-    """Return the operations for one kernel value of two points with d features."""
+    """Return the operations per kernel value of two points with d features."""
     return 2 * (d + 2) + VALUE_FLOPS
 
 
 def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
-    """Return the bytes in which features are formed, a few points at a time."""
+    """Return the bytes that computing features a few points at a time needs."""
     if not kernel.is_explicit:
         return 0
     entries = FEATURE_ENTRIES["cuda" if work.device.type == "cuda" else "cpu"]
@@ -203,7 +205,7 @@ def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
 
 
 def first_of_features(work: Workload) -> Cost:
-    """Return what ΦΦᵀ adds as the first layer."""
+    """Return the cost of ΦΦᵀ as the first layer."""
     kernel = work.kernels[0]
     features = kernel.width(work.d)
     held = 0 if kernel.is_given else work.n * features * work.item
@@ -213,7 +215,7 @@ def first_of_features(work: Workload) -> Cost:
 
 
 def features_cost(work: Workload, width: int) -> Cost:
-    """Return what a first layer of kept features needs, with samples, codes and workspace; deep layers left out."""
+    """Return the cost of a first layer of kept features, with samples, codes and workspace, without deep layers."""
     alone = replace(work, kernels=work.kernels[:1])
     return common(alone, samples=not work.on_disk).plus(
         bytes=work.n * width * work.item,
@@ -223,5 +225,5 @@ def features_cost(work: Workload, width: int) -> Cost:
 
 
 def in_flops(number: float) -> str:
-    """Return a number of operations in the largest decimal unit that leaves it above one."""
+    """Return a number of operations in the largest decimal unit in which it is above one."""
     return f"{scaled(number)}flop"

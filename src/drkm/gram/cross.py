@@ -1,4 +1,4 @@
-"""How the first layer sees new points, a batch at a time: what encoders and pre-images take."""
+"""Kernel values or features of new points in the first layer, a batch at a time, for encoders and pre-images."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Cross:
     Parameters
     ----------
     kernel : Kernel
-        Kernel of the first layer, with numbers for parameters.
+        Kernel of the first layer, with all parameters as numbers.
     points : Tensor or Rows, of shape (n, d)
-        The samples. They are augmented, and those in a file read, in tiles for every batch: a batch of some hundred
-        points costs as many times more than that.
+        The samples. For every batch they are augmented, and read if they are in a file, in tiles; with a batch of some
+        hundred points the kernel values cost as many times more than that.
     """
 
     def __init__(self, kernel: Kernel, points: Tensor | Rows):
@@ -30,11 +30,11 @@ class Cross:
         self._origin: Tensor | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # What can be computed again does not travel with a model.
+        # What can be recomputed is not pickled with a model.
         return {**vars(self), "_origin": None}
 
     def __call__(self, new: Tensor) -> Tensor:
-        """Return the features or kernel values, one row a new point."""
+        """Return the features or kernel values, one row per new point."""
         with torch.no_grad():
             if self.kernel.is_explicit:
                 return self.kernel.features(new)

@@ -1,4 +1,4 @@
-"""The plain strategy: the first Gram matrix is stored, those of moving points are swept."""
+"""The plain strategy: the Gram matrix of layer 1 is stored, those of deep layers are swept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredGram(Gram):
 
 
 class StoredPairs(StoredGram):
-    """The Gram matrix of a pairwise kernel, held in memory with the points that it is of."""
+    """The Gram matrix of a pairwise kernel, held in memory together with its points."""
 
     def __init__(self, K: Tensor, kernel: Pairwise, points: Tensor):
         super().__init__(K)
@@ -49,7 +49,7 @@ class StoredPairs(StoredGram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
-        # Distances do not depend on the origin, but the digits of a sweep do.
+        # Distances do not depend on the origin, but rounding in a sweep does.
         X = self.points - collectives.mean(self.points) if self.kernel.is_isotropic else self.points
         return SweptGram(self.kernel, X).parameter_sum(A)
 
@@ -62,10 +62,10 @@ class Dense(Strategy):
     is_exact = True
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: n² numbers for K_1, formed beside two augmented copies of the samples."""
+        """Return the cost of a fit: n² numbers for K_1, formed beside two augmented copies of the samples."""
         if not work.first_is_pairwise:
             return common(work).plus(**vars(first_of_features(work)))
-        # While K_1 is formed there is no solver yet, and the copies are gone when it starts.
+        # There is no solver yet while K_1 is formed, and the copies are gone when it starts.
         forming = work.sample_bytes + max(6 * work.sample_bytes, 2 * work.sample_bytes + self._stored(work))
         base = common(work).plus(
             bytes=self._stored(work),
@@ -79,7 +79,7 @@ class Dense(Strategy):
         return work.n**2 * work.item
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the operator of the samples, by the family of the kernel."""
+        """Return the operator of the samples, according to the family of the kernel."""
         match kernel:
             case Pairwise():
                 return self.fixed_pairs(kernel, points)
@@ -94,11 +94,11 @@ class Dense(Strategy):
         return StoredPairs(kernel(X, X), kernel, X)
 
     def fixed_features(self, kernel: Explicit, points: Tensor | Rows) -> Gram:
-        """Return the operator of explicit features, which are kept as such."""
+        """Return the operator of explicit features, which are stored instead of the matrix."""
         return FeatureGram(kernel, points)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
-        """Return the operator of a deep layer, by the family of the kernel."""
+        """Return the operator of a deep layer, according to the family of the kernel."""
         match kernel:
             case Pairwise():
                 return self.moving_pairs(kernel, points)
@@ -109,7 +109,7 @@ class Dense(Strategy):
         raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
 
     def moving_pairs(self, kernel: Pairwise, points: Tensor) -> MovingGram:
-        """Return a Gram matrix that is swept."""
+        """Return a swept Gram matrix."""
         return SweptGram(kernel, points)
 
 
@@ -128,9 +128,9 @@ class ExponentGram(StoredGram):
 
 
 class RememberedDistances(Dense):
-    """Store the squared distances of the samples too: for bandwidths that change while they are learned.
+    """Also store the squared distances of the samples, for bandwidths that change while they are learned.
 
-    One object serves one fit after another; it remembers the last samples alone.
+    One object can serve several fits; it remembers only the last samples.
     """
 
     name = "remembered distances"
@@ -140,11 +140,11 @@ class RememberedDistances(Dense):
         self._halves: Tensor | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # What can be computed again does not travel with a model.
+        # What can be recomputed is not pickled with a model.
         return {"_points": None, "_halves": None}
 
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
-        """Return the Gram matrix from remembered distances; kernels of other kinds as `Dense` does."""
+        """Return the Gram matrix from remembered distances; other kernels are treated as in `Dense`."""
         if not kernel.is_isotropic:
             return super().fixed_pairs(kernel, points)
         X = in_memory(points)
@@ -157,5 +157,5 @@ class RememberedDistances(Dense):
         return ExponentGram(kernel, self._halves * kernel.pull_scale)
 
     def _stored(self, work: Workload) -> int:
-        # distances, exponents, values, and the copy that values are made of
+        # distances, exponents, values, and the copy that values are computed from
         return 4 * work.n**2 * work.item

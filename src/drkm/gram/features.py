@@ -14,14 +14,14 @@ from drkm.kernels import Explicit, Kernel
 
 #: rows whose features are computed at once where they are not kept
 ROWS = 4096
-#: rows that are added up in the precision of the fit; their sums are in float64
+#: rows that are summed in the precision of the fit; their sums are added in float64
 SUM_ROWS = 1 << 16
-#: a mean so many times as long as the features are apart costs products of them two digits
+#: if the mean is this many times longer than the distances between features, products of features lose two digits
 FAR = 10.0
 
 
 class FeatureGram(MovingGram):
-    """ΦΦᵀ with Φ = φ(points); nothing n×n is ever formed. Points that do not move may be in a file."""
+    """ΦΦᵀ with Φ = φ(points), without any n×n matrix. Points that do not move may be in a file."""
 
     of_features = True
 
@@ -55,7 +55,7 @@ class FeatureGram(MovingGram):
     def tangent(self, A: Tensor, dU: Tensor, dA: Tensor) -> tuple[Tensor, Tensor]:
         """Return the derivatives along (dU, dA).
 
-        Forward derivatives are taken as reverse over reverse, which every differentiable map supports.
+        Forward derivatives are computed as reverse over reverse, which every differentiable map supports.
         """
         phi, U, kernel = self.phi, in_memory(self.points), self.kernel
         AtPhi, own = collectives.total(A.T @ phi), dA.T @ phi
@@ -74,7 +74,7 @@ class FeatureGram(MovingGram):
         return d_product.addmm_(phi, d_AtPhi.T), d_pull
 
     def centered(self) -> Gram:
-        """Return the centred operator, from centred features where these are far from zero."""
+        """Return the centred operator, from centred features if the features are far from zero."""
         mean = collectives.mean(self.phi)
         apart = collectives.mean(self.diagonal()) - mean.square().sum()
         return CenteredFeatures(self, mean) if mean.square().sum() > FAR**2 * apart else Centered(self)
@@ -84,9 +84,9 @@ class FeatureGram(MovingGram):
         return inner(A, self.phi).T
 
     def coded(self, H: Tensor) -> CodedFeatures:
-        """Return what is left of the features when they are multiplied by nothing but the codes H."""
+        """Return reduced features that suffice for products with the codes H."""
         sums = self.feature_sums(torch.cat([H, torch.ones_like(H[:, :1])], dim=1))
-        # All processes must have the same basis.
+        # All processes must use the same basis.
         basis = collectives.of_first(torch.linalg.qr(sums.double())[0]).to(H)
         return CodedFeatures(self.phi @ basis, basis, self.diagonal())
 
@@ -100,9 +100,10 @@ class FeatureGram(MovingGram):
 
 
 class CenteredFeatures(Centered):
-    """(CΦ)(CΦ)ᵀ, the mean removed from the features before they are multiplied, a few rows at a time.
+    """(CΦ)(CΦ)ᵀ, with the mean removed from the features before they are multiplied, a few rows at a time.
 
-    Beside a mean that is far longer than they are apart, products of features have no digits left for what differs.
+    If the mean is far longer than the distances between features, products of uncentred features lose all digits of the
+    differences.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ class CenteredFeatures(Centered):
         return torch.linalg.vector_norm(self._apart(slice(None)), dim=1).square()
 
     def rows(self, index: Tensor) -> Tensor:
-        """Return rows of (CΦ)(CΦ)ᵀ; those within rounding of zero are zero, as columns of products are."""
+        """Return rows of (CΦ)(CΦ)ᵀ; entries within rounding of zero are zero, as in columns of products."""
         rows = self._apart(index) @ self._apart(slice(None)).T
         size = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
         worth = rounding_of_mean(self.n, rows.dtype) ** 2 * collectives.samples(self.n) ** 0.5
@@ -144,7 +145,7 @@ class CenteredFeatures(Centered):
 
 
 class CodedFeatures(Gram):
-    """ΦΦᵀ for products with the codes of a trained model and with ones, which need s numbers per sample, no sample.
+    """ΦΦᵀ for products with the codes of a trained model and with ones; needs s numbers per sample instead of samples.
 
     In a basis B of the sums Φᵀ[H, 1] the features are ΦB, n×s with s ≤ S + 1: for A in the span of H and ones, ΦᵀA is
     B(ΦB)ᵀA and ΦΦᵀA is ΦB(ΦB)ᵀA. For other blocks the products are wrong.
@@ -182,14 +183,14 @@ class CodedFeatures(Gram):
         return self
 
     def rows(self, index: Tensor) -> Tensor:
-        """Refuse: rows take all features."""
+        """Raise an error: rows need all features."""
         raise TypeError("gram: the model holds no samples, and no rows of its first Gram matrix")
 
 
 def inner(A: Tensor, phi: Tensor) -> Tensor:
-    """Return AᵀΦ over all samples; it walks through Φ in the order it is stored in, at twice the speed of ΦᵀA.
+    """Return AᵀΦ over all samples, which reads Φ in memory order and is twice as fast as ΦᵀA.
 
-    A million terms in float32 would lose what line searches look for, hence sums of sums in float64.
+    A million terms in float32 would lose the digits that line searches need, hence sums of sums in float64.
     """
     if len(A) <= SUM_ROWS or A.dtype == torch.float64:
         return collectives.total(A.T @ phi)
@@ -200,7 +201,7 @@ def inner(A: Tensor, phi: Tensor) -> Tensor:
 
 
 def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -> Tensor:
-    """Return ΦᵀA, the sums over samples that new points are multiplied by; from the features that an operator keeps."""
+    """Return ΦᵀA, the sums over samples by which new points are multiplied, from kept features if there are any."""
     kept = gram.feature_sums(A)
     if kept is not None:
         return kept

@@ -1,4 +1,4 @@
-"""The strategy of random Fourier features."""
+"""The strategy `Fourier`, which uses random Fourier features in every layer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from drkm.validation import checks
 class Fourier(Strategy):
     """Replace kernels of distances by random Fourier features, in every layer.
 
-    A gradient costs O(n·features), an encoding O(features). Kernels that have explicit features (linear, cosine,
-    feature maps) are used as they are.
+    A gradient costs O(n·features), an encoding O(features). Kernels with explicit features (linear, cosine, feature
+    maps) are not changed.
 
     Parameters
     ----------
     features : int
-        Number of features of a layer, a cosine and a sine for each frequency.
+        Number of features per layer: a cosine and a sine for each frequency.
     orthogonal : bool
         Draw frequencies in orthogonal blocks, which lowers the variance.
     random_state : int
@@ -46,14 +46,14 @@ class Fourier(Strategy):
     reads_tiles = True
 
     def serves(self, work: Workload) -> bool:
-        """Whether all kernels are kernels of distances, or have features of their own."""
+        """Whether all kernels are functions of distances or have explicit features."""
         return all(kernel.is_isotropic or kernel.is_explicit for kernel in work.kernels)
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: n×D features of the first layer, and two sweeps per gradient in the others."""
+        """Return the cost of a fit: n×D features of the first layer, and two sweeps per gradient in the others."""
         width = work.kernels[0].count or self.features
         rows = min(work.n, TABLE_ROWS)
-        # While features are formed: copies of a block of rows, and the frequencies, which are drawn in float64.
+        # While features are computed: copies of a block of rows, and the frequencies, which are drawn in float64.
         forming = work.item * (3 * rows * (work.d + width) + work.d * width) + 12 * work.d * width
         first = features_cost(work, width).plus(bytes=forming, setup=2.0 * work.n * width / 2 * work.d)
         return first.plus(flops=self.deep_flops(work))
@@ -61,7 +61,7 @@ class Fourier(Strategy):
     def deep_flops(self, work: Workload) -> float:
         """Return the operations of the deep layers for one gradient.
 
-        A sweep computes phases, cosines and sines; the first one sums over samples, the second one gives product and
+        A sweep computes phases, cosines and sines; the first one sums over samples, the second one computes product and
         pull.
         """
         pairs = zip(work.sizes, work.sizes[1:], strict=False)
@@ -69,11 +69,11 @@ class Fourier(Strategy):
         return float(work.n) * (self.features / 2) * sweep
 
     def describe(self) -> str:
-        """Return a few words for people."""
+        """Return a short description."""
         return f"{self.features} Fourier features per layer"
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
-        """Return Fourier features of a kernel that has no features of its own; every layer draws its own."""
+        """Return Fourier features of a kernel without explicit features; every layer draws its own frequencies."""
         if kernel.is_explicit:
             return kernel
         if not isinstance(kernel, Isotropic):
@@ -91,7 +91,7 @@ class Fourier(Strategy):
         )
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the operator of the first layer, its features stored."""
+        """Return the operator of the first layer, with stored features."""
         return Dense().fixed(kernel, points)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:

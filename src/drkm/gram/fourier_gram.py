@@ -1,7 +1,7 @@
-"""Gram matrices of Fourier features at points that move: two sweeps over blocks of rows, nothing n×F stored.
+"""Gram matrices of Fourier features at moving points: two sweeps over blocks of rows, without storing n×F features.
 
-Cosines and sines cost about as much as reading them from memory would, so that each sweep computes them anew, in blocks
-that stay in the processor's cache.
+Computing cosines and sines costs about as much as reading them from memory, so that each sweep computes them again, in
+blocks that stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FourierGram(MovingGram):
             product[rows] = cosine @ on_cosine + sine @ on_sine
             turned = cosine.mul_(A[rows] @ on_sine.T).sub_(sine.mul_(A[rows] @ on_cosine.T))
             pull[rows] = turned @ self._frequencies.T
-        # Exact for the RBF, whose slope is its value; near enough for the preconditioner with the others.
+        # Exact for the RBF, whose derivative is its value; close enough for the preconditioner with other kernels.
         curvature = (A * product).sum(dim=1) / self.kernel.bandwidth
         return Sums(product, pull, curvature)
 
@@ -79,7 +79,7 @@ class FourierGram(MovingGram):
         return d_product, d_pull
 
     def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ²: phases change by half of themselves, downwards."""
+        """Return the derivative of tr(AᵀKA) with respect to log σ²; that of a phase is minus half the phase."""
         on_cosine, on_sine = self._sums_over_samples(A)
         d_cosine, d_sine = self._sums_over_samples(torch.zeros_like(A), A, -0.5 * self.points)
         inner = (on_cosine * d_cosine).double().sum() + (on_sine * d_sine).double().sum()
@@ -88,9 +88,9 @@ class FourierGram(MovingGram):
     def _sums_over_samples(
         self, A: Tensor, moving: Tensor | None = None, dU: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return the F×t sums of cosines and of sines with A, times the weight; with the derivative along dU added.
+        """Return the F×t weighted sums of cosines and of sines with A, plus their derivative along dU if it is given.
 
-        Blocks are added up in float64: a million terms in float32 would lose what line searches look for.
+        Blocks are summed in float64: a million terms in float32 would lose the digits that line searches need.
         """
         shape = (self._frequencies.shape[1], A.shape[1])
         on_cosine = torch.zeros(shape, dtype=torch.float64, device=A.device)
@@ -107,6 +107,6 @@ class FourierGram(MovingGram):
         return on_cosine, on_sine
 
     def _phases(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield blocks of rows with their phases Ωᵀu."""
+        """Yield blocks of rows and their phases Ωᵀu."""
         for rows in blocks(self.n, self._frequencies.shape[1], self.points):
             yield rows, self.points[rows] @ self._frequencies

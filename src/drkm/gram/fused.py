@@ -1,9 +1,9 @@
-"""The strategy for NVIDIA GPUs: K_1 stored once or recomputed on tensor cores (`drkm.gram.split`), everything of the
-deep layers in one pass of a Triton kernel.
+"""The strategy for NVIDIA GPUs: K_1 is stored or recomputed on tensor cores (`drkm.gram.split`), and each deep layer
+takes one pass of a Triton kernel.
 
 Kernel values, KA, the row sums of W = f'(e) ∘ AAᵀ and its product with the points come from one sweep over all pairs,
-of which nothing is stored (`drkm.gram._triton` has the kernels). Kernels that are not isotropic, and layers with more
-components than a thread's registers hold, are swept in torch.
+which stores none of them (`drkm.gram._triton` has the kernels). Kernels that are not isotropic, and layers with more
+components than a thread's registers can hold, are swept in torch.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from drkm.machine import memory
 
 log = logging.getLogger("drkm.gram")
 
-#: registers that the numbers of a thread's rows may take, and the most rows of a thread
+#: registers available for a thread's rows, and the maximum number of rows per thread
 REGISTERS, MOST_ROWS = 176, 2
-#: warps of a program, and samples whose numbers are asked for before the first is used
+#: warps per program, and samples that are prefetched before the first one is used
 WARPS, UNROLL = 4, 4
-#: a sum over all samples is cut into chunks of at least this many, and into no more than this many chunks
+#: a sum over all samples is split into chunks of at least this many samples, and into at most this many chunks
 CHUNK, MOST_CHUNKS = 128, 32
 #: columns of a block that one pass over K takes
 COLUMNS = 16
-#: tiles of a stored matrix, and in how many chunks its rows are summed
+#: tile sizes of a stored matrix, and the number of chunks in which its rows are summed
 TILE_ROWS, TILE_COLUMNS, STORED_CHUNKS = 64, 64, 8
-#: the oldest GPUs with the tensor cores that the product with a stored matrix uses
+#: lowest compute capability with the tensor cores that the product with a stored matrix uses
 LEAST_CAPABILITY = (8, 0)
-#: share of the memory there is that a fit with a stored K_1 may take
+#: share of the available memory that a fit with a stored K_1 may use
 SHARE = 0.8
 
 
@@ -57,7 +57,7 @@ class FusedGram(MovingGram):
         self.n = len(points)
         self._profile = profile
         self._scale = profile.stretch * math.sqrt(kernel.pull_scale)
-        # Only differences matter, and small numbers lose fewer digits when they are scaled.
+        # Only differences matter, and points around 0 lose fewer digits when they are scaled.
         self._scaled = (points - points.mean(dim=0)) * self._scale
 
     def matmul(self, A: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class FusedGram(MovingGram):
 
     @property
     def rough(self) -> Gram:
-        """The operator on tensor cores, whose products are right to 1e-3."""
+        """The operator on tensor cores, whose products are accurate to 1e-3."""
         halves = self._halves
         return self if halves is None else halves.rough
 
@@ -117,12 +117,12 @@ class FusedGram(MovingGram):
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ².
 
-        K depends on U/σ alone, so that widening the kernel is shrinking the points: -⟨U, pull⟩.
+        K depends only on U/σ, so that widening the kernel is equivalent to shrinking the points: -⟨U, pull⟩.
         """
         return -float((self.points.double() * self.sums(A).pull.double()).sum())
 
     def _sweep(self, name: str, rows: int, t: int, width: int, *blocks: Tensor, **constants: float) -> Tensor:
-        """Run a kernel over all pairs and return its `width` sums, one row each."""
+        """Run a Triton kernel over all pairs and return its `width` sums, one row each."""
         from drkm.gram import _triton
 
         samples = torch.cat([self._scaled, *blocks], dim=1)
@@ -143,7 +143,7 @@ class FusedGram(MovingGram):
         return out.sum(dim=0)
 
     def _unscaled(self, pull: Tensor) -> Tensor:
-        """Return sums of weights times scaled differences as the pull, one row per sample."""
+        """Convert sums of weights times scaled differences to the pull, one row per sample."""
         return pull.T * (self.kernel.pull_scale / self._scale)
 
     def _swept(self) -> SweptGram:
@@ -151,7 +151,7 @@ class FusedGram(MovingGram):
 
 
 class FusedStoredGram(StoredPairs):
-    """A Gram matrix held in memory by `form`, whose products with a few columns run at the speed of the memory."""
+    """A Gram matrix that `form` stores, whose products with a few columns run at memory bandwidth."""
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
@@ -181,12 +181,12 @@ class FusedStoredGram(StoredPairs):
 class Fused(Dense):
     """Recompute K_1 on tensor cores or store it, whichever is faster, or tile it; sweep the deep layers in Triton.
 
-    Without a GPU or without Triton it is `Tiled`, with one line in the log.
+    Without a GPU or without Triton it falls back to `Tiled`, and logs that.
 
     Parameters
     ----------
     first : Strategy, optional
-        How the first layer is formed when it is not to be stored.
+        How the first layer is formed if it is not stored.
     """
 
     name = "fused"
@@ -196,15 +196,15 @@ class Fused(Dense):
 
     @property
     def reads_tiles(self) -> bool:
-        """Whether the first layer does."""
+        """Whether the strategy of the first layer reads tiles."""
         return self.first is not None and self.first.reads_tiles
 
     def serves(self, work: Workload) -> bool:
-        """Whether there are a GPU and Triton."""
+        """Whether a GPU and Triton are available."""
         return not why_not(work.device)
 
     def settle(self, work: Workload) -> Strategy:
-        """Return itself if K_1 is worth storing and fits, else with another first layer; without Triton `Tiled`."""
+        """Return itself if K_1 is worth storing and fits, else with another first layer; `Tiled` without Triton."""
         reason = why_not(work.device)
         if reason:
             log.warning("gram: fused %s, tiled is used instead", reason)
@@ -221,7 +221,7 @@ class Fused(Dense):
         return Fused(Tiled().settle(work))
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: that of its first layer, and the sums of every chunk of a sweep."""
+        """Return the cost of a fit: that of the first layer, and the sums of every chunk of a sweep."""
         first = super().cost(work) if self.first is None else self.first.cost(work)
         return first.plus(bytes=MOST_CHUNKS * work.n * (work.components + 1) * work.item)
 
@@ -230,7 +230,7 @@ class Fused(Dense):
         return f"fused, K_1 {'stored' if self.first is None else self.first.describe()}"
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the operator of the samples: the stored Gram matrix unless told otherwise."""
+        """Return the operator of the samples: the stored Gram matrix unless `first` is given."""
         if self.first is not None:
             return self.first.fixed(kernel, points)
         return super().fixed(kernel, points)
@@ -242,17 +242,17 @@ class Fused(Dense):
         return kind(form(kernel, X), kernel, X)
 
     def moving_pairs(self, kernel: Pairwise, points: Tensor) -> MovingGram:
-        """Return the fused sweep of a kernel that Triton knows."""
+        """Return the fused sweep if Triton supports the kernel."""
         if kernel.profile is None or why_not(points.device):
             return super().moving_pairs(kernel, points)
         return FusedGram(kernel, points)
 
 
 def _recomputes(work: Workload) -> bool:
-    """Whether K_1 is to be recomputed even if it could be stored.
+    """Whether K_1 should be recomputed even if it could be stored.
 
-    A pass over few features takes the time of reading K_1, and forming that takes the time of more products than an
-    eigensolver needs.
+    With few features, recomputing K_1 takes as long as reading it, and forming it takes as long as more products than
+    an eigensolver needs.
     """
     return work.d <= split.PART or len(work.sizes) == 1
 
@@ -272,9 +272,9 @@ def why_not(device: torch.device) -> str:
 
 
 def form(kernel: Pairwise, points: Tensor) -> Tensor:
-    """Return the Gram matrix, formed in place block by block: no second matrix of its size is ever there.
+    """Return the Gram matrix, formed in place block by block, without a second matrix of its size.
 
-    Its rows lie in memory padded with zeros to whole tiles.
+    Its rows are padded with zeros to whole tiles.
     """
     n = len(points)
     left, right = kernel.factors(points - points.mean(dim=0) if kernel.is_isotropic else points)
@@ -292,6 +292,6 @@ def form(kernel: Pairwise, points: Tensor) -> Tensor:
 
 
 def rows_per_thread(numbers: int, dtype: torch.dtype) -> int:
-    """Return how many rows a thread can own when each takes that many numbers; 0 if not even one fits."""
+    """Return how many rows a thread can own if each needs that many numbers; 0 if not even one fits."""
     rows = REGISTERS // (numbers * (dtype.itemsize // 4))
     return min(MOST_ROWS, 1 << (rows.bit_length() - 1)) if rows else 0

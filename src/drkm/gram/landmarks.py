@@ -14,14 +14,14 @@ from drkm.machine.layout import copied
 NAMES = ("uniform", "kmeans", "rpcholesky")
 #: k-means and pivoted Cholesky use this many samples per landmark, drawn uniformly where there are more
 CANDIDATES = 10
-#: kernel values are good to this many rounding errors
+#: kernel values are accurate to this many rounding errors
 ROUNDING = 100
 #: pivots proposed at once
 BLOCK = 100
 
 
 def choose_landmarks(name: str, kernel: Pairwise, X: Tensor | Rows, m: int, random_state: int) -> Tensor:
-    """Return m points (all samples if there are no more than that)."""
+    """Return m landmarks (all samples if there are at most m)."""
     n = collectives.samples(len(X))
     if m >= n:
         return collectives.gather(X[:]).clone()
@@ -35,7 +35,7 @@ def choose_landmarks(name: str, kernel: Pairwise, X: Tensor | Rows, m: int, rand
 
 
 def _drawn(X: Tensor | Rows, count: int, rng: np.random.Generator) -> Tensor:
-    """Return rows drawn without replacement, in their own order."""
+    """Return rows drawn without replacement, in their original order."""
     index = np.sort(rng.choice(collectives.samples(len(X)), count, replace=False))
     return collectives.rows_at(X, torch.from_numpy(index).to(X.device))
 
@@ -50,9 +50,9 @@ def _centres(X: Tensor, m: int, seed: int) -> Tensor:
 def pivots(kernel: Pairwise, X: Tensor, m: int, rng: np.random.Generator) -> Tensor:
     """Return the indices of at most m pivots of a randomly pivoted partial Cholesky factorisation of K(X).
 
-    A pivot is drawn with a probability proportional to what is left of its diagonal entry (Chen, Epperly, Tropp and
-    Webber). Proposals are drawn in blocks and thinned by rejection, which leaves their distribution as if they were
-    drawn one by one. Fewer than m are returned where nothing is left to be approximated.
+    A pivot is drawn with a probability proportional to the residual of its diagonal entry (Chen, Epperly, Tropp and
+    Webber). Proposals are drawn in blocks and thinned by rejection, which gives the same distribution as drawing them
+    one by one. Fewer than m are returned if nothing is left to approximate.
     """
     left = kernel.diagonal(X).double()
     rounding = ROUNDING * torch.finfo(X.dtype).eps
@@ -78,7 +78,7 @@ def pivots(kernel: Pairwise, X: Tensor, m: int, rng: np.random.Generator) -> Ten
 
 
 def _accepted(block: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Return which proposals stay, each with the share of its diagonal that the accepted ones before it leave."""
+    """Return the accepted proposals; each is kept with the share of its diagonal that earlier ones leave."""
     first, kept = block.diagonal().copy(), []
     block = block.copy()
     for i in range(len(block)):

@@ -1,4 +1,4 @@
-"""The strategy of Nyström features in the first layer."""
+"""The strategy `Nystroem`, which uses Nyström features in the first layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drkm.validation import checks
 @register
 @dataclass(frozen=True)
 class Nystroem(Strategy):
-    """Replace the first kernel by Nyström features at m landmarks, and the deep ones by what `deep` makes of them.
+    """Replace the first kernel by Nyström features at m landmarks; `deep` is the strategy of the other layers.
 
     A gradient costs O(n·m), an encoding O(m). With m ≥ n the first layer is exact.
 
@@ -29,10 +29,10 @@ class Nystroem(Strategy):
     m : int
         Number of landmarks.
     landmarks : {"uniform", "kmeans", "rpcholesky"}
-        Samples drawn uniformly; centres of k-means; or samples drawn by randomly pivoted Cholesky, which prefers those
-        that the ones before leave poorly approximated.
+        Samples drawn uniformly, centres of k-means, or samples drawn by randomly pivoted Cholesky, which prefers
+        samples that the earlier landmarks approximate poorly.
     deep : Strategy
-        Strategy of the deep layers: `Fourier()`, whose cost grows with n, or an exact one, whose cost grows with n².
+        Strategy of the deep layers: `Fourier()`, with a cost proportional to n, or an exact one, proportional to n².
     random_state : int
         Seed of the landmarks.
     """
@@ -55,18 +55,18 @@ class Nystroem(Strategy):
 
     @property
     def hides_samples(self) -> bool:
-        """Whether no landmark is a sample: a file then holds none."""
+        """Whether no landmark is a sample; a file then holds no sample."""
         return self.landmarks == "kmeans"
 
     def serves(self, work: Workload) -> bool:
-        """Whether the first kernel is a function of two points, and the deep strategy can do the rest."""
+        """Whether the first kernel is a function of two points, and `deep` supports the others."""
         first, *above = work.kernels
-        # What the deep strategy would make of the first layer does not matter.
+        # Whether `deep` supports the first layer does not matter.
         deep = replace(work, kernels=(above[0] if above else first, *above))
         return (first.is_pairwise or first.is_explicit) and (not above or self.deep.serves(deep))
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: n×m features, landmarks, their factor, and what forming these takes for a while."""
+        """Return the cost of a fit: n×m features, landmarks, their factor, and temporary memory to compute these."""
         m, rows = min(self.m, work.n), min(work.n, TABLE_ROWS)
         # Copies of the landmarks, with their eigenproblem in float64; then copies of a block of rows.
         factor = 8 * (4 * m * work.d + 8 * m**2)
@@ -78,11 +78,11 @@ class Nystroem(Strategy):
         return cost.plus(flops=self.deep.deep_flops(work))
 
     def describe(self) -> str:
-        """Return a few words for people."""
+        """Return a short description."""
         return f"{self.m} landmarks, deep layers: {self.deep.describe()}"
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
-        """Return Nyström features of the first kernel, unless it has features of its own; the others as `deep` does."""
+        """Return Nyström features of the first kernel if it has no explicit features; other layers are up to `deep`."""
         if layer > 1:
             return self.deep.approximate(kernel, points, layer=layer)
         if kernel.is_explicit:
@@ -94,7 +94,7 @@ class Nystroem(Strategy):
         return NystroemFeatures(kernel, choose_landmarks(self.landmarks, kernel, points, self.m, self.random_state))
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
-        """Return the operator of the first layer, its features stored."""
+        """Return the operator of the first layer, with stored features."""
         return Dense().fixed(kernel, points)
 
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:

@@ -1,4 +1,4 @@
-"""Exact Gram matrices of samples that processes share: each has its rows, and blocks of points are passed round."""
+"""Exact Gram matrices of samples that processes share: each process owns rows, and blocks of points circulate."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from drkm.kernels import Pairwise
 
 
 class RingGram(SweptGram):
-    """The rows of this process of the Gram matrix of a pairwise kernel at the points of all processes.
+    """This process's rows of the Gram matrix of a pairwise kernel at the points of all processes.
 
-    For every product each process passes its points and its rows of the block to the next one, until all have met all:
-    a process holds three blocks of points and, where there is room, its rows of K. With one process this is a sweep.
+    For every product each process passes its points and its rows of the block to the next one, until every block has
+    visited every process. A process holds three blocks of points and, if there is room, its rows of K. With one process
+    this is a plain sweep.
     """
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
@@ -33,7 +34,7 @@ class RingGram(SweptGram):
 
 
 class RingRows(RingGram):
-    """The same for points that stay: as many rows of K as there is room for are kept from the first product on.
+    """The same for points that do not move: as many rows of K as fit are kept from the first product on.
 
     Parameters
     ----------
@@ -50,10 +51,10 @@ class RingRows(RingGram):
         self._samples = points
         total = collectives.samples(self.n)
         self._kept = int(min(self.n, keep / (total * points.element_size())))
-        #: kernel values of all points with those whose rows are kept, the transpose of these rows: a BLAS multiplies a
+        #: kernel values of all points with those whose rows are kept, the transpose of these rows: BLAS multiplies a
         #: few columns by a wide matrix twice as fast from the left as from the right
         self._K: Tensor | None = None
-        #: whether no process needs points of others any more, once its rows are filled
+        #: whether all rows are kept and filled, so that no process needs the points of others any more
         self._all_kept = not collectives.agreed(self._kept < self.n)
 
     def matmul(self, A: Tensor) -> Tensor:
@@ -73,7 +74,7 @@ class RingRows(RingGram):
         return out.T.contiguous()
 
     def with_kernel(self, kernel: Any) -> RingRows | None:
-        """Return the operator of another kernel at the same points, which takes over the memory of the rows."""
+        """Return the operator of another kernel at the same points, which reuses the memory of the rows."""
         if not kernel.is_pairwise:
             return None
         memory, self._K = self._K, None
@@ -85,7 +86,7 @@ class RingRows(RingGram):
         return other
 
     def _fill(self) -> None:
-        """Compute the rows that are kept."""
+        """Compute the kept rows."""
         if self._K is None:
             self._K = self.points.new_empty(collectives.samples(self.n), self._kept)
         for columns, _, (points,) in self._around():
@@ -93,7 +94,7 @@ class RingRows(RingGram):
                 self._K[columns][rows] = value
 
     def _values(self, points: Tensor, own: slice) -> Iterator[tuple[slice, Tensor]]:
-        """Yield some rows of points at a time with their kernel values with some of our own."""
+        """Yield blocks of points with their kernel values with some of our own points."""
         if own.start < own.stop:
             for rows, (value,), _ in jets(self.kernel, self.kernel.factors(points)[0], self._right[:, own], 0):
                 yield rows, value

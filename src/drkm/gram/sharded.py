@@ -1,4 +1,4 @@
-"""Samples shared out over processes: each holds some rows of X and H, and sums over samples are exchanged."""
+"""The strategy `Sharded`: each process holds some rows of X and H, and sums over samples are exchanged."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from drkm.kernels import Kernel
 from drkm.machine import memory
 from drkm.validation import checks
 
-#: blocks of samples that a process holds while others pass theirs through: its own as factors, and two on their way
+#: blocks of samples that a process holds during a product: its own as factors, and two in transit
 PASSED = 6
 
 
 @register
 @dataclass(frozen=True)
 class Sharded(Strategy):
-    """Gram matrices whose rows are shared out over the processes of a group, exact or of explicit features.
+    """Distribute the rows of Gram matrices over the processes of a group, exactly or with explicit features.
 
-    Every process passes its own rows to `fit` and gets the codes of those rows; everything else that a fit learns is
-    the same in all of them. An exact product KA passes blocks of A, and of the samples where K_1 is not kept, round the
-    processes. A product ΦΦᵀA of features takes ΦᵀA (as many rows as there are features, one column per component),
-    summed over processes; nothing whose size grows with the number of samples is exchanged in an iteration.
+    Every process passes its own rows to `fit` and gets the codes of those rows; all other results of a fit are the same
+    in all processes. For an exact product KA, blocks of A, and of the samples if K_1 is not kept, circulate among the
+    processes. A product ΦΦᵀA of features needs ΦᵀA (one row per feature, one column per component), summed over
+    processes; no exchange of an iteration grows with the number of samples.
 
     Parameters
     ----------
     inner : Strategy
-        What each process computes for its own rows: `Tiled` and `Dense` are exact, and keep as many rows of K_1 as
-        their memory allows or all; `Nystroem` and `Fourier` have features, for more samples.
+        What each process computes for its own rows. `Tiled` and `Dense` are exact and keep as many rows of K_1 as their
+        memory allows, or all; `Nystroem` and `Fourier` use features, for more samples.
     group : torch.distributed.ProcessGroup, optional
-        Whose processes share the samples; by default all of `torch.distributed`, in a group made for each fit.
+        The group that shares the samples; by default all of `torch.distributed`, in a group made for each fit.
     timeout : float
-        Seconds after which a process that does not answer counts as lost; a given group has its own limit.
+        Seconds after which a process that does not answer counts as lost; a given group has its own timeout.
     """
 
     inner: Strategy = field(default_factory=Tiled)
@@ -61,17 +61,17 @@ class Sharded(Strategy):
         checks.number("timeout", self.timeout)
 
     def serves(self, work: Workload) -> bool:
-        """Whether there are processes to share with, and the features can be had."""
+        """Whether `torch.distributed` is initialised, and the kernels can be shared."""
         return dist.is_available() and dist.is_initialized() and self.inner.serves(work)
 
     def settle(self, work: Workload) -> Strategy:
-        """Return the strategy itself, with a number for what an exact one keeps."""
+        """Return the strategy with the number of bytes that an exact `inner` keeps."""
         if not self.inner.reads_tiles or not work.first_is_pairwise:
             return self
         return replace(self, inner=Tiled(getattr(self.inner, "memory", None), keep=self._kept(work)))
 
     def cost(self, work: Workload) -> Cost:
-        """Return what this process needs for its own rows."""
+        """Return the cost of this process's rows."""
         if not self.inner.is_exact:
             return self.inner.cost(work)
         base, n = common(work), collectives.samples(work.n)
@@ -88,7 +88,7 @@ class Sharded(Strategy):
         )
 
     def _kept(self, work: Workload) -> int:
-        """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` goes."""
+        """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` allows."""
         every = work.n * collectives.samples(work.n) * work.item
         keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
         if not self.inner.reads_tiles or keep is not None:
@@ -97,11 +97,11 @@ class Sharded(Strategy):
         return min(max(0, int(free - common(work).bytes - PASSED * work.sample_bytes)), every)
 
     def describe(self) -> str:
-        """Return a few words for people."""
+        """Return a short description."""
         return f"{self.inner.describe()} for the rows of each process"
 
     def approximate(self, kernel: Kernel, points: Tensor | Rows, *, layer: int) -> Kernel:
-        """Return the explicit features that the model has in a layer."""
+        """Return the kernel of the model in a layer: explicit features, or the exact kernel."""
         chosen = self.inner.approximate(kernel, points, layer=layer)
         if not chosen.is_explicit and not (self.inner.is_exact and chosen.is_pairwise):
             raise ValueError(
@@ -113,7 +113,7 @@ class Sharded(Strategy):
 
     @property
     def alone(self) -> Strategy:
-        """The strategy of one process: who shares the samples does not change the result."""
+        """The strategy of a single process, which gives the same result."""
         return self.inner
 
     def fixed(self, kernel: Any, points: Tensor | Rows) -> Gram:
@@ -132,7 +132,7 @@ class Sharded(Strategy):
     def sharing(
         self, X: Tensor | Rows, settings: Callable[[], str], checkpoint: str | os.PathLike[str] | None
     ) -> AbstractContextManager[None]:
-        """Return what shares the rows of X with the other processes while a fit lasts."""
+        """Return the context that shares the rows of X with the other processes during a fit."""
         from drkm.distributed.process_group import sharing
 
         digest = hashlib.sha256(settings().encode()).hexdigest()

@@ -1,8 +1,8 @@
 """The first Gram matrix on the tensor cores of a GPU: recomputed at every product, in one pass that stores nothing n×n.
 
-Numbers are split into two halves of 16 bits (`drkm.gram._triton_split` says how), which keeps the digits of float32:
-products are right to 2e-6. The same pass with the first halves alone takes half the time and is right to 1e-3; a
-method that corrects itself, as eigensolvers do, can use it on the way (`Gram.rough`).
+Numbers are split into two halves of 16 bits (see `drkm.gram._triton_split`), which keeps the digits of float32:
+products are accurate to 2e-6. The same pass with only the high halves takes half the time and is accurate to 1e-3;
+methods that correct themselves, such as eigensolvers, can use it for intermediate products (`Gram.rough`).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from drkm.gram.sweep import SweptGram
 from drkm.gram.tiled import Tiled
 from drkm.kernels import Kernel, Pairwise, Polynomial
 
-#: kernel values are multiplied by 2^SHIFT: halves have no digits left for numbers far below 1, and no room above 65504
+#: kernel values are multiplied by 2^SHIFT: 16-bit halves have no digits for numbers far below 1, nor range above 65504
 SHIFT = 14
-#: coordinates of scaled points beyond this are not for halves, nor are powers above the other
+#: halves cannot hold coordinates of scaled points beyond the first number, nor powers above the second
 LARGEST, MOST_POWER = 2.0**13, 8
-#: columns of a block are brought to numbers of at most 2^COLUMN_SIZE; those below SMALLEST count as zero
+#: columns of a block are scaled to at most 2^COLUMN_SIZE; numbers below SMALLEST count as zero
 COLUMN_SIZE, SMALLEST = 10, 1e-30
 #: points of a tile, and columns of a block that one pass takes
 ROWS, WIDEST = 128, 32
-#: features that are multiplied at once: all of them up to the first number, else parts of the second
+#: features that are multiplied at once: all, up to the first number, otherwise parts of the second
 WHOLE, PART = 128, 64
-#: programs that keep a GPU busy, and the fewest and the most points that one of them sums over
+#: programs that keep a GPU busy, and the minimum and maximum number of points that one of them sums over
 PROGRAMS, CHUNK, LONGEST = 1056, 1024, 1 << 16
 #: rows of samples that are split at a time
 SPLIT_ROWS = 1 << 16
 
 
 class Halves(NamedTuple):
-    """Scaled points in two halves of 16 bits, padded with zeros to whole tiles, and their squared lengths."""
+    """Scaled points as two 16-bit halves, padded with zeros to whole tiles, and their squared lengths."""
 
     high: Tensor
     low: Tensor
@@ -52,7 +52,7 @@ class SplitGram(Gram):
     Parameters
     ----------
     kernel : Pairwise
-        One that `serves` takes.
+        A kernel that `serves` accepts.
     points : Tensor of shape (n, d)
     """
 
@@ -70,10 +70,10 @@ class SplitGram(Gram):
 
     @property
     def rough(self) -> SplitGram:
-        """The operator with products that are right to 1e-3, in half the time."""
+        """The operator with products that are accurate to 1e-3, in half the time."""
         other = copy.copy(self)
         other._passes = 1
-        # That of points which have no more digits: a positive matrix, whose diagonal is right.
+        # The operator of points that are rounded to the high halves: a positive matrix with the right diagonal.
         size = torch.linalg.vector_norm(self._own.high, dim=1, dtype=torch.float32).square()
         other._own = self._own._replace(size=size)
         return other
@@ -103,7 +103,7 @@ class SplitGram(Gram):
         return split_gram(kernel, self.points)
 
     def fits_halves(self) -> bool:
-        """Whether the scaled points are small enough for numbers of 16 bits."""
+        """Whether the scaled points are in the range of 16-bit numbers."""
         return bool(self._own.high.abs().max() <= LARGEST)
 
     def _halves(self, points: Tensor) -> Halves:
@@ -123,7 +123,7 @@ class SplitGram(Gram):
         return math.sqrt(self.kernel.pull_scale) * (1.0 if profile is None else profile.stretch)
 
     def _value_scale(self, other: Halves) -> float:
-        """Return a power of 2 that brings the largest kernel value there can be to at most 2^SHIFT."""
+        """Return a power of 2 that scales the largest possible kernel value to at most 2^SHIFT."""
         if self.kernel.is_isotropic:
             return 2.0**SHIFT
         degree, offset = self._power
@@ -132,7 +132,7 @@ class SplitGram(Gram):
 
     @property
     def _power(self) -> tuple[int, float]:
-        """p and c of a polynomial kernel; those of others are not used."""
+        """p and c of a polynomial kernel; unused for other kernels."""
         return self.kernel.parameters.get("degree", 1), self.kernel.parameters.get("offset", 0.0)
 
     def _product(self, other: SplitGram, A: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ class SplitGram(Gram):
         return total[: self.n, : A.shape[1]] / (column_scale * scale)
 
     def _sums(self, other: Halves, high: Tensor, low: Tensor, scale: float) -> Tensor:
-        """Return sums over all pairs with some other points, in chunks that are to be added up."""
+        """Return sums over all pairs with other points, in chunks that the caller adds up."""
         from drkm.gram import _triton_split
 
         (n, width), (m, columns) = self._own.high.shape, high.shape
@@ -181,10 +181,10 @@ class SplitGram(Gram):
 
 
 class Split(Dense):
-    """Recompute K_1 at every product on tensor cores; what halves cannot hold is tiled."""
+    """Recompute K_1 at every product on tensor cores; points that 16-bit halves cannot hold are tiled."""
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: the samples once more, in halves."""
+        """Return the cost of a fit: a second copy of the samples, in halves."""
         return Strategy.cost(self, work).plus(bytes=4 * work.n * padded(work.d))
 
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
@@ -193,7 +193,7 @@ class Split(Dense):
         return split_gram(kernel, X) or Tiled().fixed_pairs(kernel, X)
 
     def describe(self) -> str:
-        """Return how K_1 is kept: not at all."""
+        """Return the description: K_1 is not kept."""
         return "recomputed"
 
 
@@ -212,11 +212,11 @@ def split_gram(kernel: Kernel, points: Tensor) -> SplitGram | None:
 
 
 def halves(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Return A as a sum of two numbers of 16 bits."""
+    """Return A as a sum of two 16-bit numbers."""
     high = A.half()
     return high, (A - high).half()
 
 
 def padded(d: int) -> int:
-    """Return the features that a point has in halves: a power of 2, or for many of them whole parts."""
+    """Return the padded number of features in halves: a power of 2, or whole parts if there are many."""
     return max(16, 1 << (d - 1).bit_length()) if d <= WHOLE else -(-d // PART) * PART

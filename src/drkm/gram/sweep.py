@@ -1,8 +1,8 @@
-"""Gram matrices of pairwise kernels that are never stored: one sweep over blocks of rows.
+"""Gram matrices of pairwise kernels that are never stored, but swept in blocks of rows.
 
-A block of rows is sized to stay in the processor's cache, where the exponents, the kernel values and the weights of
-one block are formed, used and overwritten. At n = 3000 in float64 this is five times faster than whole n×n matrices.
-All blocks use the same memory: fresh pages would cost several times what is computed in them.
+A block of rows is sized to stay in the processor's cache, where the exponents, the kernel values and the weights of one
+block are formed, used and overwritten. At n = 3000 in float64 this is five times faster than with whole n×n matrices.
+All blocks reuse the same memory: fresh pages would cost several times the arithmetic.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SweptGram(MovingGram):
         return sum(parameter_sum(self.kernel, self._left, right, A, B) for _, right, (_, B) in self._around(A))
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
-        """Yield the points that rows are compared with: their columns, right factors, and they with rows of blocks."""
+        """Yield blocks of the other points: their columns, right factors, and the points with rows of `blocks`."""
         yield slice(0, self.n), self._right, (self.points, *blocks)
 
     def _jets(
@@ -107,7 +107,7 @@ class SweptGram(MovingGram):
         return jets(self.kernel, self._left, right, order, spare)
 
     def _inner(self, U: Tensor, dU: Tensor) -> Tensor:
-        """Return ⟨u, du⟩ of every point where lengths matter, as a column."""
+        """Return ⟨u, du⟩ of every point as a column, for kernels that depend on lengths."""
         return (U * dU).sum(dim=1, keepdim=True) if self.kernel.is_isotropic else torch.zeros_like(U[:, :1])
 
     def _chain(self, WU: Tensor, row_sums: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -127,9 +127,9 @@ def blocks(m: int, n: int, like: Tensor) -> list[slice]:
 def jets(
     kernel: Pairwise, left: Tensor, right: Tensor, order: int, spare: int = 0
 ) -> Iterator[tuple[slice, tuple[Tensor, ...], list[Tensor]]]:
-    """Yield blocks of rows with the jet of their exponents `left` @ `right`, and `spare` blocks for what is made of it.
+    """Yield blocks of rows with the jet of their exponents `left` @ `right`, and `spare` blocks of scratch memory.
 
-    All of it is memory that the next block overwrites, and that may be overwritten before.
+    The next block overwrites all of this memory, and the caller may overwrite it too.
     """
     n = right.shape[1]
     parts = blocks(len(left), n, left)

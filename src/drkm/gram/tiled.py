@@ -1,8 +1,9 @@
-"""The first Gram matrix in square tiles: those that fit into memory are kept, the others recomputed at each product.
+"""The Gram matrix of layer 1 in square tiles: those that fit into memory are kept, the others are recomputed.
 
-A tile (I, J) above the diagonal serves the rows I and, transposed, the rows J: half the values are computed, and half
-are held. In the deep layers this does not pay: their values are so cheap that the second, transposed product costs
-what the second exponential would (at n = 3000, 10 inputs, 27 ms a sweep either way), so that they are swept by rows.
+A tile (I, J) above the diagonal is used for the rows I and, transposed, for the rows J, so that only half of the values
+are computed and kept. In the deep layers this does not pay: their values are so cheap that the second, transposed
+product costs as much as the second exponential would (at n = 3000, 10 inputs, 27 ms per sweep either way), so that they
+are swept by rows.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from drkm.kernels import Explicit, Kernel, Pairwise
 from drkm.machine import memory as memory_of
 from drkm.machine.threads import ShareOut, workers
 
-#: rows of a tile; the products of a tile of 4096 features then take most of the time, not the reading of samples
+#: rows of a tile; with 4096 features, its products then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
 #: rows of a tile that one thread of a CPU computes at a time
 PART_ROWS = 256
-#: addresses of kept tiles are multiples of this, as those of fresh ones are
+#: addresses of kept tiles are multiples of this, like those of fresh allocations
 ALIGNMENT = 64
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
-#: parts of a tile's samples whose factors are formed one after the other, and numbers that one part may have anyway
+#: number of parts in which the factors of a tile's samples are formed, and numbers that one part may have in any case
 FACTOR_PARTS, FACTOR_ENTRIES = 8, 1 << 16
-#: share of the memory there is that is used when no budget is given
+#: share of the available memory that is used without an explicit budget
 SHARE = 0.5
 
 
@@ -53,7 +54,7 @@ def _tile_rows(device: torch.device) -> int:
 
 
 def _aligned(entries: int, item: int) -> int:
-    """Return the entries rounded up such that what follows is aligned: the last bits of products depend on it."""
+    """Return the number of entries rounded up so that the next tile is aligned: last bits of products depend on it."""
     step = ALIGNMENT // item
     return -(-entries // step) * step
 
@@ -66,7 +67,7 @@ class TiledGram(Gram):
     kernel : Pairwise
     points : Tensor or Rows, of shape (n, d)
     keep : float
-        Bytes of tiles that stay in memory from one product to the next. The result does not depend on it.
+        Bytes of tiles that stay in memory between products. The result does not depend on it.
     rows : int, optional
         Rows of a tile.
     """
@@ -84,12 +85,12 @@ class TiledGram(Gram):
         self._pool: Tensor | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # Tiles are computed again where the copy is used; as parts of one block each would carry the whole.
+        # A copy recomputes its tiles; as views of one block, each would be pickled with the whole block.
         return {**vars(self), "_kept": {}, "_pool": None}
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        # A few rows times a tile: as columns behind it they take a BLAS up to three times as long.
+        # A few rows times a tile: as columns to the right of it they take BLAS up to three times as long.
         rows, out = A.T.contiguous(), A.new_zeros(A.shape[1], self.n)
         with workers(A.device) as share_out:
             for upper, lower, tile in self._tiles(share_out):
@@ -120,29 +121,29 @@ class TiledGram(Gram):
         return total
 
     def with_kernel(self, kernel: Kernel) -> TiledGram | None:
-        """Return the operator of another kernel at the same points, which takes over the memory of the kept tiles."""
+        """Return the operator of another kernel at the same points, which reuses the memory of the kept tiles."""
         if not isinstance(kernel, Pairwise):
             return None
         other = copy.copy(self)
-        # A copy leaves the tiles and their memory behind.
+        # The copy does not own the tiles and their memory.
         other.kernel, other._pool = kernel, self._pool
         self._kept, self._pool = {}, None
         return other
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the tiles that are kept."""
+        """Bytes of the kept tiles."""
         return sum(tile.nbytes for tile in self._kept.values())
 
     def keep_at_most(self, keep: float) -> None:
-        """Free the kept tiles if they are more than so many bytes, and keep no more from now on."""
+        """Free the kept tiles if they take more than `keep` bytes, and keep no more from now on."""
         self._keep = min(self._keep, keep)
         if self._pool is not None and self._pool.nbytes > self._keep:
             self._kept, self._pool = {}, None
 
     def _tiles(self, share_out: ShareOut) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Yield the tiles on and above the diagonal, with the rows they serve as they are and transposed."""
-        # All tiles that are not kept use the same memory: freed blocks of this size are not always reused.
+        """Yield the tiles on and above the diagonal with their row and column slices."""
+        # Tiles that are not kept share one buffer: freed blocks of this size are not always reused.
         memory: Tensor | None = None
         places: dict[int, Tensor] = {}
         for i, upper in enumerate(self._slices):
@@ -159,7 +160,7 @@ class TiledGram(Gram):
                 yield upper, lower, tile
 
     def _form(self, tile: Tensor, left: Tensor, right: Tensor, share_out: ShareOut) -> None:
-        """Write kernel values into a tile, a few rows at a time, which stay in the cache of a CPU meanwhile."""
+        """Write kernel values into a tile, a few rows at a time so that they stay in the cache of a CPU."""
 
         def form(rows: slice) -> None:
             part = tile[rows]
@@ -170,10 +171,10 @@ class TiledGram(Gram):
         share_out(form, _parts(len(tile), tile.device))
 
     def _kept_if_room(self, i: int, j: int, tile: Tensor) -> Tensor:
-        """Return the tile, held from now on if there is room for it.
+        """Return the tile, which is kept from now on if there is room for it.
 
-        Kept tiles share one allocation: among the short-lived blocks of their making they would leave holes, and the
-        process would grow far beyond what it holds.
+        Kept tiles share one allocation: between the short-lived blocks of their computation they would leave holes, and
+        the process would grow far beyond the memory that it uses.
         """
         if self._pool is None:
             self._pool = tile.new_empty(int(min(self._keep / tile.element_size(), self._all_entries(tile))))
@@ -185,14 +186,14 @@ class TiledGram(Gram):
         return self._kept[i, j]
 
     def _all_entries(self, like: Tensor) -> int:
-        """Return the entries of all tiles on and above the diagonal, each at an aligned address."""
+        """Return the number of entries of all tiles on and above the diagonal, each at an aligned address."""
         heights, item = [rows.stop - rows.start for rows in self._slices], like.element_size()
         return sum(_aligned(height * other, item) for i, height in enumerate(heights) for other in heights[i:])
 
     def _side(self, side: int, rows: slice, places: dict[int, Tensor] | None = None) -> Tensor:
-        """Return the left or the right factors of some points, in their place if they have been formed before.
+        """Return the left or right factors of some points, in the same buffer if they have been formed before.
 
-        A few rows at a time: copies of all samples of a tile would be what memory goes into.
+        They are formed a few rows at a time: copies of all samples of a tile would need most of the memory.
         """
         places, count = {} if places is None else places, rows.stop - rows.start
         step = max(-(-self._slices[0].stop // FACTOR_PARTS), FACTOR_ENTRIES // self.points.shape[1])
@@ -209,7 +210,7 @@ class TiledGram(Gram):
 
 
 def _add_product(out: Tensor, rows: Tensor, matrix: Tensor, share_out: ShareOut) -> None:
-    """Add a product to a few rows, in parts of their columns."""
+    """Add a product to a few rows, in blocks of columns."""
     parts = _parts(matrix.shape[1], out.device)
     share_out(lambda columns: out[:, columns].addmm_(rows, matrix[:, columns]), parts)
 
@@ -219,7 +220,7 @@ def _parts(count: int, device: torch.device) -> list[slice]:
 
 
 class StreamedFeatures(Gram):
-    """ΦΦᵀ of samples in a file: the file is read twice a product, and no features are kept."""
+    """ΦΦᵀ of samples in a file, which is read twice per product; no features are kept."""
 
     of_features = True
 
@@ -258,15 +259,15 @@ class StreamedFeatures(Gram):
 
 @register
 class Tiled(Dense):
-    """Keep as many tiles of K_1 as a budget allows and recompute the others: any n, samples in memory or in a file.
+    """Keep as many tiles of K_1 as a budget allows and recompute the others; samples may be in memory or in a file.
 
     Parameters
     ----------
     memory : float, optional
-        Bytes that a fit may take in all: samples, codes, workspace and tiles. By default half of what is available
-        when the fit starts.
+        Bytes that a fit may use in all: samples, codes, workspace and tiles. By default half of the memory that is
+        available when the fit starts.
     keep : float, optional
-        Bytes of tiles kept; by default what `memory` leaves. Neither changes the result.
+        Bytes of tiles to keep; by default what `memory` leaves. Neither parameter changes the result.
     """
 
     name = "tiled"
@@ -282,7 +283,7 @@ class Tiled(Dense):
         self.keep = keep
 
     def settle(self, work: Workload) -> Tiled:
-        """Return the strategy with the bytes of tiles it will keep for a workload, if its K_1 has tiles."""
+        """Return the strategy with the number of bytes of tiles that it will keep for a workload, if K_1 has tiles."""
         if self.keep is not None:
             return self
         least = self._without_tiles(work).bytes
@@ -300,7 +301,7 @@ class Tiled(Dense):
         return Tiled(self.memory, keep=max(0, min(int(free), self._all_tiles(work))))
 
     def cost(self, work: Workload) -> Cost:
-        """Return what a fit needs: the kept tiles, and for the others their values at every gradient."""
+        """Return the cost of a fit: the kept tiles, and the values of the others at every gradient."""
         base = self._without_tiles(work)
         if not work.first_is_pairwise:
             return base
@@ -320,7 +321,7 @@ class Tiled(Dense):
         )
 
     def fixed_features(self, kernel: Explicit, points: Tensor | Rows) -> Gram:
-        """Return the operator of explicit features, read in tiles where the samples are in a file."""
+        """Return the operator of explicit features, read in tiles if the samples are in a file."""
         return StreamedFeatures(kernel, points) if isinstance(points, Rows) else super().fixed_features(kernel, points)
 
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
@@ -329,7 +330,7 @@ class Tiled(Dense):
         return TiledGram(kernel, points, keep)
 
     def left(self, work: Workload, needed: int, what: str) -> float | None:
-        """Return what the budget leaves for tiles, or refuse what is beyond it."""
+        """Return the bytes that the budget leaves for tiles, or raise an error if it is too small."""
         if self.memory is None:
             return None
         needed += self._tile_bytes(work)
@@ -341,7 +342,7 @@ class Tiled(Dense):
         return self.memory - needed
 
     def describe(self) -> str:
-        """Return the name, with the tiles that are kept."""
+        """Return the name, with the size of the kept tiles."""
         return self.name if self.keep is None else f"tiled, keeping {memory_of.in_bytes(self.keep)} of K_1"
 
     def _without_tiles(self, work: Workload) -> Cost:
@@ -352,14 +353,14 @@ class Tiled(Dense):
             held = feature_blocks(work, work.kernels[0], work.d) + (0 if work.on_disk else first.bytes)
             return base.plus(flops=first.flops, traffic=first.traffic, bytes=held)
         training = base.bytes + self._tile_bytes(work)
-        # One after the other: the rule of a bandwidth, training, encoding.
+        # These follow one another: the bandwidth rule, training, encoding.
         samples = 0 if work.on_disk else work.sample_bytes
         others = samples + max(rule_bytes(work), encoder_bytes(work))
         return replace(base, bytes=max(training, others))
 
     @staticmethod
     def _tile_bytes(work: Workload) -> int:
-        """Return the bytes in which a tile is made."""
+        """Return the bytes needed to form a tile."""
         rows = min(work.n, _tile_rows(work.device)) if work.first_is_pairwise else 0
         return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
 

@@ -1,4 +1,4 @@
-"""Gaps in data, filled by what cleaning with weighed components puts there."""
+"""Imputation: missing values are filled by denoising with weighted components."""
 
 from drkm.imputation.choice import filling, masked_entries
 from drkm.imputation.filling import Filling

@@ -1,4 +1,4 @@
-"""The choice of what fills gaps, by entries that were masked on purpose."""
+"""The choice of imputation models, by entries that are masked on purpose."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from drkm.validation import checks
 
 #: t of the linear kernel, for columns of variance 1
 RIDGES = (0.3, 0.1, 0.03, 0.01, 0.001)
-#: of a linear kernel that nothing is known of
+#: t if too few entries are known to choose it
 CAUTIOUS = 0.1
 #: kernels by their bandwidth σ² in units of the median rule, and thresholds of firm weights in units of the trace
 KERNELS = (RBF(0.5), RBF(1.0), RBF(3.0), Matern(1.5, 1.0), Matern(1.5, 4.0))
 THRESHOLDS = (0.0003, 0.001, 0.003, 0.01)
-#: rows and masked entries that are enough to choose by, masks that are tried to get as many, and the share of a mask
+#: rows and masked entries that suffice to choose, maximum number of masks, and the share of entries in a mask
 ROWS, ENTRIES, MASKS, SHARE = 400, 500, 5, 0.1
-#: fewer known entries than these decide nothing
+#: with fewer known entries than this, nothing is chosen
 FEWEST = 40
-#: a covariance of more columns than these is not formed
+#: with more columns than this, no covariance is formed
 LINEAR_COLUMNS = 1000
-#: members whose share is smaller are left out
+#: members with a smaller weight are dropped
 LEAST_WEIGHT = 0.02
 MAX_SAMPLES = 1000
 HOW = ("fill", "mean", "median")
 
 
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
-    """Return how gaps of rows like those of X, which has NaN in its own, are filled; every column has a number."""
+    """Learn from X, which has NaN in its gaps, how to fill gaps of such rows; every column must have a number."""
     offset, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-    # The mean of equal values is rounded, and their deviation from it is not always 0.
+    # The mean of equal values is rounded, so that their deviation from it is not always 0.
     scale = np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(offset), spread, 1.0)
     plain = Filling(offset, scale)
     Z = (X - offset) / scale
@@ -59,12 +59,12 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
 
 
 def filling(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:
-    """Return how gaps are filled: as "fill" chooses, or with the "mean" or "median" of a column.
+    """Learn how to fill gaps: by denoising ("fill"), or with the "mean" or "median" of the column.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        With NaN in its gaps; every column has a number.
+        Data with NaN in the gaps; every column must have a number.
     how : {"fill", "mean", "median"}
     max_samples, random_state
         As in `Imputer`.
@@ -78,7 +78,7 @@ def filling(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, ra
 
 
 def _path(Z: np.ndarray, ridge: float) -> LinearFill:
-    """Return the linear fill of one ridge, reached over the larger ones."""
+    """Return the linear fill for one ridge, reached through the larger ones."""
     found = None
     for larger in (value for value in RIDGES if value >= ridge):
         found = LinearFill.of(Z, larger, found)
@@ -87,13 +87,13 @@ def _path(Z: np.ndarray, ridge: float) -> LinearFill:
 
 
 def _drawn(Z: np.ndarray, most: int, random: RandomState) -> np.ndarray:
-    """Return at most so many rows, of those that have a number."""
+    """Return at most `most` rows that have a number."""
     some = Z[~np.isnan(Z).all(axis=1)]
     return some if len(some) <= most else some[np.sort(random.choice(len(some), most, replace=False))]
 
 
 def _chosen(Z: np.ndarray, random: RandomState) -> tuple[float | None, tuple[Member, ...]] | None:
-    """Return the ridge and the members that blend best; their kernels have bandwidths relative to the median rule."""
+    """Return the ridge and the members of the best blend; bandwidths of kernels are relative to the median rule."""
     wide = Z.shape[1] > LINEAR_COLUMNS
     known = int((~np.isnan(Z)).sum())
     if known < FEWEST or Z.shape[1] < 2:
@@ -118,16 +118,16 @@ def _chosen(Z: np.ndarray, random: RandomState) -> tuple[float | None, tuple[Mem
 
 
 def masked_entries(known: np.ndarray, share: float, uniform: Callable[[tuple[int, ...]], np.ndarray]) -> np.ndarray:
-    """Return which of the known entries are masked, about this share; `uniform` draws numbers between 0 and 1."""
+    """Return a mask of about this share of the known entries; `uniform` draws numbers between 0 and 1."""
     masked = known & (uniform(known.shape) < share)
-    # A row or column that would have no number left keeps its own.
+    # A row or column that would lose all its numbers is not masked.
     masked[(known & ~masked).sum(axis=1) == 0] = False
     masked[:, (known & ~masked).sum(axis=0) < 2] = False
     return masked
 
 
 class _Trial:
-    """Rows of which some known entries were masked, and what candidates put there."""
+    """Rows with some known entries masked, and the values that candidates give to these."""
 
     def __init__(self, Z: np.ndarray, random: RandomState):
         masked = masked_entries(~np.isnan(Z), SHARE, random.random_sample)
@@ -147,7 +147,7 @@ class _Trial:
         return self.begin[self.masked]
 
     def filled(self, candidates: list[Member]) -> Iterator[np.ndarray]:
-        """Yield what each candidate puts into the masked entries."""
+        """Yield the values that each candidate gives to the masked entries."""
         gaps, X = np.isnan(self.Z), torch.from_numpy(self.begin)
         unit = _median_bandwidth(self.begin)
         for _, group in groupby(candidates, key=lambda member: member.kernel):
@@ -168,16 +168,16 @@ def _median_bandwidth(reference: np.ndarray) -> float:
 
 
 def _resolved(member: Member, n: int, unit: float) -> Member:
-    """Return a candidate with numbers for n samples: σ² in place of its multiple of a unit, t of the trace of K_1."""
+    """Resolve a candidate for n samples: σ² from its multiple of the unit, t from its share of the trace of K_1."""
     kernel = replace(member.kernel, sigma2=member.kernel.bandwidth * unit)  # type: ignore[type-var]
     return replace(member, kernel=kernel, shrink=replace(member.shrink, threshold=n * member.shrink.threshold))
 
 
 def _blend(columns: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the weights, not negative and of sum 1, of the columns whose weighed sum is nearest to the truth."""
+    """Return nonnegative weights that sum to 1, such that the weighted sum of columns is closest to the truth."""
     from scipy.optimize import nnls
 
-    # One more equation, which outweighs all others, says that the sum is 1.
+    # One more equation, with a dominating weight, makes the sum 1.
     heavy = 1e3 * np.sqrt(len(truth)) * (1 + np.abs(truth).max(initial=0.0))
     weights = nnls(np.vstack([columns, np.full(columns.shape[1], heavy)]), np.append(truth, heavy))[0]
     weights[weights < LEAST_WEIGHT * weights.sum()] = 0.0

@@ -1,4 +1,4 @@
-"""What an imputer has learned: numbers that fill gaps, in memory and in the file of a model."""
+"""The learned state of an imputer, in memory and in model files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from drkm.kernels import Kernel, entries
 from drkm.problem.shrinkage import Shrinkage
 from drkm.validation import parts
 
-#: steps of a row, and how far, of the spread of a column, the last one moves it
+#: maximum number of steps per row, and the change in the last one relative to the spread of a column
 STEPS, TOL = 20, 1e-2
-#: rows that are filled together
+#: number of rows that are filled together
 ROWS = 1024
 
 
 @dataclass(frozen=True)
 class Member:
-    """A set of weighed components and its share in what is put into gaps."""
+    """A set of weighted components and its share in the filled values."""
 
     kernel: Kernel
     shrink: Shrinkage
@@ -35,19 +35,19 @@ class Member:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What a file holds of it."""
+        """Entry in the header of a file."""
         return {"kernel": self.kernel.entry, "shrink": self.shrink.parameter, "weight": self.weight}
 
     @classmethod
     def from_entry(cls, entry: dict[str, Any]) -> Member:
-        """Return the member that `entry` was made of, if it can be one."""
+        """Rebuild a member from its entry, after a check."""
         kernel, shrink = entries.asked_kernel(entry["kernel"], ()), Shrinkage.of(entry["shrink"])
         if shrink is None or not (kernel.is_isotropic and isinstance(kernel.parameters["sigma2"], float)):
             raise ValueError(f"members: expected a kernel of distances with numbers, got {kernel.describe()}")
         return cls(kernel, shrink, entry["weight"])
 
 
-#: what the header of a file holds of it
+#: fields in the header of a file
 PLAIN: dict[str, parts.Part] = {
     "how": parts.choice("fill", "mean", "median"),
     "ridge": parts.nullable(parts.positive),
@@ -59,20 +59,20 @@ PLAIN: dict[str, parts.Part] = {
 
 @dataclass(frozen=True)
 class Filling:
-    """How gaps are filled.
+    """A learned way to fill gaps.
 
     Attributes
     ----------
     offset, scale : arrays of shape (d,)
-        Columns are (values - offset) / scale for what follows.
+        Columns are standardised to (values - offset) / scale.
     linear : LinearFill, optional
-        What comes first; else gaps become `offset`.
+        The first step; without it gaps start at `offset`.
     reference : array of shape (n, d), optional
-        Filled samples, in those units, whose components the members are.
+        Filled, standardised samples, whose components the members use.
     members : tuple of Member
-        Their weights and that of `linear` have the sum 1.
+        Kernels whose weights, with that of `linear`, sum to 1.
     how : {"fill", "mean", "median"}
-        What was asked for.
+        The requested method.
     """
 
     offset: np.ndarray
@@ -83,7 +83,7 @@ class Filling:
     how: str = "fill"
 
     def fill(self, values: np.ndarray) -> np.ndarray:
-        """Return values with their gaps, which are NaN, filled; all others are as they were, to the last digit."""
+        """Fill the gaps (NaN) of values; all other entries are unchanged, to the last digit."""
         gaps = np.isnan(values)
         if not gaps.any():
             return values
@@ -102,7 +102,7 @@ class Filling:
         return blend
 
     def describe(self) -> str:
-        """Return what is done in a few words."""
+        """Return a short description."""
         return "gaps filled" if self.how == "fill" else f"gaps filled by {self.how}s"
 
     def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -116,7 +116,7 @@ class Filling:
 
     @classmethod
     def from_parts(cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int) -> Filling:
-        """Return the filling of so many features that `parts` took apart; what is none is refused."""
+        """Rebuild a filling for this many features from `parts`; invalid parts are refused."""
         parts.check(plain, PLAIN)
         shapes: dict[str, tuple[int, ...]] = {"offset": (features,), "scale": (features,)}
         if plain["ridge"] is not None:
@@ -135,7 +135,7 @@ class Filling:
         return cls(arrays["offset"], arrays["scale"], linear, arrays.get("reference"), members, plain["how"])
 
     def start(self, X: np.ndarray) -> np.ndarray:
-        """Return scaled rows with the first values in their gaps."""
+        """Return standardised rows with initial values in their gaps."""
         return np.nan_to_num(X) if self.linear is None else self.linear.fill(X)
 
     @cached_property
@@ -145,10 +145,10 @@ class Filling:
 
 
 def fill_gaps(components: Components, X: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """Return X after cleaning it and putting the values into the gaps, until these move little.
+    """Denoise X and put the values into its gaps, repeatedly, until they hardly change.
 
-    One step of the fixed-point iteration of pre-images is taken from each row before the next projection; entries
-    that are known stay, so that the row that is cleaned always has them.
+    Each round takes one step of the fixed-point iteration of pre-images before the next projection. Known entries are
+    restored after every step.
     """
     samples = in_memory(components.X)
     low, high = samples.amin(dim=0), samples.amax(dim=0)
@@ -165,7 +165,7 @@ def _moved(components: Components, x: Tensor, gaps: Tensor, low: Tensor, high: T
         coordinates = components.coordinates(components.kernel(now, in_memory(components.X)))
         found = target.evaluate(target.inside(now), coordinates)
         assert found.curvature is not None
-        # Where the weights have no positive sum, far from all samples, the step says nothing.
+        # Far from all samples, where the sum of weights is not positive, the step is meaningless.
         step = torch.where(found.curvature > 0, 1 / found.curvature, 0.0)[:, None] * found.gradient
         moved = torch.where(gaps[active], (now - step).clamp(low, high), now)
         x[active] = moved

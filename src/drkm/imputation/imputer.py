@@ -1,4 +1,4 @@
-"""The imputer: scikit-learn's conventions around what fills gaps."""
+"""The scikit-learn transformer `Imputer`."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from drkm.validation import checks
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fills gaps in data with what cleaning by weighed kernel PCA components puts there.
+    """Fill missing values by denoising with weighted kernel PCA components.
 
-    Columns are standardised inside. Gaps begin at the means of their columns; each row is cleaned, the values in its
-    gaps are put there, and it is cleaned again until they move little, with the linear kernel first and then with RBF
-    and Matérn kernels. Widths, weights of components and the share of each kernel in the result are those that fill
-    best a tenth of the known entries that were masked on purpose. New rows are filled against the samples of the fit.
+    Columns are standardised internally. Gaps start at the means of their columns. Each row is denoised, its gaps take
+    the denoised values, and this is repeated until they hardly change, first with the linear kernel and then with RBF
+    and Matérn kernels. Widths, weights of components and the share of each kernel in the result are those that best
+    fill a tenth of the known entries, masked for this purpose. New rows are filled with the samples of the fit as
+    reference.
 
     Parameters
     ----------
     missing_values : float, default=nan
-        What stands in gaps.
+        Placeholder for missing values.
     max_samples : int, default=1000
-        Samples whose components fill the gaps of all rows, drawn from those of the fit. Time grows with their cube.
+        Number of samples, drawn from those of the fit, whose components fill all gaps. The time grows with its cube.
     add_indicator : bool, default=False
-        Add a column for each feature that had gaps in `fit`: whether the entry was one.
+        Add an indicator column for each feature that had gaps in `fit`.
     keep_empty_features : bool, default=False
-        Keep features that had no number in `fit`, as 0; else they are left out.
+        Keep features that had no number in `fit`, filled with 0; otherwise they are dropped.
     random_state : int, RandomState instance or None, default=0
-        Which entries are masked and which samples are drawn.
+        Seed for masking entries and drawing samples.
 
     Attributes
     ----------
     filling_ : Filling
         What was chosen: `linear` with its ridge, and `members` with their kernels, weights of components and shares.
     statistics_ : array of shape (n_features,)
-        Means of the features, from which filling begins; NaN for those that had no number.
+        Means of the features, at which gaps start; NaN for features without a number.
     indicator_ : MissingIndicator or None
     n_features_in_, feature_names_in_
         Number and names of the features seen by `fit`.
@@ -72,7 +73,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Imputer:
-        """Learn from the rows of X, of which every entry may be a gap, how gaps are filled."""
+        """Learn how to fill gaps from the rows of X, in which any entry may be missing."""
         for name in ("add_indicator", "keep_empty_features"):
             checks.boolean(name, getattr(self, name))
         checks.integer("max_samples", self.max_samples, 2)
@@ -86,14 +87,14 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.statistics_[~empty] = self.filling_.offset
         self.indicator_ = None
         if self.add_indicator:
-            # Takes half a second to be imported, which whoever loads a model need not wait for.
+            # The import takes half a second, which loading a model should not need.
             from sklearn.impute import MissingIndicator
 
             self.indicator_ = MissingIndicator(error_on_new=False).fit(values)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the rows of X with their gaps filled; all other entries are as they were."""
+        """Fill the gaps of the rows of X; all other entries are unchanged."""
         check_is_fitted(self)
         values = self._read(X, reset=False)
         empty = np.isnan(self.statistics_)
@@ -114,7 +115,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: NaN is what it is for."""
+        """Return scikit-learn's tags: NaN is allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._gaps_are_nan
         return tags

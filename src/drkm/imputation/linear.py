@@ -1,4 +1,4 @@
-"""Gaps filled with the linear kernel: where cleaning with ridge weights and putting the values back ends."""
+"""Imputation with the linear kernel: the limit of repeated denoising with ridge weights, in closed form."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: rounds after which values that still move are taken as they are, and how far gaps move, in the mean, in the last one
+#: maximum number of rounds, and the mean change of gaps at which they stop
 ROUNDS, TOL = 50, 1e-3
-#: numbers of the small matrices that are inverted at once
+#: maximum of numbers in the small matrices that are inverted together
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class LinearFill:
-    """Components of the linear kernel, weighed by λ/(λ + t), and the gaps that do not change when they clean a row.
+    """Components of the linear kernel with weights λ/(λ + t), and the fixed point of denoising for gaps.
 
-    Cleaning takes a centred row x to Px, P = S(S + tI)⁻¹ with the covariance S of the columns. Its values in the gaps
-    m are put there and the row is cleaned again; this ends at
+    Denoising maps a centred row x to Px, P = S(S + tI)⁻¹ with the covariance S of the columns. If its values are put
+    into the gaps m and the row is denoised again, this converges to
 
         x_m = (I - P_mm)⁻¹ P_mo x_o = -(Q_mm)⁻¹ Q_mo x_o,    Q = (S + tI)⁻¹
 
-    the mean of a Gaussian of covariance S + tI given the entries o that are known. S is that of the filled rows plus
-    (Q_mm)⁻¹ for their gaps, without which filled entries would vary too little and draw all others to the mean.
+    the mean of a Gaussian of covariance S + tI given the known entries o. S is the covariance of the filled rows plus
+    (Q_mm)⁻¹ for their gaps, without which filled entries would vary too little and pull all others towards the mean.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class LinearFill:
 
     @classmethod
     def of(cls, X: np.ndarray, ridge: float, start: LinearFill | None = None) -> LinearFill:
-        """Return what X, with NaN in its gaps, is filled with; `start` is that of a neighbouring ridge."""
+        """Learn the fill from X, with NaN in its gaps; `start` is the fill of a neighbouring ridge."""
         n, d = X.shape
         found = start or cls(np.zeros(d), np.eye(d), ridge)
         last = None
@@ -56,7 +56,7 @@ class LinearFill:
         return found
 
     def fill(self, X: np.ndarray) -> np.ndarray:
-        """Return rows with their gaps, which are NaN, filled."""
+        """Return rows with their gaps (NaN) filled."""
         return self._filled(X)[0]
 
     def _filled(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,9 +79,9 @@ class LinearFill:
 
 
 def _blocks(gaps: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield rows that have gaps, the columns of as many entries as the worst of them has gaps, and which are gaps."""
+    """Yield rows with gaps, padded column indices of their gaps, and a mask of the true gaps."""
     counts = gaps.sum(axis=1)
-    # Rows with as many gaps are handled together, so that few small matrices are padded.
+    # Rows with the same number of gaps are processed together, to reduce padding.
     order = np.argsort(counts, kind="stable")[int((counts == 0).sum()) :]
     while len(order):
         size = max(1, BLOCK // int(counts[order[-1]]) ** 2)

@@ -1,1 +1,1 @@
-"""From points to codes and back with a fitted model: encoders, the subspace of components, pre-images, a density."""
+"""Inference with a fitted model: encoders, the subspace of components, pre-images and a density of codes."""

@@ -1,4 +1,4 @@
-"""Arguments of what a fitted model is asked for, checked: codes, where pre-images begin, a point to move from."""
+"""Validation of arguments of a fitted model's methods: codes, starts of pre-images, base points of traversals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from drkm.training import parameters
 
 
 def codes(Z: Any, names: np.ndarray, like: Tensor) -> Tensor:
-    """Return codes of all layers side by side, in the precision and on the device of a model's own."""
+    """Return codes of all layers side by side, in the precision and on the device of the model."""
     given = parameters.array("Z", Z)
-    # Only where all names are known are they in the wrong order: a frame may have names of its own.
+    # Column names are checked only if all are known: a data frame may have other names.
     if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
         raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
     if given.ndim != 2 or given.shape[1] != like.shape[1]:
@@ -26,7 +26,7 @@ def codes(Z: Any, names: np.ndarray, like: Tensor) -> Tensor:
 
 
 def start(value: Any, points: Tensor | Rows, like: Tensor) -> Tensor | Rows:
-    """Return where pre-images begin: at the points themselves, or at an array."""
+    """Return the start of pre-images: the points themselves, or an array."""
     if not isinstance(value, str):
         return _finite("start", parameters.array("start", value).to(like))
     if value != "point":
@@ -47,7 +47,7 @@ def sample_row(base: Any, inference: Inference) -> int | None:
 
 
 def one_point(base: Any, features: int) -> Any:
-    """Return a new point to move from, as samples of its own kind."""
+    """Return a new base point as samples of its own type."""
     row = inputs.as_row(base)
     if tuple(row.shape) != (1, features):
         got = repr(base) if np.ndim(base) == 0 else "×".join(map(str, np.shape(base))) + " features"

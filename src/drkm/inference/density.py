@@ -1,4 +1,4 @@
-"""A density of the codes to draw from."""
+"""A density of the codes, from which new ones are drawn."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from drkm.machine.layout import copied
 from drkm.machine.threads import one_thread_everywhere
 
 MAX_MIXTURE = 10
-#: codes that the mixture is fitted to, evenly spaced among all
+#: number of evenly spaced codes that the mixture is fitted to
 MAX_SAMPLES = 5_000
 
 
 class CodeDensity:
-    """The Gaussian mixture on the codes of a model that the Bayesian information criterion prefers."""
+    """A Gaussian mixture of the codes of a model, chosen by the Bayesian information criterion."""
 
     def __init__(self, codes: Tensor):
         from sklearn.mixture import GaussianMixture
 
         chosen = collectives.spread_rows(codes, MAX_SAMPLES).double()
-        # Codes are of order n^(-1/2): the mixture's floor on variances expects numbers of order one.
+        # Codes are of order n^(-1/2), but the mixture's floor on variances expects numbers of order one.
         self.scale = float(chosen.square().mean().sqrt()) or 1.0
         self.like = codes
         data = chosen.cpu().numpy() / self.scale
         most = max(1, min(MAX_MIXTURE, len(data) // (4 * data.shape[1])))
-        # Products this small are slower on many threads, by six times where cores are busy.
+        # Products this small are slower with many threads, six times slower if cores are busy.
         with one_thread_everywhere():
             fits = [GaussianMixture(k, reg_covar=1e-4, random_state=0).fit(data) for k in range(1, most + 1)]
         self.mixture = min(fits, key=lambda fit: fit.bic(data))

@@ -1,8 +1,8 @@
-"""All components of one kernel and one set of samples: eigenpairs that every rank and every shrinkage share.
+"""All components of one kernel and one set of samples: eigenpairs that all ranks and shrinkages share.
 
-A model holds as many components as it was asked for. Whoever is to choose their number, their weights and the kernel,
-fill gaps or judge samples needs many such sets, of the same samples or of samples that change a little: here is what
-denoises without the rest of a model.
+A model holds a fixed number of components. Choosing their number, their weights and the kernel, filling gaps and
+scoring samples need many such sets, for the same samples or slightly changed ones: this class denoises without the rest
+of a model.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from drkm.kernels import Kernel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.shrinkage import Shrinkage
 
-#: pre-images to this fraction of the bandwidth are enough to compare candidates
+#: tolerance of pre-images, as a fraction of the bandwidth, that suffices to compare candidates
 PREIMAGE_TOL = 1e-3
-#: steps of a pre-image, after which differences between candidates are settled
+#: steps of a pre-image after which differences between candidates are settled
 PREIMAGE_STEPS = 100
 
 
 class EigenComponents:
-    """The eigenpairs of K_1 of some samples, and what denoising with any shrinkage of them gives.
+    """The eigenpairs of K_1 of some samples, and denoising with any shrinkage of them.
 
     Parameters
     ----------
     kernel : Kernel
-        Rules of bandwidth become numbers here.
+        Its bandwidth rules are resolved to numbers here.
     X : Tensor of shape (n, d)
         Samples.
     center : bool
         Centre the samples in feature space.
     rank : int, optional
-        Eigenpairs that are found; by default all.
+        Number of eigenpairs; by default all.
 
     Attributes
     ----------
     kernel : Kernel
-        With numbers for parameters.
+        The kernel with all parameters as numbers.
     values : Tensor of shape (rank,)
         Eigenvalues in descending order.
     vectors : Tensor of shape (n, rank)
@@ -53,11 +53,11 @@ class EigenComponents:
         self.values, self.vectors = pairs.values.clamp(min=0), pairs.vectors
 
     def rank(self, shrink: Shrinkage) -> int:
-        """Return how many components have a weight, at least one."""
+        """Return how many components have a nonzero weight, at least one."""
         return max(1, shrink.rank(self.values))
 
     def components(self, shrink: Shrinkage | None = None, rank: int | None = None) -> Components:
-        """Return the leading components, by default all that have a weight, as a subspace."""
+        """Return the leading components, by default all with a nonzero weight, as a subspace."""
         count = len(self.values) if rank is None else rank
         if shrink is not None:
             count = min(count, self.rank(shrink))
@@ -74,7 +74,7 @@ class EigenComponents:
         start: Tensor | None = None,
         tol: float = PREIMAGE_TOL,
     ) -> Tensor:
-        """Return points, by default the samples themselves, denoised by weighed components.
+        """Denoise points, by default the samples themselves, with weighted components.
 
         Parameters
         ----------
@@ -82,13 +82,13 @@ class EigenComponents:
             Weights of the components; None keeps all up to `rank`.
         points : Tensor of shape (m, d), optional
         rank : int, optional
-            Leading components that are used.
+            Number of leading components to use.
         method : {"fixed-point", "gradient", "ridge"}, optional
-            How pre-images are found; by default what suits the kernel.
+            How pre-images are found; by default the method that suits the kernel.
         start : Tensor of shape (m, d), optional
-            Where pre-images begin, for example at those of a neighbouring shrinkage.
+            Start of the pre-images, for example those of a neighbouring shrinkage.
         tol : float
-            Of the pre-images.
+            Tolerance of the pre-images.
         """
         components = self.components(shrink, rank)
         if points is None:

@@ -8,13 +8,13 @@ from drkm.problem.energy import Energy
 
 
 class FirstGram:
-    """The Gram operator of the first layer of a fitted model; what can be formed again is never part of a pickle.
+    """The Gram operator of the first layer of a fitted model; pickles leave out what can be recomputed.
 
     Parameters
     ----------
     fitted : FittedModel
     formed : Gram, optional
-        The operator, uncentred, where a fit has left it formed.
+        The uncentred operator, if a fit has already formed it.
     """
 
     def __init__(self, fitted: FittedModel, formed: Gram | None = None):
@@ -37,12 +37,12 @@ class FirstGram:
         return self.uncentered.centered() if self.fitted.center else self.uncentered
 
     def release(self) -> None:
-        """Free the operator; it is formed again if it is needed."""
+        """Free the operator; it is formed again when it is needed."""
         self._formed = None
 
 
 def energy_of(fitted: FittedModel) -> Energy:
-    """Return the training problem whose solution a fitted model is."""
+    """Return the energy that a fitted model minimises."""
     return Energy(
         fitted.X, fitted.kernels, fitted.sizes, fitted.eta, fitted.strategy, fitted.center, first=fitted.features
     )

@@ -1,4 +1,4 @@
-"""From points to codes and back with a fitted model, a batch at a time."""
+"""Codes and pre-images of points with a fitted model, a batch at a time."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import Familiarity
 from drkm.training.record import without_samples
 
-#: rows encoded or reconstructed at once on a GPU, as long as they are so many numbers at most
+#: rows encoded or reconstructed at once on a GPU, and the maximum of numbers in such a batch
 GPU_BATCH_ROWS, GPU_BATCH_NUMBERS = 1 << 14, 1 << 27
 #: kernel values at once below which threads gain little: on 16 free cores 1.2 times in encoding and 1.4 times in
-#: pre-images; on a busy machine, where they wait for each other, they cost ten times the time
+#: pre-images; on a busy machine, where they wait for each other, they take ten times as long
 SMALL_BATCH = 1 << 19
 
 
 class Inference:
-    """The codes of the training samples on the reported axes, and what gives other points theirs.
+    """Encodes, decodes and reconstructs points with a fitted model, on the reported axes.
 
-    Parts that need K_1 or the features of all samples are made when they are first needed.
+    Parts that need K_1 or the features of all samples are computed when they are first needed.
 
     Parameters
     ----------
     fitted : FittedModel
     formed : Gram, optional
-        The operator of the first layer, uncentred, where a fit has left it formed. Sums over explicit features are
-        made from it at once, together with other processes if these share the samples; a matrix K_1 is let go.
+        The uncentred operator of the first layer, if a fit has already formed it. Sums over explicit features are
+        computed from it immediately, together with the other processes if these share the samples; a matrix K_1 is
+        freed.
 
     Attributes
     ----------
     codes : Tensor of shape (n, S)
     rotation : Tensor of shape (S, S)
-        What takes the solver's basis to the reported axes, layer by layer.
+        Rotation from the solver's basis to the reported axes, layer by layer.
     """
 
     def __init__(self, fitted: FittedModel, formed: Gram | None = None):
@@ -59,7 +60,7 @@ class Inference:
         self.rotation = torch.block_diag(*fitted.rotation).to(H)
         self.codes = H @ self.rotation
         self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
-        #: whether somebody has been told that denoising with this model leaves the noise
+        #: whether the warning was given that denoising with this model leaves the noise
         self.noise_told = False
         if formed is not None:
             self._gram = FirstGram(fitted, formed)
@@ -70,7 +71,7 @@ class Inference:
 
     @cached_property
     def fitted(self) -> FittedModel:
-        """The record of the fit, with features in place of samples where files and pickles have these alone."""
+        """The record of the fit, with features in place of samples if files and pickles hold only these."""
         given = self._given
         if given.features is not None or not given.is_quickly_formed:
             return given
@@ -86,19 +87,19 @@ class Inference:
 
     @property
     def own_codes(self) -> Tensor:
-        """Codes of the samples that this process gave to the fit."""
+        """Codes of the samples that this process passed to the fit."""
         own = self._given.own
         return self.codes if own is None else self.codes[own]
 
     @cached_property
     def encoder(self) -> StationaryEncoder | ProjectionEncoder:
-        """What gives new points their codes, in the solver's basis."""
+        """The encoder of new points, in the solver's basis."""
         kind = StationaryEncoder if self.fitted.encoder == "stationary" else ProjectionEncoder
         with self._threads(len(self.codes)):
             return kind(self.fitted, self._gram)
 
     def projection(self) -> KernelProjection:
-        """Return the codes of one layer as a function that is affine in what the layer sees of a point."""
+        """Return the codes of a one-layer model as an affine function of kernel values or features."""
         fitted = self.fitted
         if len(fitted.sizes) > 1:
             raise ValueError(
@@ -114,7 +115,7 @@ class Inference:
 
     @property
     def undetermined(self) -> int:
-        """Directions of the codes that stationarity does not determine."""
+        """Number of directions of the codes that stationarity does not determine."""
         return self.encoder.undetermined.shape[1] if isinstance(self.encoder, StationaryEncoder) else 0
 
     @cached_property
@@ -123,7 +124,7 @@ class Inference:
             return component_sums(self.fitted, self._gram, self.codes)
 
     def encoded_samples(self) -> Tensor:
-        """Return the codes of the training samples as the encoder gives them; the paper's formulas give them others."""
+        """Return the codes of the training samples from the encoder; with the paper's formulas they differ from H."""
         if not isinstance(self.encoder, ProjectionEncoder):
             return self.codes
         first = self.fitted.slices[0]
@@ -131,7 +132,7 @@ class Inference:
         return self.encoder.codes_of(scores) @ self.rotation
 
     def encode(self, points: Tensor | Rows, *, ambiguity: bool = False, out: Tensor | None = None) -> Encoding:
-        """Return the codes of points, in `out` if it is given."""
+        """Encode points, into `out` if it is given."""
         m = len(points)
         codes = self.codes.new_empty(m, self.codes.shape[1]) if out is None else out
         residual = self.codes.new_empty(m)
@@ -159,7 +160,7 @@ class Inference:
         shrink: Shrinkage | None = None,
         **options: Any,
     ) -> PreImage:
-        """Return pre-images of the projections of points on some components; options go to `preimage`."""
+        """Return pre-images of the projections of points onto some components; options go to `preimage`."""
         if shrink is not None and not normalized:
             raise ValueError("shrink: the projection of the paper, normalized=False, is not shrunk, got both")
         method = self._method if method is None else method
@@ -175,17 +176,17 @@ class Inference:
             return replace(preimage(basis, coordinates, method=method, **options), strange=strange)
 
     def squared_distances(self, points: Tensor, others: Tensor | Rows) -> Tensor:
-        """Return the squared distance between points and others in the same rows, which may be in a file."""
+        """Return the squared distances between corresponding rows of points and others, which may be in a file."""
         batches = self.batches(len(points))
         return torch.cat([(points[rows] - others[rows]).square().sum(dim=1) for rows in batches])
 
     def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
-        """Return pre-images of points with these codes, whose scores in the first layer follow from stationarity."""
+        """Return pre-images for codes, whose scores in the first layer follow from stationarity."""
         with self._threads(len(codes)):
             return self._decoded(codes, self._basis(shrink))
 
     def decoder(self, shrink: Shrinkage | None = None) -> Callable[[Tensor], PreImage]:
-        """Return `decode` for few codes at a time, again and again: what the search needs is formed once and kept."""
+        """Return `decode` for repeated calls with few codes: what the search needs is computed once and kept."""
         basis = self._basis(shrink)
         search = prepared_search(basis, self._method)
 
@@ -207,11 +208,11 @@ class Inference:
 
     @cached_property
     def density(self) -> CodeDensity:
-        """What new codes are drawn from, fitted when first asked for."""
+        """The density from which new codes are drawn, fitted when it is first needed."""
         return CodeDensity(self.encoded_samples())
 
     def batches(self, m: int) -> list[slice]:
-        """Return slices of m rows that are handled together; a GPU needs many, or it waits for each of its launches."""
+        """Return slices of m rows to process together; a GPU needs large batches, or it waits for its launches."""
         n, components = self.fitted.n, self.codes.shape[1]
         size = batch_rows(n, components)
         if self.codes.is_cuda:
@@ -221,11 +222,11 @@ class Inference:
         return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
-        """Return what keeps work on some rows at once to one thread if it is little."""
+        """Return a context that limits work on a few rows to one thread if it is little."""
         return one_thread(rows * self.fitted.n < SMALL_BATCH)
 
     def _make_room(self, method: str) -> Tensor | Rows:
-        """Make sure that pre-images stay within the budget of the fit; return the samples, in memory if they may be."""
+        """Keep pre-images within the memory budget of the fit; return the samples, in memory if they fit."""
         fitted = self.fitted
         work = workload(fitted.X, fitted.kernels, fitted.sizes)
 
@@ -243,11 +244,11 @@ class Inference:
         return samples
 
     def _samples_in_memory(self) -> Tensor | Rows:
-        """Return the samples as pre-images want them: kernels with explicit features need a few of them alone."""
+        """Return the samples for pre-images: in memory, unless explicit features need only a few of them."""
         return self.fitted.X if self.fitted.kernels[0].is_explicit else in_memory(self.fitted.X)
 
     def _seen(self, points: Tensor) -> Tensor:
-        """Return points as the first layer sees them."""
+        """Return kernel values or features of points in the first layer."""
         k = self._cross(points)
         if not torch.isfinite(k).all():
             bad = int((~torch.isfinite(k)).any(dim=1).sum())
@@ -268,5 +269,5 @@ class Inference:
 
     @property
     def _method(self) -> str:
-        """How pre-images are found unless asked otherwise."""
+        """The default method for pre-images."""
         return "fixed-point" if self.fitted.kernels[0].with_preimages.is_isotropic else "gradient"

@@ -1,4 +1,4 @@
-"""Codes of new points in kernel PCA: linear in what the first layer sees of them, k(x, X)A - b."""
+"""Codes of new points in kernel PCA: affine in kernel values, k(x, X)A - b, or in explicit features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
 from drkm.problem.spectrum import SMALL
 
-#: kernel values of new points that are held at once where scikit-learn computes them
+#: kernel values of new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
 
 
@@ -40,7 +40,7 @@ class KernelProjection:
     shift: Tensor
 
     def __call__(self, new: Any) -> Tensor:
-        """Return the codes of the rows of a tensor; of an array, also a sparse one, for a kernel of scikit-learn."""
+        """Return the codes of the rows of a tensor or, for a scikit-learn kernel, of an array, which may be sparse."""
         if isinstance(self.kernel, ScikitKernel):
             step = max(1, ENTRIES // self.points.shape[0])
             parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
@@ -56,11 +56,11 @@ class KernelProjection:
         return Exponents(self.kernel, self.points)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What can be computed again does not travel with a model.
+        # What can be recomputed is not pickled with a model.
         return {name: value for name, value in vars(self).items() if name != "_exponents"}
 
     def module(self) -> ProjectionModule:
-        """Return it as a module of torch."""
+        """Return the projection as a `torch.nn.Module`."""
         if isinstance(self.kernel, ScikitKernel):
             if self.kernel.metric != "precomputed":
                 raise ValueError(
@@ -71,16 +71,16 @@ class KernelProjection:
         if self.kernel.is_given:
             return ProjectionModule(None, None, self.weights, self.shift)
         if self.kernel.preimages_without_samples:
-            # Kernel values with the landmarks are all that there is to see: k(x, Z)(FA) - b.
+            # Only kernel values with the landmarks are needed: k(x, Z)(FA) - b.
             inner = self.kernel
             return ProjectionModule(inner.kernel, inner.landmarks, inner.factor @ self.weights, self.shift)
         return ProjectionModule(self.kernel, self.points, self.weights, self.shift)
 
 
 class ProjectionModule(torch.nn.Module):
-    """The codes of one layer as a module of torch, with all its numbers in buffers.
+    """The codes of one layer as a torch module, with all its numbers in buffers.
 
-    `torch.export` takes it, with a number of points that is free.
+    `torch.export` accepts it, with a dynamic number of points.
     """
 
     weights: Tensor
@@ -102,7 +102,7 @@ class ProjectionModule(torch.nn.Module):
             self.add_module("map", map_)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the codes of the rows of x: samples, or kernel values with the training samples for no kernel."""
+        """Return the codes of the rows of x: samples or, without a kernel, kernel values with the training samples."""
         kernel, weights, shift = self.kernel, self.weights, self.shift
         if kernel is None:
             return x @ weights - shift

@@ -1,4 +1,4 @@
-"""What a fitted model does with points and codes: the methods of the estimator that need nothing but the fit."""
+"""The estimator's methods for points and codes, which need nothing but the fitted model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from drkm import inputs, strange_data
 from drkm.files.rows import Rows
-from drkm.inference import arguments, passing
+from drkm.inference import arguments, noise_warning
 from drkm.inference.encoder import Encoding
 from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
@@ -26,9 +26,9 @@ from drkm.validation import checks
 
 
 class PointMethods(TransformerMixin):
-    """From points to codes and back, with data read, checked and answered in kind; `Inference` computes.
+    """Methods from points to codes and back: they validate data and return the type of the input.
 
-    An estimator that extends this sets what is declared here when it is fitted.
+    `Inference` does the computation. A subclass sets the attributes declared here in `fit`.
     """
 
     n_features_in_: int
@@ -48,15 +48,15 @@ class PointMethods(TransformerMixin):
         Parameters
         ----------
         X : array of shape (m, d), or the path of a .npy or HDF5 file
-            New points. A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
+            New points. A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never loaded as a whole.
         out : array of shape (m, S), optional
-            Where to write the codes, for example a `numpy.memmap`; it is what is returned.
+            Array to write the codes to, for example a `numpy.memmap`; it is also returned.
         """
         check_is_fitted(self)
         points = self._read(X)
         target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
         encoding = self._inference.encode(points, out=target)
-        # Past scikit-learn's wrapper, to the caller's own line.
+        # Past scikit-learn's wrapper, to the caller's line.
         if doubt := encoding.doubt():
             warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
         strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
@@ -79,8 +79,8 @@ class PointMethods(TransformerMixin):
     def inverse_transform(self, Z: Any) -> Any:
         """Return data points from their codes.
 
-        They are pre-images of projections on the components of the first layer, whose scores follow from the codes of
-        all layers: `inverse_transform(transform(X))` is `denoise(X, components="layer 1")`.
+        The points are pre-images of projections onto the components of the first layer, whose scores follow from the
+        codes of all layers: `inverse_transform(transform(X))` equals `denoise(X, components="layer 1")`.
 
         Parameters
         ----------
@@ -92,9 +92,9 @@ class PointMethods(TransformerMixin):
         return inputs.write(found.points, Z, self._features)
 
     def decoder(self) -> Callable[[Any], Any]:
-        """Return `inverse_transform` as a function that is quick for few codes at a time, as sliders ask for.
+        """Return `inverse_transform` as a function that is fast for a few codes at a time, for example from sliders.
 
-        It holds what the search for pre-images needs, about three copies of the training samples.
+        It keeps what the search for pre-images needs, about three copies of the training samples.
         """
         check_is_fitted(self)
         decode = self._inference.decoder(self._shrinkage)
@@ -109,61 +109,62 @@ class PointMethods(TransformerMixin):
         shrink: Any = None,
         out: np.ndarray | None = None,
     ) -> Any:
-        """Return the rows of X reconstructed from their projections on a set of components.
+        """Reconstruct the rows of X from their projections onto a set of components.
 
-        How much noise that removes depends on bandwidth, number of components and `shrink`, and the defaults are not
-        chosen for it: `drkm.denoise(X)` chooses all three for X, `drkm.select(X)` returns the model. A model that
-        lets nearly all of the noise pass warns of it the first time.
+        How much noise this removes depends on the bandwidth, the number of components and `shrink`, and the defaults
+        are not chosen for denoising: `drkm.denoise(X)` chooses all three for X, and `drkm.select(X)` returns the model.
+        A model that leaves nearly all of the noise warns the first time.
 
         Parameters
         ----------
         X : array of shape (m, d), or the path of a .npy or HDF5 file
-            A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never held as a whole.
+            A `numpy.memmap`, an HDF5 dataset or a file is read in batches and never loaded as a whole.
         components : None, "layer l" or list of (layer, index)
             Layers count from 1, indices from 0; None means all components of all layers.
         method : {"fixed-point", "gradient", "ridge"}, optional
             How pre-images are found; by default "fixed-point" for kernels of distances and "gradient" for others.
         shrink : float or pair of str and float, optional
-            How components are weighed, as the parameter of the same name, which it replaces here; 0 keeps all.
+            How components are weighted, as the parameter of the same name, which it overrides; 0 gives all the weight
+            1.
         out : array of shape (m, d), optional
-            Where to write the points, for example a `numpy.memmap`; it is what is returned.
+            Array to write the points to, for example a `numpy.memmap`; it is also returned.
         """
         found = self._reconstruct(X, components, method, shrink=shrink, out=out)
         strange_data.warn_of_strangers(found.strange, stacklevel=2)
         if shrink is None and self._shrinkage is None:
             columns = parameters.component_columns(components, self.layer_slices_)
-            if told := passing.noise_passed(self._inference, self._read(X), columns, method):
-                warnings.warn(told, passing.NoiseWarning, stacklevel=2)
+            if told := noise_warning.noise_warning(self._inference, self._read(X), columns, method):
+                warnings.warn(told, noise_warning.NoiseWarning, stacklevel=2)
         return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return what `denoise` returns, with the residual in feature space, iterations and convergence of each point.
+        """Reconstruct as `denoise` does, with the residual in feature space, iterations and convergence of each point.
 
-        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`, `normalized=False` the paper's projection,
-        `start="point"` its start, the point itself; any other start is an array of shape (m, d). Points unlike all
-        training samples are marked as `strange`, where `denoise` warns of them.
+        Options go to `drkm.inference.preimage`: `shrink` is as in `denoise`; `normalized=False` is the paper's
+        projection; `start="point"` is the paper's start, the point itself, and any other start is an array of shape (m,
+        d). Points unlike all training samples are marked as `strange`, where `denoise` would warn.
         """
         points, *others = vars(self._reconstruct(X, components, method, **options)).values()
         written = [inputs.write(part, X) for part in others]
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
     def traverse(self, layer: int, index: int, values: Any, base: Any = None) -> Any:
-        """Return data along one component: one point for each value of that code.
+        """Move a point along one component: return one point per value of that code.
 
         Parameters
         ----------
         layer, index : int
             The component; layers count from 1, indices from 0.
         values : sequence of float
-            Values of its code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
+            Values of the code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
         base : int or array of shape (d,), optional
-            The point whose other codes are kept: a training sample by its row, or a new point, for example a row of a
-            frame; by default the training sample whose codes are nearest to their mean.
+            The point that keeps its other codes: a training sample by its row number, or a new point, for example a row
+            of a data frame. By default the training sample whose codes are nearest to their mean.
 
         Returns
         -------
         array of shape (len(values), d)
-            Of the kind of `base` where that is a point, else of what `fit` got.
+            Of the type of `base` if that is a point, else of the type that was passed to `fit`.
         """
         check_is_fitted(self)
         column = parameters.component_columns([(layer, index)], self.layer_slices_, "layer, index")[0]
@@ -181,10 +182,10 @@ class PointMethods(TransformerMixin):
         return inputs.write(self._decode(moved).points, like, self._features, same_rows=False)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
-        """Return n new data points: draws from a Gaussian mixture on the codes, mapped back.
+        """Draw n new data points: codes from a Gaussian mixture, mapped back to data.
 
-        The number of mixture components is chosen by the Bayesian information criterion. Points are of the kind that
-        `fit` got.
+        The number of mixture components is chosen by the Bayesian information criterion. Points have the type that was
+        passed to `fit`.
         """
         check_is_fitted(self)
         checks.integer("n", n, 1)
@@ -192,9 +193,9 @@ class PointMethods(TransformerMixin):
         return inputs.write(self._decode(drawn).points, self._like_fit(), self._features, same_rows=False)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean over rows of the squared distance between a point and its reconstruction.
+        """Return minus the mean squared distance between the rows of X and their reconstructions.
 
-        Higher is better, and more components nearly always are: to choose their number, see `drkm.select`.
+        Higher is better, and more components nearly always score higher: to choose their number, use `drkm.select`.
         """
         squares, strange = self._squared_changes(X)
         strange_data.warn_of_strangers(strange, stacklevel=2)
@@ -203,16 +204,16 @@ class PointMethods(TransformerMixin):
     def score_samples(self, X: Any) -> Any:
         """Return minus the distance between each row of X and its reconstruction, in the units of the data.
 
-        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that has been
-        fitted for it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among those it was
-        fitted to (docs/anomalies.md).
+        As in scikit-learn, lower is more abnormal; `score` is minus the mean of the squares. A model that is fitted for
+        it, by `drkm.AnomalyDetector` or with `shrink` above 1, also finds strange samples among its training samples
+        (docs/anomalies.md).
         """
         return inputs.write(-self._squared_changes(X)[0].sqrt(), X)
 
     def to_torch(self) -> ProjectionModule:
-        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` takes.
+        """Return `transform` of a one-layer model as a `torch.nn.Module`, which `torch.export` accepts.
 
-        Codes of deeper models are found by iteration for every point (docs/model.md) and stay with `transform`.
+        Codes of deeper models are found by an iteration per point (docs/model.md), which only `transform` supports.
         """
         check_is_fitted(self)
         return self._inference.projection().module()
@@ -236,7 +237,7 @@ class PointMethods(TransformerMixin):
         return self._inference.reconstruct(points, columns, method=method, shrink=shrink, **options)
 
     def _decode(self, codes: Tensor) -> PreImage:
-        """Return pre-images of codes, shrunk as the model says."""
+        """Return pre-images of codes, with the shrinkage of the model."""
         return self._inference.decode(codes, self._shrinkage)
 
     @property
@@ -249,7 +250,7 @@ class PointMethods(TransformerMixin):
         return getattr(self, "feature_names_in_", range(self.n_features_in_))
 
     def _like_fit(self) -> Any:
-        """Return something of the kind that `fit` got."""
+        """Return an object of the type that was passed to `fit`."""
         return inputs.empty_frame() if self._fitted_to_frame else self.codes_
 
     def _read(self, X: Any) -> Tensor | Rows:

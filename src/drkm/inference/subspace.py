@@ -1,7 +1,7 @@
-"""Components as a subspace of the first feature space, and the projections of points on it.
+"""Components as a subspace of the first feature space, and projections onto it.
 
 A component is a vector of coefficients over the training points, of whatever layer: column c of H_C stands
-for v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) on the span of a set of components is Σ_i β_i φ_1(x_i)
+for v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) onto the span of a set of components is Σ_i β_i φ_1(x_i)
 with β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x) (`Components.weights`).
 """
 
@@ -28,35 +28,35 @@ class Components:
     Parameters
     ----------
     kernel : Kernel
-        Kernel of the first layer, with numbers for parameters.
+        Kernel of the first layer, with all parameters as numbers.
     X : Tensor or Rows, of shape (n, d)
-        Training points (the Gram matrix itself for a precomputed kernel). Those in a file, with `gram` given, are read
-        a few at a time.
+        Training points (the Gram matrix itself for a precomputed kernel). If they are in a file and `gram` is given,
+        they are read a few at a time.
     H : Tensor of shape (n, c)
         One component per column; their order and linear dependence do not matter to the projection.
     center : bool
-        The components and what is projected are centred in feature space; the mean is added back.
+        Whether the components and the projected points are centred in feature space; the mean is added back.
     normalized : bool
         False gives the paper's β, without the factor (HᵀKH)⁺.
     gram : Gram, optional
-        The operator of K_1; by default it is applied without being stored.
+        The operator of K_1; by default one that does not store it.
     mean_weights : Tensor of shape (n,), optional
-        With `center`: coefficients of the mean that is added back; by default all points count alike, and the
-        coefficients H are centred here. Given, H is taken as centred.
+        With `center`: coefficients of the mean that is added back. By default all points have the same weight, and the
+        coefficients H are centred here; if given, H must be centred already.
     reader : Tensor of shape (D, c), optional
-        What turns the rows given to `scores` into inner products with the components: H for kernel values with the
-        points (the default), H_CᵀΦ, transposed, for features.
+        Matrix that turns the rows passed to `scores` into inner products with the components: H for kernel values with
+        the points (the default), the transpose of H_CᵀΦ for features.
     shrink : Shrinkage, optional
-        Weigh the directions of the subspace by their Ritz values instead of keeping all as they are.
+        Weight the directions of the subspace by their Ritz values instead of keeping all unchanged.
     lengths : Tensor of shape (c, c), optional
-        HᵀH of the coefficients over the samples, which Ritz values are relative to; by default that of H.
+        HᵀH of the coefficients over the samples, to which Ritz values are relative; by default that of H.
 
     Attributes
     ----------
     H : Tensor of shape (n, c)
         The coefficients (centred if asked).
     KH : Tensor of shape (n, c)
-        K_1 times these.
+        K_1 times the coefficients.
     M : Tensor of shape (c, c)
         HᵀK_1H, the inner products of the components.
     """
@@ -106,7 +106,7 @@ class Components:
             self._inverse = self._shrunk(shrink, self.H.T @ self.H if lengths is None else lengths)
 
     def _shrunk(self, shrink: Shrinkage, lengths: Tensor) -> Tensor:
-        """Return what takes scores to shrunk coordinates, A diag(f(λ)/λ) Aᵀ.
+        """Return the matrix from scores to shrunk coordinates, A diag(f(λ)/λ) Aᵀ.
 
         The columns of H_C A are the Ritz vectors of K_1 in the span of H_C: AᵀHᵀHA = I and AᵀMA = diag(λ).
         """
@@ -114,25 +114,25 @@ class Components:
         kept = squares > 100 * torch.finfo(self.H.dtype).eps * squares[-1]
         basis = directions[:, kept] / squares[kept].sqrt()
         values, vectors = torch.linalg.eigh(basis.T @ self.M.double() @ basis)
-        # Below that they are rounding, which a division would make large.
+        # Smaller values are rounding errors, which the division would amplify.
         values = torch.where(values > 100 * torch.finfo(self.H.dtype).eps * values[-1], values, 0.0)
         weights = shrink.weights(values)
         if not self.center and not weights.any():
             largest = f"the largest eigenvalue is {float(values[-1]):.3g}"
-            raise ValueError(f"shrink: nothing is left, {largest}, got {shrink.threshold:.3g}")
+            raise ValueError(f"shrink: no component is left, {largest}, got {shrink.threshold:.3g}")
         ritz = basis @ vectors
         return ((ritz * (weights / torch.where(values > 0, values, 1.0))) @ ritz.T).to(self.H)
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the training points are in memory, and not in a file."""
+        """Whether the training points are in memory rather than in a file."""
         return isinstance(self.X, Tensor)
 
     def scores(self, k_rows: Tensor) -> Tensor:
         """Return t = H_Cᵀ k_1(X, x), equation (27) of the paper, as rows (m×c).
 
-        They are made from raw kernel rows k_1(x, X) (m×n), and centred if the components are.
-        With a `reader` of features, from the rows φ_1(x).
+        They are computed from raw kernel rows k_1(x, X) (m×n), and centred if the components are. With a `reader` for
+        features, they are computed from the rows φ_1(x).
         """
         width = len(self._reader)
         if k_rows.ndim != 2 or k_rows.shape[1] != width:
@@ -163,7 +163,7 @@ class Components:
 
         with a from `coordinates`. Components of different layers are not orthogonal in the first feature space, hence
         the middle factor. Equation (29) of the paper has none, β = H_C H_Cᵀ k_1(X, x): the option `normalized=False`.
-        With `shrink` the projection is weighed, β = U diag(f(λ)/λ) Uᵀ k_1(X, x), by the Ritz pairs (λ, U) of the span.
+        With `shrink` the projection is weighted, β = U diag(f(λ)/λ) Uᵀ k_1(X, x), by the Ritz pairs (λ, U) of the span.
         """
         beta = coordinates @ self.H.T
         return beta + self.mean_weights if self.center else beta
@@ -201,7 +201,7 @@ class Components:
         index = torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device)
         best = coordinates.new_empty(len(coordinates))
         base = self.diagonal if self.mean_row is None else self.diagonal - 2 * self.mean_row
-        # The constants ride along as one more column: adding a broadcast vector costs more than the product.
+        # The constants are one more column of the product: adding a broadcast vector costs more.
         table = torch.cat([-2 * self.KH.T, base[None]])
         augmented = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         for rows in blocks(len(coordinates), self.n, coordinates):
@@ -236,11 +236,11 @@ def components_of(
     normalized: bool = True,
     shrink: Shrinkage | None = None,
 ) -> Components:
-    """Return components of a fitted model, which take new points as `drkm.gram.Cross` gives them.
+    """Return components of a fitted model, for new points in the format of `drkm.gram.Cross`.
 
     `sums` are the columns of `component_sums` that belong to H, and X the training points. The feature space of a
-    Nyström approximation is spanned by the landmarks in that of the kernel itself: components become coefficients over
-    these, and pre-images are found with the kernel itself, without the samples.
+    Nyström approximation is the span of the landmarks in that of the kernel itself: components become coefficients over
+    landmarks, and pre-images are found with the kernel itself, without the samples.
     """
     kernel, center = fitted.kernels[0], fitted.center
     if sums is None:
@@ -292,14 +292,14 @@ def on_landmarks(
 
 
 def _operator(kernel: Kernel, X: Tensor) -> Gram:
-    """Return the operator of K_1 that stores no more than it must."""
+    """Return the operator of K_1 that stores as little as possible."""
     if kernel.is_pairwise:
         return Dense().moving(kernel, X - X.mean(dim=0) if kernel.is_isotropic else X)
     return Dense().fixed(kernel, X)
 
 
 def _pseudo_inverse(M: Tensor, H: Tensor) -> Tensor:
-    """Return M⁺, cut after scaling the columns of H to length 1, so that their lengths do not matter."""
+    """Return M⁺, truncated after scaling the columns of H to length 1, so that their lengths do not matter."""
     norm = H.double().norm(dim=0)
     scale = torch.where(norm > 0, 1.0 / norm, torch.zeros_like(norm))
     values, vectors = torch.linalg.eigh(M.double() * scale[:, None] * scale)

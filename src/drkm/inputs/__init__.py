@@ -1,4 +1,4 @@
-"""What comes in: samples as arrays, frames, tensors or files, and how data of a file were prepared."""
+"""Input data: samples as arrays, data frames, tensors or files, and how data of a file were prepared."""
 
 from drkm.inputs.samples import (
     as_row,

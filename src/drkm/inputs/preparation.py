@@ -1,4 +1,4 @@
-"""What is done to rows of a file before a model sees them, kept beside the model so that later rows get the same."""
+"""The preparation of rows before a fit, stored with the model so that later rows are prepared in the same way."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from drkm.machine.memory import require
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
-#: the grey value of white in pictures of 8 bits
+#: grey value of white in 8-bit images
 WHITE = 255.0
-#: before the names of what fills gaps
+#: prefix of the names of imputation parts
 GAPS = "gaps."
 
 
 class Gaps(Protocol):
-    """What fills gaps, which are NaN, in the units of the file (`drkm.imputation.Filling`)."""
+    """Fills gaps (NaN) in the units of the file (`drkm.imputation.Filling`)."""
 
     def fill(self, values: np.ndarray) -> np.ndarray:
         """Return values with their gaps filled."""
 
     def describe(self) -> str:
-        """Return what is done in a few words."""
+        """Return a short description."""
 
     def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and the plain values to write."""
@@ -38,17 +38,17 @@ class Gaps(Protocol):
 
 @dataclass(frozen=True)
 class Preparation:
-    """Samples are (values - offset) / scale, after gaps have been filled.
+    """Prepared samples are (values - offset) / scale, after gaps have been filled.
 
     Attributes
     ----------
     offset, scale : float or array of shape (d,)
-    columns : names of the columns, where the training file had them
+    columns : names of the columns, if the training file had them
     shape : shape of one sample, for images
-    white : value of white in images, where it is known; the largest training value else
-    resize, grey : whether images of any size are brought to that shape, and whether colours are left out
+    white : value of white in images, if it is known; otherwise the largest training value
+    resize, grey : whether images are resized to that shape, and whether they are converted to grey
     id : name of the column that named the rows
-    gaps : what fills them, where there may be some
+    gaps : fills missing values, if there may be any
     """
 
     offset: float | np.ndarray = 0.0
@@ -66,12 +66,12 @@ class Preparation:
         """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
         _check_room(values)
         mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        # The mean of equal values is rounded, and their deviation from it is not always 0.
+        # The mean of equal values is rounded, so that their deviation from it is not always 0.
         varies = spread > 10 * np.finfo(np.float64).eps * np.abs(mean)
         return cls(mean, np.where(varies, spread, 1.0), **more)
 
     def apply(self, values: Any) -> np.ndarray:
-        """Return values as the model sees them; a frame has its columns found by name, as tables in files have."""
+        """Prepare values for the model; columns of a data frame are matched by name, like those of tables in files."""
         if self.columns is not None and is_frame(values):
             values = _by_name(values, self.columns)
         samples = _own_copy(values)
@@ -82,29 +82,29 @@ class Preparation:
         return samples
 
     def undo(self, samples: np.ndarray) -> np.ndarray:
-        """Return samples in the units of the file."""
+        """Convert prepared samples back to the units of the file."""
         values = _own_copy(samples)
         values *= self.scale
         values += self.offset
         return values
 
     def knowing_white(self, X: Tensor | Rows) -> Preparation:
-        """Return it with the value of white in images: the largest one of the samples X where no other is known."""
+        """Return the preparation with the value of white: the largest value of the samples X if no other is known."""
         if self.white is not None:
             return self
         return replace(self, white=float(self.undo(largest_values(X).cpu().numpy()).max()))
 
     def pixels(self, values: np.ndarray) -> np.ndarray:
-        """Return values in the units of the file, of which white is known, as grey values from 0 to 255."""
+        """Convert values in the units of the file to grey values from 0 to 255; white must be known."""
         return np.clip(values * (WHITE / self.white if self.white and self.white > 0 else 1.0), 0.0, WHITE)
 
     @property
     def changes_values(self) -> bool:
-        """Whether samples are other numbers than those of the file."""
+        """Whether prepared samples differ from the values of the file."""
         return bool(np.any(self.offset != 0.0) or np.any(self.scale != 1.0))
 
     def describe(self) -> str:
-        """Return what is done in a few words, or nothing."""
+        """Return a short description, or an empty string."""
         done = [] if self.gaps is None else [self.gaps.describe()]
         if np.ndim(self.scale):
             done.append("columns standardised")
@@ -130,9 +130,9 @@ class Preparation:
     def from_parts(
         cls, tensors: dict[str, Tensor], plain: dict[str, Any], features: int, gaps: Gaps | None = None
     ) -> Preparation:
-        """Return the preparation of so many features that `parts` took apart; without parts nothing is done to values.
+        """Rebuild the preparation for this many features from `parts`; without parts values are not changed.
 
-        Parts that are not those of a preparation are refused with one sentence.
+        Invalid parts are refused with an error.
         """
         if not plain:
             return cls()
@@ -157,13 +157,13 @@ class Preparation:
 
 
 def _own_copy(values: Any) -> np.ndarray:
-    """Return values in an array of their own, the only one that is made of them, if there is memory for it."""
+    """Return a copy of values, the only one that is made, if there is memory for it."""
     _check_room(values)
     return np.array(values, dtype=np.float64)
 
 
 def _check_room(values: Any) -> None:
-    """Raise one sentence unless there is memory for so many values of eight bytes."""
+    """Raise an error unless there is memory for these values at eight bytes each."""
     size = np.size(values)
     require(8 * size, torch.device("cpu"), f"X: a prepared copy of {size} values")
 

@@ -1,4 +1,4 @@
-"""Samples in, codes and points out: numpy, pandas and torch, each answered in kind."""
+"""Conversion between numpy, pandas and torch: results have the type of the input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drkm.machine import memory
 from drkm.machine.layout import aligned, copied
 from drkm.validation import checks
 
-#: a share of the spread of the samples that rounding may take, looked for in about so many rows
+#: largest share of the samples' spread that rounding may take, and about how many rows are checked
 WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
 AS_A_FILE = 'a numpy.memmap or the path of a .npy or HDF5 file with gram="tiled" is read in tiles'
 
@@ -27,7 +27,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_row(point: Any) -> Any:
-    """Return one point, in one dimension or two, as samples; that of a frame keeps the names of its features."""
+    """Return a point with one or two dimensions as samples; a row of a data frame keeps its feature names."""
     if hasattr(point, "iloc") and hasattr(point, "to_frame"):
         return point.to_frame().T
     row = point if isinstance(point, Tensor) or is_frame(point) else np.asarray(point)
@@ -35,9 +35,9 @@ def as_row(point: Any) -> Any:
 
 
 def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Rows:
-    """Return the samples as a tensor of their own precision and device, in our layout, checked against the estimator.
+    """Validate samples and return them as a tensor of their own precision and device, in our memory layout.
 
-    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file is left where it is and returned as
+    A memory-mapped array, an HDF5 dataset or the path of a .npy or HDF5 file stays where it is and is returned as
     `Rows`. `reset` is for `fit`: it sets the number and names of features that later calls are checked against.
     """
     if isinstance(X, Tensor):
@@ -50,10 +50,10 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
 
     if np.ma.is_masked(X):
         raise ValueError("X: contains masked values, fill them or leave their samples out")
-    # Pixels stay as small as they are until they reach the device and the precision of the model.
+    # Pixels keep their small type until they reach the device and the precision of the model.
     kinds = (np.float64, np.float32, np.uint8)
     if isinstance(X, np.ndarray):
-        # A copy, because a model must not change with the caller's array.
+        # A copy, so that changes of the caller's array do not change the model.
         item = X.dtype.itemsize if X.dtype in kinds else 8
         memory.require(item * X.size, torch.device("cpu"), f"X: a copy of {X.size} values", AS_A_FILE)
     try:
@@ -69,7 +69,7 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
 
 @contextmanager
 def features_restored_on_failure(estimator: Any) -> Iterator[None]:
-    """Take back what a fit has set of the features if it fails, so that what was fitted before stays usable."""
+    """Restore the feature attributes if a fit fails, so that an earlier fit stays usable."""
     names = ("n_features_in_", "feature_names_in_")
     known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
     try:
@@ -82,7 +82,7 @@ def features_restored_on_failure(estimator: Any) -> Iterator[None]:
 
 
 def _one_sentence(message: str) -> str:
-    """Return scikit-learn's complaint about samples as one sentence, without the array and the advice it may hold."""
+    """Return scikit-learn's error about samples as one sentence, without the array and advice it may contain."""
     first = message.split("\n", 1)[0].rstrip(":. ")
     if first.startswith("Expected 2D array"):
         return f"X: {first} (Reshape your data by X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample)"
@@ -109,7 +109,7 @@ def _read_tensor(estimator: Any, X: Tensor, *, reset: bool, least: int) -> Tenso
     if X.ndim != 2:
         raise ValueError(f"X: expected 2 dimensions, samples by features, got {X.ndim}")
     X = X.detach()
-    # Whole numbers stay as small as they are until they reach the device and the precision of the model.
+    # Integers keep their small type until they reach the device and the precision of the model.
     X = X if not X.is_floating_point() or X.dtype in (torch.float32, torch.float64) else X.double()
     _check_shape(estimator, X, reset=reset, least=least)
     if not torch.isfinite(X).all():
@@ -142,9 +142,9 @@ def _check_shape(estimator: Any, X: Tensor | Rows, *, reset: bool, least: int) -
 
 
 def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.device) -> Tensor | Rows:
-    """Return the samples in the precision and on the device of a fit, after making sure that a GPU can hold them.
+    """Move the samples to the precision and device of a fit, after a check that a GPU can hold them.
 
-    Those of a tensor that the caller has `given` are copied, because a model must not change with it.
+    A tensor that the caller has `given` is copied, so that its changes do not change the model.
     """
     if dtype != torch.float64:
         _check_digits(samples, dtype)
@@ -159,7 +159,7 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
 
 
 def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
-    """Raise an error if another precision keeps too little of what tells samples apart."""
+    """Raise an error if a conversion of precision loses too much of the differences between samples."""
     rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
     lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
     if lost > WORST_ROUNDING * spread:
@@ -171,7 +171,7 @@ def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
 
 
 def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
-    """Return the caller's array as a tensor that shares its memory, to be written into."""
+    """Return the caller's array as a tensor that shares its memory, for writing."""
     if out is None:
         return None
     if not isinstance(out, np.ndarray) or out.dtype not in (np.float32, np.float64) or not out.flags.writeable:
@@ -185,9 +185,9 @@ def target(out: np.ndarray | None, shape: tuple[int, int]) -> Tensor | None:
 
 
 def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = True) -> Any:
-    """Return the tensor as whatever `like` is.
+    """Convert a tensor to the type of `like`.
 
-    `columns` name the columns of a frame; with `same_rows` its rows are named as those of `like`.
+    `columns` are the column names of a data frame; with `same_rows` its row names are those of `like`.
     """
     if isinstance(like, Tensor):
         return tensor.to(like.device)
@@ -198,7 +198,7 @@ def write(tensor: Tensor, like: Any, columns: Any = None, *, same_rows: bool = T
 
 
 def empty_frame() -> Any:
-    """Return a pandas frame to answer like, or None where pandas is not installed."""
+    """Return an empty pandas data frame, or None if pandas is not installed."""
     try:
         import pandas
     except ImportError:

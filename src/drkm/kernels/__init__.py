@@ -1,6 +1,6 @@
-"""Kernels: what k(x, y) is. How their Gram matrices are formed is decided in `drkm.gram`."""
+"""Kernel functions k(x, y). How their Gram matrices are formed is decided in `drkm.gram`."""
 
-# The order of these lines is the order of lists, and all that makes a kernel of the library known.
+# Importing a module registers its kernel; lists of kernels follow the order of these lines.
 # isort: off
 from drkm.kernels.rbf import RBF as RBF
 from drkm.kernels.laplacian import Laplacian as Laplacian

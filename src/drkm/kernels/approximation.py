@@ -1,7 +1,7 @@
 """Kernels replaced by explicit features: φ(x)·φ(y) ≈ k(x, y) for some kernel k.
 
-An approximation is a kernel in its own right, the kernel of the model it is used in: training, encoding and
-pre-images need no more than its features, and sums over samples are done once.
+An approximation is a kernel in its own right, and the kernel of the model that uses it: training, encoding and
+pre-images need only its features, and sums over samples are computed once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLE_ROWS = 4096
 class Approximation(Explicit):
     """Explicit features of a kernel that has none of its own, or too many."""
 
-    #: the kernel that is approximated, and what it must be
+    #: the kernel that is approximated, and the class that it must have
     kernel: Kernel
     serves: ClassVar[type[Kernel]]
 
@@ -33,7 +33,7 @@ class Approximation(Explicit):
 
     @property
     def has_bandwidth(self) -> bool:
-        """Whether the kernel that is approximated has one."""
+        """Whether the approximated kernel has a bandwidth."""
         return self.kernel.has_bandwidth
 
     @property
@@ -43,7 +43,7 @@ class Approximation(Explicit):
 
     @property
     def sigma2(self) -> float:
-        """The same, by the name that it has there."""
+        """`bandwidth`, under the name that the approximated kernel has for it."""
         return self.bandwidth
 
     @property
@@ -63,16 +63,16 @@ class Approximation(Explicit):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the header of a file says of it: the kernel that is approximated."""
+        """Entry in the header of a model file: that of the approximated kernel."""
         return {"type": type(self).__name__, "kernel": self.kernel.entry}
 
     @classmethod
     def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
-        """Return the approximation of a kernel that a file holds, by its entry in the header and its arrays."""
+        """Rebuild the approximation from its entry in the header of a file and its arrays."""
         return cls(kernel, **arrays)  # type: ignore[call-arg]
 
     def check(self) -> None:
-        """Raise one sentence if the arrays, as read from a file, cannot be those of the kernel."""
+        """Raise an error if arrays that were read from a file cannot belong to the kernel."""
 
     @abstractmethod
     def error(self, points: Tensor | Rows) -> float:
@@ -80,7 +80,7 @@ class Approximation(Explicit):
 
     @abstractmethod
     def describe_error(self, error: float) -> str:
-        """Say for people what an error means."""
+        """Return a readable description of an error."""
 
     def table(self, points: Tensor | Rows) -> Tensor:
         """Return φ of many points, a few thousand rows at a time: no temporary array is as large as the result."""

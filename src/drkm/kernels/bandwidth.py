@@ -16,14 +16,14 @@ RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
 #: rows of distances that are formed at once
 BLOCK_ROWS = 128
-#: a distance of so many rounding errors of the mean is none: it is what centring leaves of equal samples
+#: distances below this many rounding errors of the mean count as zero: centring leaves that much of equal samples
 ROUNDING = 2
-#: kernel values of points with themselves may be off by this much, in the mean over so many
+#: largest mean error of k(x, x) that is accepted, and the number of points over which it is averaged
 WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
 
 
 def check_bandwidth(sigma2: float | str) -> float | str:
-    """Return the bandwidth, or raise one sentence that says what is allowed."""
+    """Return the bandwidth if it is valid, or raise an error that says what is allowed."""
     if isinstance(sigma2, str):
         if sigma2 not in RULES:
             raise ValueError(f"sigma2: unknown rule {sigma2!r}, allowed are {', '.join(RULES)} or a positive number")
@@ -36,11 +36,11 @@ def check_bandwidth(sigma2: float | str) -> float | str:
 
 
 def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> float:
-    """Return σ² as a number.
+    """Return σ² as a number, computed from the points if it is given as a rule.
 
     "median" is half the median squared distance, on at most 2,000 evenly spaced rows. "scale" is the mean squared
-    distance of centred points, and 2s/n above the first layer, where the s columns are orthonormal whatever the
-    solver does, so that it is a constant. "auto" is "median" in layer 1 and "scale" above.
+    distance of centred points. Above the first layer it is 2s/n, a constant, because the s columns of the codes are
+    orthonormal whatever the solver does. "auto" is "median" in layer 1 and "scale" above.
     """
     if not isinstance(sigma2, str):
         return sigma2
@@ -58,11 +58,11 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     return _positive(2.0 * _spread(points), points)
 
 
-def check_digits(sigma2: float, points: Tensor, *, layer: int) -> None:
-    """Raise one sentence if σ² is so narrow beside the spread of the points that rounding hides which are near.
+def check_rounding(sigma2: float, points: Tensor, *, layer: int) -> None:
+    """Raise an error if σ² is so narrow compared with the spread of the points that rounding hides close neighbours.
 
-    Distances come from ‖x‖² + ‖y‖² - 2x·y, whose rounding error is in proportion to ‖x‖². Codes, which move, have a
-    mean square of s/n.
+    Distances are computed as ‖x‖² + ‖y‖² - 2x·y, with a rounding error proportional to ‖x‖². Codes, which change during
+    training, have a mean square of s/n.
     """
     if layer > 1:
         norms = torch.tensor([points.shape[1] / collectives.samples(len(points))], dtype=torch.float64)
@@ -87,9 +87,9 @@ def _half_median(points: Tensor) -> float:
     rows = collectives.spread_rows(points, MEDIAN_ROWS).double()
     mean = rows.mean(dim=0)
     rows = rows - mean
-    # By products: with thousands of features ten times faster than differences, and in float64 as exact.
+    # From inner products: with thousands of features ten times faster than from differences, and as exact in float64.
     inner = rows @ rows.T
-    # Frugal, all in the memory of the products: here is where a small fit would take the most.
+    # All in the memory of the products: this is where a small fit would otherwise need the most.
     del rows
     norms = inner.diagonal().clone()
     for some in torch.arange(len(inner), device=inner.device).split(BLOCK_ROWS):
@@ -103,7 +103,7 @@ def _half_median(points: Tensor) -> float:
 
 
 def _median(values: Tensor) -> float:
-    """Return the lower median of numbers whose order may be changed: torch would take a copy of them."""
+    """Return the lower median and reorder the values: torch.median would copy them."""
     if values.is_cuda or len(values) == 0 or values.max().isnan():
         return values.median().item()
     middle = (len(values) - 1) // 2
@@ -113,7 +113,7 @@ def _median(values: Tensor) -> float:
 
 
 def _positive(value: float, points: Tensor) -> float:
-    """Fall back to the scale of the data where a rule gives 0: duplicated or constant samples."""
+    """Return the value, or the scale of the data if a rule gave 0, as for duplicated or constant samples."""
     value = value or _spread(points)
     if not value and _are_equal(points):
         return 1.0
@@ -122,7 +122,7 @@ def _positive(value: float, points: Tensor) -> float:
 
 
 def check_range(name: str, value: float, dtype: torch.dtype) -> None:
-    """Raise one sentence if squares are beyond what a precision can hold."""
+    """Raise an error if squares are outside the range of a precision."""
     limits = torch.finfo(dtype)
     if not limits.tiny <= value <= limits.max:
         kind = str(dtype).removeprefix("torch.")
@@ -131,7 +131,7 @@ def check_range(name: str, value: float, dtype: torch.dtype) -> None:
 
 
 def mean_square(points: Tensor) -> float:
-    """Return the mean of ‖x‖², or raise one sentence if it is beyond what the precision of the points can hold."""
+    """Return the mean of ‖x‖², or raise an error if it is outside the range of the points' precision."""
     own = torch.stack([points[rows].square().sum() for rows in tiles(points)]).sum()
     mean = collectives.total(own).item() / collectives.samples(len(points))
     if collectives.agreed(points.abs().max().item()):
@@ -140,10 +140,10 @@ def mean_square(points: Tensor) -> float:
 
 
 def _are_equal(points: Tensor) -> bool:
-    """Whether all points are one but for rounding, by differences that need not be squared."""
+    """Whether all points are equal up to rounding, judged by differences that are not squared."""
     mean = collectives.mean(points)
     apart = collectives.agreed(max((points[rows] - mean).abs().max().item() for rows in tiles(points)))
-    # A mean squared distance within rounding of ‖mean‖² leaves one entry so much.
+    # The largest difference of one entry that a mean squared distance within rounding of ‖mean‖² allows.
     entries = collectives.samples(len(points)) * points.shape[1]
     return apart <= ROUNDING * torch.finfo(points.dtype).eps * math.sqrt(entries) * mean.abs().max().item()
 

@@ -1,7 +1,7 @@
-"""What a kernel is: the families that the rest of the library relies on.
+"""Base classes of kernels: the families that the rest of the library relies on.
 
-A kernel says what k(x, y) is and nothing about how its Gram matrix is formed or stored (that is `drkm.gram`).
-Three families cover all kernels here; a new kernel is a subclass of one of them, made known by `register`:
+A kernel defines k(x, y) and nothing about how its Gram matrix is formed or stored, which is up to `drkm.gram`. Three
+families cover all kernels here; a new kernel is a subclass of one of them, with the decorator `register`:
 
 * `Isotropic`: k(x, y) = f(e) with e = -‖x-y‖²/(2σ²) ≤ 0,
 * `DotProduct`: k(x, y) = f(e) with e = γ x·y + c,
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows
-from drkm.kernels.bandwidth import check_bandwidth, check_digits, resolve_bandwidth
+from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
 from drkm.validation.registry import Registry
 
 #: memory for the results of a jet
@@ -31,12 +31,13 @@ Room = Sequence[Tensor] | None
 
 #: entries of one block of kernel values; a few such blocks of float64 fit into a common second-level cache
 BLOCK_ENTRIES = {"cpu": 1 << 16, "cuda": 1 << 26}
-#: numbers of features that are formed at once: of many points, what a map needs in between would take most memory
+#: numbers of features that are computed at once: for many points, the intermediate results of a feature map would
+#: need most of the memory
 FEATURE_ENTRIES = {"cpu": 1 << 17, "cuda": 1 << 26}
 
 
 class Profile(NamedTuple):
-    """How the Triton kernels of `drkm.gram.fused` know an isotropic kernel.
+    """What the Triton kernels of `drkm.gram.fused` need to know of an isotropic kernel.
 
     `name` is a branch of `_jet` in `drkm.gram._triton`; with points multiplied by `stretch`/σ its exponentials are
     powers of 2.
@@ -49,27 +50,28 @@ class Profile(NamedTuple):
 class Kernel(ABC):
     """A positive semi-definite function of two points."""
 
-    #: the word for it in `kernel="…"` and on the command line; a kernel without one is given as an object
+    #: its name in `kernel="…"` and on the command line; a kernel without a name can only be given as an object
     name: str = ""
-    #: the family: f of an exponent, of that of distances, explicit features, or a Gram matrix that the caller gives
+    #: the family: f of an exponent, f of the exponent of distances, explicit features, or a Gram matrix that the caller
+    #: gives
     is_pairwise: bool = False
     is_isotropic: bool = False
     is_explicit: bool = False
     is_given: bool = False
-    #: parameters for which a rule may be given, in place of which `resolve` puts a number
+    #: parameters that may be rules, which `resolve` replaces by numbers
     rules: tuple[str, ...] = ()
-    #: whether training changes numbers inside it other than a bandwidth
+    #: whether training changes parameters of the kernel other than its bandwidth
     trainable: bool = False
-    #: whether its arrays are all that pre-images need, so that a file can do without the samples
+    #: whether pre-images need only its arrays, so that a file can leave out the samples
     preimages_without_samples: bool = False
-    #: what its arrays are called in the file of a model, before the number of the layer
+    #: prefix of its arrays in a model file, before the number of the layer
     prefix: str = "kernel"
     #: whether k(Rx, Ry) = k(x, y) for every rotation R; decides whether the axes below it are free
     rotation_invariant: bool = True
 
     @abstractmethod
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the matrix of kernel values, one row a point of `x` (m×d), one column a point of `y` (n×d)."""
+        """Return the m×n matrix of kernel values, one row per point of `x` (m×d), one column per point of `y` (n×d)."""
 
     @abstractmethod
     def diagonal(self, x: Tensor) -> Tensor:
@@ -91,16 +93,16 @@ class Kernel(ABC):
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """What a file holds of it beside the parameters, by name."""
+        """Arrays that a file holds besides the parameters, by name."""
         return {}
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the header of a file says of it."""
+        """Entry in the header of a model file."""
         return {"type": type(self).__name__, "parameters": self.parameters}
 
     def describe(self) -> str:
-        """One short line for people."""
+        """Return a one-line description."""
         inside = ", ".join(
             f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in self.parameters.items()
@@ -118,37 +120,37 @@ class Kernel(ABC):
 
     @property
     def bandwidth(self) -> float:
-        """σ² as a number, of a kernel that has one."""
+        """σ² as a number; an error for kernels without a bandwidth."""
         raise TypeError(f"kernel: {type(self).__name__} has no bandwidth")
 
     @property
     def count(self) -> int | None:
-        """Number of features of one that approximates another kernel, else None."""
+        """Number of features if the kernel approximates another one, else None."""
         return None
 
     @property
     def rough(self) -> str:
-        """Where it is not differentiable, as the rest of a sentence; a deep layer may stop there."""
+        """Where it is not differentiable, as the rest of a sentence; training of a deep layer may get stuck there."""
         return ""
 
     @property
     def is_kinked(self) -> bool:
-        """Whether it is a kernel of distances that has no slope where two points meet."""
+        """Whether it is a kernel of distances that is not differentiable where two points coincide."""
         return False
 
     @property
     def is_smooth(self) -> bool:
-        """Whether it is a kernel of distances that is twice differentiable where two points meet."""
+        """Whether it is a kernel of distances that is twice differentiable where two points coincide."""
         return False
 
     @property
     def needs_all_samples(self) -> bool:
-        """Whether it cannot do with a few samples at a time."""
+        """Whether it needs all samples at once."""
         return self.is_given or self.trainable
 
     @property
     def profile(self) -> Profile | None:
-        """How the fused sweeps of GPUs know it; kernels that they do not know are swept in torch."""
+        """Description for the fused sweeps on GPUs; None if they do not support it, and it is swept in torch."""
         return None
 
     @property
@@ -163,7 +165,7 @@ class Kernel(ABC):
 
     @property
     def in_same_basis(self) -> Kernel:
-        """The kernel with all arrays that its features depend on, where a file could do without some of them."""
+        """The kernel with all arrays that its features depend on, including those that a file can leave out."""
         return self
 
     def error(self, points: Tensor | Rows) -> float | None:
@@ -171,19 +173,19 @@ class Kernel(ABC):
         return None
 
     def describe_error(self, error: float) -> str:
-        """Say for people what an error means."""
+        """Return a readable description of an error."""
         return f"{error:.2%}"
 
     def module_parameters(self) -> list[torch.nn.Parameter]:
-        """Return what training changes in a kernel that is trainable."""
+        """Return the parameters that training changes, for a trainable kernel."""
         return []
 
     def width(self, inputs: int) -> int:
-        """Return the number of features of a point with so many inputs."""
+        """Return the number of features of a point with this many inputs."""
         return inputs if self.count is None else self.count
 
     def widest(self, inputs: int) -> int:
-        """Return the most numbers that a point becomes on the way to its features."""
+        """Return the size of the largest intermediate result for one point on the way to its features."""
         return max(inputs, self.width(inputs))
 
     def features(self, x: Tensor) -> Tensor:
@@ -193,15 +195,15 @@ class Kernel(ABC):
 
 Kind = TypeVar("Kind", bound=type[Kernel])
 
-#: kernels by the word for them, and all that files know, by the name of their class
+#: kernels by name, and all classes that files can hold, by class name
 NAMES: Registry[type[Kernel]] = Registry("kernel", "kernels")
 KINDS: Registry[type[Kernel]] = Registry("kernel", "kernels")
 
 
 def register(kind: Kind) -> Kind:
-    """Make a kernel known: by its `name` to `kernel="…"` and the command line, by its class to the files of models.
+    """Register a kernel class: under its `name` for `kernel="…"` and the command line, under its class name for files.
 
-    To be put above `@dataclass(frozen=True)`: the fields are the parameters that a file holds, each with a default.
+    Decorate it above `@dataclass(frozen=True)`: the fields are the parameters that a file holds, each with a default.
     """
     KINDS.check_class(kind, Kernel)
     if "__dataclass_fields__" not in vars(kind):
@@ -219,7 +221,7 @@ class Pairwise(Kernel):
     """
 
     is_pairwise = True
-    #: blocks of memory that `jet` fills besides that of the exponents
+    #: number of blocks of memory that `jet` fills besides that of the exponents
     rooms: int = 2
 
     @property
@@ -235,11 +237,10 @@ class Pairwise(Kernel):
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return f, f', …, up to `order` at the exponents, whose memory may be overwritten.
 
-        Those of an isotropic kernel are negative, but for rounding.
-        Entries of the result may be one and the same tensor.
+        Exponents of an isotropic kernel are negative up to rounding. Entries of the result may be the same tensor.
 
-        `room` (`rooms` tensors of the shape of the exponents) is memory for the results, so that a loop can use the
-        same again and again: fresh pages cost several times the arithmetic. With it no gradients can be traced.
+        `room` (`rooms` tensors of the shape of the exponents) is memory for the results, so that a loop can reuse it:
+        fresh pages cost several times the arithmetic. Gradients cannot be traced if it is given.
         """
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
@@ -250,7 +251,7 @@ class Pairwise(Kernel):
         """Return the matrix of exponents e."""
         # Only differences matter to isotropic kernels, and small numbers lose fewer digits in ‖x‖² + ‖y‖² - 2x·y.
         origin = y.mean(dim=0) if self.is_isotropic else None
-        # One after the other: with many features a copy of the points is what memory goes into.
+        # One after the other: with many features, copies of the points need most of the memory.
         left = self.factors(x if origin is None else x - origin)[0]
         right = self.factors(y if origin is None else y - origin)[1]
         return left @ right.T
@@ -268,7 +269,7 @@ class Pairwise(Kernel):
 
 
 def places(exponent: Tensor, room: Room) -> tuple[Tensor | None, ...]:
-    """Return where a jet writes, for `out=`: over the exponents and in `room`; without that, in fresh memory."""
+    """Return where a jet writes, for `out=`: over the exponents and into `room`, or into fresh memory without it."""
     return (None,) * 3 if room is None else (exponent, *room)
 
 
@@ -286,7 +287,7 @@ class Isotropic(Pairwise):
     def resolve(self, points: Tensor, *, layer: int) -> Isotropic:
         """Return the kernel with σ² as a number (see `drkm.kernels.bandwidth`)."""
         sigma2 = resolve_bandwidth(self.sigma2, points, layer=layer)
-        check_digits(sigma2, points, layer=layer)
+        check_rounding(sigma2, points, layer=layer)
         return self.with_parameters(sigma2=sigma2)
 
     @property
@@ -296,12 +297,12 @@ class Isotropic(Pairwise):
 
     @property
     def is_kinked(self) -> bool:
-        """Whether its spectrum has no mean."""
+        """Whether it has a kink: its spectral density has no mean."""
         return self.spectral_degrees <= 1
 
     @property
     def is_smooth(self) -> bool:
-        """Whether its spectrum has a variance."""
+        """Whether it is smooth: its spectral density has a variance."""
         return self.spectral_degrees > 2
 
     @property
@@ -323,7 +324,7 @@ class Isotropic(Pairwise):
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
-        # Rounding makes the exponent of a point with itself positive, and for a point far out by much.
+        # Rounding can make the exponent of a point with itself positive, and for a point far out by a lot.
         return super().values(exponent if exponent.requires_grad else exponent.clamp_(max=0))
 
     def diagonal(self, x: Tensor) -> Tensor:
@@ -363,13 +364,13 @@ class Explicit(Kernel):
         """Return φ of every row."""
 
     def blocks(self, points: Tensor | Rows) -> list[slice]:
-        """Return slices of points whose features memory does not notice."""
+        """Return slices of points whose features need little memory."""
         entries = FEATURE_ENTRIES["cuda" if points.device.type == "cuda" else "cpu"]
         step = max(1, entries // max(1, self.widest(points.shape[1])))
         return [slice(begin, min(begin + step, len(points))) for begin in range(0, len(points), step)]
 
     def table(self, points: Tensor | Rows) -> Tensor:
-        """Return φ of many points, to keep; without gradients, and a few points at a time."""
+        """Return φ of many points without gradients, computed a few points at a time."""
         out: Tensor | None = None
         with torch.no_grad():
             for rows in self.blocks(points):

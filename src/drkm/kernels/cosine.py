@@ -15,7 +15,8 @@ from drkm.kernels.base import Explicit, register
 class Cosine(Explicit):
     """k(x, y) = x·y / (‖x‖ ‖y‖); a zero vector has kernel value 0 with everything.
 
-    It jumps at zero, where training moves the codes of some samples: above the first layer it seldom converges.
+    It is discontinuous at zero, where training moves the codes of some samples: above the first layer it seldom
+    converges.
     """
 
     name = "cosine"
@@ -23,8 +24,8 @@ class Cosine(Explicit):
 
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""
-        # Of entries of order one, so that squares and powers of tiny rows, and their derivatives, neither vanish nor
-        # overflow; the value does not depend on this scale, so that derivatives need not know of it.
+        # Scaled to entries of order one, so that squares and powers of tiny rows, and their derivatives, neither vanish
+        # nor overflow. The value does not depend on this scale, so that derivatives need not know of it.
         size = x.detach().abs().amax(dim=1, keepdim=True)
         zero = size < torch.finfo(x.dtype).tiny
         scaled = torch.where(zero, torch.zeros_like(x), x / torch.where(zero, 1.0, size))

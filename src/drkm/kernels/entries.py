@@ -1,7 +1,7 @@
-"""What the file of a model holds of its kernels: an entry of the header for each, and the arrays of some.
+"""Kernels in model files: one entry per kernel in the header, and the arrays of some.
 
-No file holds code: a feature map is stored as the numbers of its module, and a kernel of one's own by the name of its
-class, which `register` makes known to whoever reads the file.
+Files hold no code. A feature map is stored as the parameters of its module, and a custom kernel by the name of its
+class, which must be registered (`register`) in the program that loads the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drkm.kernels.feature_map import FeatureMap
 
 
 def entry_of(kernel: Kernel) -> dict[str, Any]:
-    """Return what the header says of a kernel, if whoever reads it can make it anew."""
+    """Return the header entry of a kernel, or raise an error if `load` could not rebuild it."""
     if kernel.original is not kernel:
         entry_of(kernel.original)
     name = type(kernel).__name__
@@ -32,14 +32,14 @@ def entry_of(kernel: Kernel) -> dict[str, Any]:
 
 
 def asked_entry(kernel: Any) -> Any:
-    """Return the parameter `kernel`, whose rules another fit would follow anew, as JSON."""
+    """Return the parameter `kernel` of the estimator as JSON; its rules apply again in another fit."""
     if isinstance(kernel, str):
         return kernel
     return entry_of(kernel) if isinstance(kernel, Kernel) else [asked_entry(entry) for entry in kernel]
 
 
 def asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
-    """Return the parameter `kernel` that `asked_entry` wrote; a feature map is that of the trained layer."""
+    """Rebuild the parameter `kernel` that `asked_entry` wrote; a feature map is the one of the trained layer."""
     if isinstance(entry, str):
         return entry
     if isinstance(entry, list):
@@ -49,7 +49,7 @@ def asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
 
 
 def arrays_of(kernels: Sequence[Kernel]) -> dict[str, Tensor]:
-    """Return the arrays of the kernels of all layers, by the names that they have in a file."""
+    """Return the arrays of the kernels of all layers, by their names in a file."""
     return {
         f"{kernel.prefix}{layer}.{name}": value
         for layer, kernel in enumerate(kernels)
@@ -60,7 +60,7 @@ def arrays_of(kernels: Sequence[Kernel]) -> dict[str, Tensor]:
 def trained_kernel(
     entry: dict[str, Any], layer: int, tensors: dict[str, Tensor], feature_maps: Mapping[int, Any], like: Tensor
 ) -> Kernel:
-    """Return the kernel of a trained layer (counted from 0)."""
+    """Rebuild the kernel of a trained layer (counted from 0)."""
     kind: Any = KINDS.written(entry["type"])
     prefix = f"{kind.prefix}{layer}."
     arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
@@ -79,7 +79,7 @@ def trained_kernel(
 
 
 def _check_numbers(kernel: Kernel, layer: int) -> None:
-    """Make sure that a kernel can be that of a trained layer: it has numbers where a rule may stand before."""
+    """Check that a kernel can belong to a trained layer: all its rules are resolved to numbers."""
     for name in kernel.rules:
         if isinstance(kernel.parameters[name], str):
             found = kernel.parameters[name]
@@ -100,7 +100,7 @@ def _feature_map(
     if not callable(chosen):
         raise ValueError(f"feature_maps: expected a callable or a torch.nn.Module, got {chosen!r}")
     if isinstance(chosen, torch.nn.Module):
-        # A copy, because the caller's module is not ours to change; evaluated as it was while fitting.
+        # A copy, because the caller's module must not change; in evaluation mode, as during the fit.
         chosen = copy.deepcopy(chosen).to(like).eval()
         try:
             chosen.load_state_dict(arrays)

@@ -1,4 +1,4 @@
-"""A kernel given by its feature map."""
+"""Kernels defined by a feature map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from drkm.files.rows import tiles
 from drkm.kernels.base import Explicit, register
 from drkm.validation import checks
 
-#: rows whose features are computed alone, and the difference to what they get with others that is more than rounding
+#: rows whose features are also computed alone, and the largest difference from their features with other rows that
+#: counts as rounding
 FEW, DEPENDENT = 2, 1e-3
 #: rows whose features are checked together
 LOOK_ROWS = 512
@@ -28,8 +29,8 @@ class FeatureMap(Explicit):
     Parameters
     ----------
     map : callable or torch.nn.Module
-        φ, applied to a batch of rows. It must treat rows independently, leave them as they are and give the same answer
-        every time; in a deep layer torch must be able to differentiate it. A module is used in evaluation mode.
+        φ, applied to a batch of rows. It must treat rows independently, not modify them, and return the same result
+        every time; in a deep layer it must be differentiable by torch. A module is used in evaluation mode.
     normalize : bool
         Scale every φ(x) to norm 1. A trainable map must be normalised: the energy rewards scale without bound.
     trainable : bool
@@ -56,7 +57,7 @@ class FeatureMap(Explicit):
 
     @property
     def rough(self) -> str:
-        """Where it is not differentiable, whatever the map is."""
+        """Where normalisation makes it discontinuous."""
         return "jumps where its features vanish: add a constant one, use normalize=False" if self.normalize else ""
 
     def module_parameters(self) -> list[torch.nn.Parameter]:
@@ -65,21 +66,21 @@ class FeatureMap(Explicit):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The settings by name, the map by the name of its type."""
+        """The parameters by name; the map is given by the name of its type."""
         name = getattr(self.map, "__name__", type(self.map).__name__)
         return {"map": name, "normalize": self.normalize, "trainable": self.trainable}
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """The numbers of the module, if it is one; no file holds its code."""
+        """Parameters of the module, if the map is one; files do not hold its code."""
         return dict(self.map.state_dict()) if isinstance(self.map, torch.nn.Module) else {}
 
     def width(self, inputs: int) -> int:
-        """Return the number of features; before the map has been checked, that of inputs."""
+        """Return the number of features; the number of inputs until the map has been checked."""
         return inputs if self._width is None else self._width
 
     def widest(self, inputs: int) -> int:
-        """Return the most numbers that a point becomes on the way, as far as the parameters of a module tell it."""
+        """Return the size of the largest intermediate result per point, as far as a module's parameters show it."""
         return max([super().widest(inputs), *(len(one) for one in self.module_parameters() if one.ndim)])
 
     def features(self, x: Tensor) -> Tensor:
@@ -88,10 +89,10 @@ class FeatureMap(Explicit):
         return torch.nn.functional.normalize(phi, dim=1) if self.normalize else phi
 
     def resolve(self, points: Tensor, *, layer: int) -> FeatureMap:
-        """Return the kernel with a copy of its module on the device of the data, once its values have been checked."""
+        """Check the values of the map and return the kernel with a copy of its module on the device of the data."""
         phi = self.map
         if isinstance(phi, torch.nn.Module):
-            # A copy, because fitting must leave the caller's parameters as they are.
+            # A copy, because fitting must not change the caller's parameters.
             phi = copy.deepcopy(phi).to(device=points.device, dtype=points.dtype).eval()
         kernel = replace(self, map=phi)
         object.__setattr__(kernel, "_width", _look(phi, points, layer))
@@ -99,9 +100,9 @@ class FeatureMap(Explicit):
 
 
 def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
-    """Return the number of features, or raise one sentence unless the map can serve in this layer.
+    """Return the number of features, or raise an error if the map cannot be used in this layer.
 
-    Training differentiates the maps of deep layers.
+    Maps of deep layers must be differentiable.
     """
     name = f"kernel: the feature map of layer {layer}"
     few, total = points[:FEW].clone(), points.sum()
@@ -131,7 +132,7 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
 
 
 def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, traced: bool = False) -> Tensor:
-    """Return the features of points, which must be one row per point, of the same precision."""
+    """Return the features of points after a check that there is one row per point, in the same precision."""
     try:
         with torch.set_grad_enabled(traced):
             features = phi(points)

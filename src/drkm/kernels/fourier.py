@@ -20,20 +20,20 @@ from drkm.machine.layout import copied
 
 #: rows whose kernel values are compared for an estimate of the error
 ERROR_ROWS = 1000
-#: bytes that drawing takes for each number, and by how much lengths of frequencies that are the same may differ
+#: bytes that drawing needs per number, and the largest difference between lengths of frequencies that count as equal
 DRAWING, SAME_LENGTH = 40, 1e-4
-#: frequencies by whose lengths a draw is recognised: the last ones, because a draw of fewer has the first ones too
+#: number of frequencies whose lengths identify a draw: the last ones, because a shorter draw has the same first ones
 LENGTHS = 16
 
 
 @dataclass(frozen=True)
 class Draw:
-    """From what frequencies can be drawn again, so that no file needs to hold them.
+    """The parameters from which frequencies can be drawn again, so that files need not hold them.
 
     Parameters
     ----------
     inputs, count : int
-        Their shape.
+        Shape of the frequencies.
     orthogonal : bool
         Whether directions are orthonormal in blocks of `inputs`.
     random_state : int
@@ -51,7 +51,7 @@ class Draw:
     def frequencies(self, like: Tensor) -> Tensor:
         """Return Ω (inputs×count), in the precision and on the device of `like`.
 
-        Orthogonal frequencies (Yu et al.) have the same distribution one by one, and lower the variance of the kernel
+        Orthogonal frequencies (Yu et al.) each have the same distribution, and lower the variance of the kernel
         values.
         """
         rng = np.random.default_rng(self.random_state)
@@ -69,7 +69,7 @@ class Draw:
 @register
 @dataclass(frozen=True, eq=False)
 class FourierFeatures(Approximation):
-    """φ(x) = [cos(Ωᵀx/σ), sin(Ωᵀx/σ)]/√F, whose products are k(x, y) in the mean over the frequencies Ω.
+    """φ(x) = [cos(Ωᵀx/σ), sin(Ωᵀx/σ)]/√F, whose inner products have the expectation k(x, y) over the frequencies Ω.
 
     The frequencies are drawn from the spectral density of the kernel (Bochner's theorem; Rahimi and Recht). The
     width enters only as 1/σ, so that it can change while the frequencies stay.
@@ -81,7 +81,7 @@ class FourierFeatures(Approximation):
     frequencies : Tensor of shape (d, F)
         Ω, for σ = 1.
     draw : Draw, optional
-        What they were drawn from: files and pickles hold that in their place.
+        The parameters that they were drawn with, which files and pickles hold instead of the frequencies.
     """
 
     serves = Isotropic
@@ -104,7 +104,7 @@ class FourierFeatures(Approximation):
 
     @classmethod
     def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
-        """Return the features of a file, with frequencies drawn again where it does not hold them."""
+        """Rebuild the features from a file; frequencies that it does not hold are drawn again."""
         if "draw" not in entry:
             return super().read(kernel, entry, arrays)
         lengths = arrays["lengths"]
@@ -130,14 +130,14 @@ class FourierFeatures(Approximation):
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """The frequencies; only the lengths of some, by which a draw is recognised, where they can be drawn again."""
+        """The frequencies; if they can be drawn again, only the lengths of some, which identify the draw."""
         if self.draw is None:
             return {"frequencies": self.frequencies}
         return {"lengths": self.frequencies[:, -LENGTHS:].norm(dim=0)}
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the header of a file says of it: also what the frequencies were drawn from."""
+        """Entry in the header of a model file, with the parameters of the draw."""
         if self.draw is None:
             return super().entry
         return {**super().entry, "draw": dict(vars(self.draw))}
@@ -174,7 +174,7 @@ class FourierFeatures(Approximation):
         return pull
 
     def width_features(self, x: Tensor) -> Tensor:
-        """Return ∂φ/∂log σ²: a phase changes by half of itself, downwards."""
+        """Return ∂φ/∂log σ²; the derivative of a phase is minus half the phase."""
         phase = x @ self.scaled
         return 0.5 * self.weight * torch.cat([phase * phase.sin(), -phase * phase.cos()], dim=1)
 
@@ -183,21 +183,21 @@ class FourierFeatures(Approximation):
         return x.new_ones(len(x))
 
     def error(self, points: Tensor | Rows) -> float:
-        """Return the root mean square error of kernel values, relative to theirs, on at most 1,000 rows."""
+        """Return the root mean square error of kernel values, relative to their size, on at most 1,000 rows."""
         rows = collectives.spread_rows(points, ERROR_ROWS)
         exact = self.kernel(rows, rows).double()
         return float((self(rows, rows).double() - exact).norm() / exact.norm())
 
     def describe(self) -> str:
-        """One short line for people."""
+        """Return a one-line description."""
         return f"{self.kernel.describe()} by {self.count} Fourier features"
 
     def describe_error(self, error: float) -> str:
-        """Say what the error is relative to."""
+        """Return a readable description of an error."""
         return f"Fourier features, kernel values off by {error:.2%} (root mean square)"
 
 
 def _haar(inputs: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return `count` orthonormal rows with no preferred direction."""
+    """Return `count` orthonormal rows, uniformly distributed over directions."""
     Q, R = np.linalg.qr(rng.standard_normal((inputs, count)))
     return (Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)).T

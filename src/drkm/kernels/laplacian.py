@@ -14,9 +14,9 @@ from drkm.kernels.base import Isotropic, Profile, Room, places, register
 @register
 @dataclass(frozen=True)
 class Laplacian(Isotropic):
-    """k(x, y) = exp(-‖x-y‖/σ), with the L2 norm, so that rotations of the inputs change nothing.
+    """k(x, y) = exp(-‖x-y‖/σ), with the L2 norm, which makes it invariant to rotations of the inputs.
 
-    It has a kink where two points coincide; such a pair adds nothing to gradients.
+    It has a kink where two points coincide; such a pair contributes nothing to gradients.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Laplacian(Isotropic):
 
 
 def distance(exponent: Tensor, factor: float, out: Tensor | None) -> Tensor:
-    """Return a from e = -a²/factor, and 0 where rounding cannot tell the two points apart."""
+    """Return a from e = -a²/factor, and 0 where rounding cannot distinguish the two points."""
     square = torch.mul(exponent, -factor, out=out)
     square = torch.threshold(square, 8 * factor * torch.finfo(square.dtype).eps, 0.0, out=out)
     return torch.sqrt(square, out=out)

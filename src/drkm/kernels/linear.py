@@ -21,7 +21,7 @@ class Linear(Explicit):
     name = "linear"
 
     def resolve(self, points: Tensor, *, layer: int) -> Linear:
-        """Return the kernel itself, once it is clear that its values can be held."""
+        """Check that kernel values are in the range of the precision, and return the kernel itself."""
         mean_square(points)
         return self
 

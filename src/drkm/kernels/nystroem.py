@@ -1,4 +1,4 @@
-"""Nyström features: a kernel seen through its values at a few landmarks."""
+"""Nyström features: a kernel approximated through its values at a few landmarks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from drkm.kernels.approximation import Approximation
 from drkm.kernels.base import Kernel, Pairwise, register
 from drkm.machine import memory
 
-#: eigenvalues of K_ZZ below this many rounding errors of its trace are left out: their features would be noise
+#: eigenvalues of K_ZZ below this many rounding errors of its trace are dropped: their features would be noise
 CUT = 10
-#: rows on which the trace is compared
+#: rows on which the missed part of the trace is estimated
 ERROR_ROWS = 5000
-#: landmarks at which features are checked, and how much longer than they can be rounding may make them
+#: landmarks at which features are checked, and the factor by which rounding may lengthen them
 FEW, LONGER = 100, 1.1
-#: bytes that forming F takes for each of its numbers
+#: bytes that forming F needs per entry
 FORMING = 64
 
 
@@ -31,16 +31,16 @@ FORMING = 64
 class NystroemFeatures(Approximation):
     """φ(x) = k(x, Z) F with FFᵀ = K_ZZ⁺: the projection of k's own feature map on the span of m landmarks Z.
 
-    What the projection leaves out is positive semi-definite: K - ΦΦᵀ ⪰ 0, and the diagonal shows how much it is.
+    The residual of the projection is positive semi-definite, K - ΦΦᵀ ⪰ 0, and its diagonal shows how large it is.
 
     Parameters
     ----------
     kernel : Pairwise
-        The kernel that is approximated, with numbers for parameters.
+        The kernel that is approximated, with all parameters as numbers.
     landmarks : Tensor of shape (m, d)
         Z.
     given_factor : Tensor of shape (m, r), optional
-        F; by default `factor` forms it when it is first needed, and files and pickles do without it.
+        F. By default `factor` computes it when it is first needed, and files and pickles leave it out.
     """
 
     serves = Pairwise
@@ -51,10 +51,10 @@ class NystroemFeatures(Approximation):
 
     @property
     def factor(self) -> Tensor:
-        """F, if none is given from the eigenvectors of K_ZZ, in float64, without those that are rounding errors."""
+        """F; if none is given, from the eigenvectors of K_ZZ in float64, without those that are rounding errors."""
         if self.given_factor is not None:
             return self.given_factor
-        # Not a cached_property: before Python 3.12 its lock would be held while others are waited for.
+        # Not a cached_property: before Python 3.12 it would hold its lock while waiting for other threads.
         kept = vars(self)
         if "_formed" not in kept:
             kept["_formed"] = inverse_root(self.kernel, self.landmarks)
@@ -62,7 +62,7 @@ class NystroemFeatures(Approximation):
 
     @classmethod
     def read(cls, kernel: Kernel, entry: dict[str, Any], arrays: dict[str, Tensor]) -> Self:
-        """Return the features of a file; a factor that it does not hold is formed again when it is first needed."""
+        """Rebuild the features from a file; a factor that it does not hold is computed when it is first needed."""
         landmarks = arrays["landmarks"]
         if entry.get("formed"):
             memory.require(
@@ -86,18 +86,18 @@ class NystroemFeatures(Approximation):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the header of a file says of it: also whether the factor is formed from the landmarks, and how many."""
+        """Entry in the header of a model file, with the number of landmarks and whether they give the factor."""
         own = super().entry
         return own if self.given_factor is not None else {**own, "formed": True, "landmarks": len(self.landmarks)}
 
     @property
     def with_preimages(self) -> Kernel:
-        """The kernel itself: the landmarks span a part of its own feature space."""
+        """The approximated kernel: the landmarks span a part of its own feature space."""
         return self.kernel
 
     @property
     def in_same_basis(self) -> Self:
-        """The features with their factor: formed again elsewhere, rounding may turn it."""
+        """The features with their factor, because a factor that is computed elsewhere may be rotated by rounding."""
         return type(self)(self.kernel, self.landmarks, self.factor)
 
     def with_parameters(self, **parameters: float | str) -> Self:
@@ -105,7 +105,7 @@ class NystroemFeatures(Approximation):
         return type(self)(self.kernel.with_parameters(**parameters), self.landmarks)
 
     def in_basis(self, B: Tensor) -> Self:
-        """Return the features φ(x)B, r×s for a few orthonormal columns: all that codes in their span need."""
+        """Return the features φ(x)B for an r×s matrix B of orthonormal columns; codes in their span need no more."""
         return type(self)(self.kernel, self.landmarks, self.factor @ B)
 
     def features(self, x: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class NystroemFeatures(Approximation):
         return -exponent * self.kernel.jet(exponent.clone(), 1)[1]
 
     def check(self) -> None:
-        """Make sure that features are a projection: none is longer than the kernel says, at a few of the landmarks."""
+        """Check, at a few landmarks, that the features are a projection: none is longer than the kernel says."""
         if self.given_factor is None:
             return
         few = self.landmarks[:FEW]
@@ -146,25 +146,25 @@ class NystroemFeatures(Approximation):
             raise ValueError("kernels: the factor of the landmarks is not that of their kernel")
 
     def error(self, points: Tensor | Rows) -> float:
-        """Return the part of the trace that is missed, on at most 5,000 rows."""
+        """Return the part of the trace that the features miss, on at most 5,000 rows."""
         rows = collectives.spread_here(points, ERROR_ROWS)
         own = torch.stack([self.table(rows).double().square().sum(), self.kernel.diagonal(rows).double().sum()])
         kept, whole = collectives.total(own).tolist()
         return max(0.0, 1.0 - kept / whole)
 
     def describe(self) -> str:
-        """One short line for people."""
+        """Return a one-line description."""
         return f"{self.kernel.describe()} by {len(self.landmarks)} landmarks"
 
     def describe_error(self, error: float) -> str:
-        """Say what the error is relative to."""
+        """Return a readable description of an error."""
         return f"Nyström features, {error:.2%} of the trace is missed"
 
 
 def inverse_root(kernel: Pairwise, Z: Tensor) -> Tensor:
     """Return F with FFᵀ = K_ZZ⁺ in the precision of Z, from eigenvectors in float64."""
     K = kernel(Z.double(), Z.double())
-    # Eigenvectors of nearby eigenvalues depend on rounding, and all processes must have the same.
+    # Eigenvectors of nearby eigenvalues depend on rounding, and all processes must use the same ones.
     values, vectors = (collectives.of_first(part) for part in torch.linalg.eigh(0.5 * (K + K.T)))
     kept = values > CUT * torch.finfo(Z.dtype).eps * K.trace()
     return (vectors[:, kept] * values[kept].rsqrt()).flip(1).to(Z.dtype)

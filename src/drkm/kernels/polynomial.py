@@ -25,7 +25,7 @@ class Polynomial(DotProduct):
     Parameters
     ----------
     degree : int
-        p from 1 to 100: a power takes p products of each kernel value, and none that is larger tells points apart.
+        p, from 1 to 100: a power costs p products per kernel value, and larger powers no longer tell points apart.
     gamma : float or "scale"
         γ > 0; "scale" is 1 over the mean of ‖x‖², so that γ x·y is of order one (n/s above the first layer).
     offset : float
@@ -58,7 +58,7 @@ class Polynomial(DotProduct):
     def jet(self, exponent: Tensor, order: int, room: Room = None) -> tuple[Tensor, ...]:
         """Return e^p and its derivatives."""
         x, y, z = places(exponent, room)
-        # From the lowest power to the highest, by products: powers above the third take torch twenty times as long.
+        # By products, from the lowest power to the highest: torch's own powers above 3 take twenty times as long.
         lowest = max(self.degree - order, 0)
         power = torch.pow(exponent, min(lowest, 3), out=y)
         for _ in range(3, lowest):

@@ -1,4 +1,4 @@
-"""A Gram matrix that the caller has computed."""
+"""The kernel of Gram matrices that the caller has computed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from drkm.kernels.base import Kernel, register
 @register
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The kernel matrix itself is the input: n×n for `fit`, m×n (new points against training points) after it.
+    """The input is the kernel matrix itself: n×n for `fit`, m×n (new points against training points) afterwards.
 
-    For the first layer only. Without input space there are no pre-images.
+    For the first layer only. There are no pre-images, because there is no input space.
     """
 
     name = "precomputed"
     is_given = True
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return `x`, whose rows already are kernel values."""
+        """Return `x`, whose entries are kernel values already."""
         return x
 
     def diagonal(self, x: Tensor) -> Tensor:
@@ -43,14 +43,14 @@ class Precomputed(Kernel):
         if asymmetry > 1e-6 * points.abs().max().item():
             raise ValueError(
                 f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g} "
-                "(if by rounding, give (X + X.T) / 2)"
+                "(if by rounding, pass (X + X.T) / 2)"
             )
-        # Far from all there is to being positive semi-definite, but it tells distances from kernel values and lets pass
-        # what centring in single precision leaves of a sample at the mean.
+        # A necessary condition only, but it tells distances from kernel values, and accepts what centring in single
+        # precision leaves of a sample at the mean.
         length = points.diagonal().clamp(min=0).sqrt()
         if torch.outer(length, length).sub_(points.abs()).min().item() < -1e-3 * points.abs().max().item():
             raise ValueError(
                 "X: a precomputed Gram matrix must be positive semi-definite, got entries with |k_ij|² > k_ii k_jj "
-                "(distances are no kernel values)"
+                "(distances are not kernel values)"
             )
         return self

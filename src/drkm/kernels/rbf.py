@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.kernels.base import Isotropic, Profile, Room, register
-from drkm.machine.powers import exp_
+from drkm.machine.exponential import exp_
 
 
 @register
@@ -19,8 +19,8 @@ class RBF(Isotropic):
     Parameters
     ----------
     sigma2 : float or {"auto", "median", "scale"}
-        σ² or a rule for it: "median" is half the median squared distance (layer 1), "scale" the mean squared
-        distance (2·s/n above layer 1), "auto" the first in layer 1 and the second above.
+        σ² or a rule for it: "median" is half the median squared distance (layer 1), "scale" is the mean squared
+        distance (2·s/n above layer 1), and "auto" is "median" in layer 1 and "scale" above.
     """
 
     name = "rbf"

@@ -1,4 +1,4 @@
-"""Kernels as scikit-learn names them: as ours where we have the same one, else computed by scikit-learn."""
+"""scikit-learn's kernels: mapped to ours where there is an equivalent, otherwise computed by scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 
 
 def own_kernel(name: Any, gamma: float, degree: float, coef0: float) -> Kernel | None:
-    """Return our kernel with the values of scikit-learn's, or None: there are more of them than we have.
+    """Return our kernel with the values of scikit-learn's kernel of that name, or None if we have none.
 
     exp(-γ‖x-y‖²) is RBF with σ² = 1/(2γ), and (γ x·y + c)^p is Polynomial.
     """
     if not isinstance(name, str):
-        # A kernel says of which family it is; a function does not.
+        # Kernel objects know their family; plain functions do not.
         return name if hasattr(name, "is_pairwise") else None
     if name in ("linear", "cosine"):
         return Linear() if name == "linear" else Cosine()
@@ -43,7 +43,7 @@ class ScikitKernel:
     metric : str or callable
         A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two samples.
     parameters : dict
-        What a name or a function takes; a name passes over what it does not know.
+        Parameters of the kernel; those that a named kernel does not know are ignored.
     n_jobs : int, optional
     """
 

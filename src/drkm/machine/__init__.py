@@ -1,1 +1,1 @@
-"""What the machine has and does: memory, threads, Ctrl-C."""
+"""The machine: memory and its layout, threads, exponentials and Ctrl-C."""

@@ -1,4 +1,4 @@
-"""Ctrl-C in work that is made of many fits."""
+"""Ctrl-C in work that consists of many fits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def passed_on() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it and did not end it.
 
     An interrupted fit returns its best point. That suits a caller who waits for this one fit, but not a loop that would
-    go on with the next one.
+    continue with the next one.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

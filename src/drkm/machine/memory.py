@@ -1,7 +1,7 @@
-"""How much memory the machine has left, and the one sentence for what does not fit into it.
+"""Available memory, and the error for work that does not fit into it.
 
-How a fit shares out what there is stands where it is decided: `drkm.gram.cost` counts what a fit holds, and
-`drkm.gram.tiled` what is left for tiles.
+How a fit uses the memory is decided elsewhere: `drkm.gram.cost` estimates what a fit needs, and `drkm.gram.tiled` what
+is left for tiles.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     import torch
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
-#: the kernel's way of saying that a group has no limit, in the first version of control groups
+#: version 1 control groups without a limit report at least this
 UNLIMITED = 1 << 60
-#: bytes that every machine has, for which the system is not asked
+#: requests up to this many bytes are granted without asking the system
 TRIFLE = 1 << 25
 
 
 class NotEnoughMemory(MemoryError):
-    """A fit was asked for that cannot fit into memory; raised before anything large is allocated."""
+    """Work does not fit into memory; raised before anything large is allocated."""
 
 
 def available(device: torch.device) -> int:
     """Return the bytes that can still be allocated on a device.
 
-    On a CPU that is what `available_memory` says; on a GPU the free memory with what torch holds in reserve.
+    On a CPU this is `available_on_host`; on a GPU the free memory plus the memory that torch holds in reserve.
     """
     if device.type == "cuda":
         import torch
 
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + cached
-    return available_memory()
+    return available_on_host()
 
 
 def fits(needed: int, device: torch.device, share: float = 1.0) -> bool:
-    """Whether that many bytes can be had, or are no more than a share of what can be had."""
+    """Whether that many bytes are available, or are at most a share of what is available."""
     return needed <= TRIFLE or needed <= share * available(device)
 
 
 def require(needed: int, device: torch.device, what: str, instead: str = "") -> None:
-    """Raise `NotEnoughMemory` unless that many bytes can be had.
+    """Raise `NotEnoughMemory` unless that many bytes are available.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
         Bytes.
     device : torch.device
     what : str
-        Who needs them, the beginning of the sentence.
+        What needs them: the beginning of the error message.
     instead : str
-        What would fit, the end of the sentence.
+        What would fit: the end of the error message.
     """
     if fits(needed, device):
         return
@@ -63,17 +63,17 @@ def require(needed: int, device: torch.device, what: str, instead: str = "") -> 
     raise NotEnoughMemory(f"{what} needs {in_bytes(needed)} of memory, available on {device} are {there}{advice}")
 
 
-def available_memory() -> int:
-    """Return the bytes that can still be allocated.
+def available_on_host() -> int:
+    """Return the bytes that can still be allocated on the host.
 
-    That is the smallest of what the system has available, what the process's control group (a container's limit)
-    leaves and what a limit of the process itself (`ulimit -v`) leaves.
+    This is the minimum of what the system has available, what the process's control group (a container's limit) leaves,
+    and what a limit of the process itself (`ulimit -v`) leaves.
     """
     return min(_system(), _control_group(), _process())
 
 
 def _system() -> int:
-    """Return what the system can give without swapping, or all it has where it does not say."""
+    """Return the memory that the system can provide without swapping, or all memory if it does not report that."""
     try:
         for line in (PROC / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -87,7 +87,7 @@ def _system() -> int:
 
 
 def _control_group() -> int:
-    """Return what the control groups that hold this process leave it: limit minus use, files in cache not counted."""
+    """Return what the control groups of this process leave: limit minus use, not counting the file cache."""
     room = [
         _room(folder, limit, used)
         for folder in _group_folders()
@@ -124,7 +124,7 @@ def _room(folder: Path, limit: str, used: str) -> int:
 
 
 def _reclaimable(folder: Path) -> int:
-    """Return the bytes of files that a group holds in cache and gives back when asked."""
+    """Return the bytes of cached files that a group can reclaim."""
     try:
         facts = dict(line.split()[:2] for line in (folder / "memory.stat").read_text().splitlines())
         return int(facts.get("inactive_file", 0))
@@ -133,7 +133,7 @@ def _reclaimable(folder: Path) -> int:
 
 
 def _process() -> int:
-    """Return what the limit of this process's address space leaves it."""
+    """Return what the address space limit of this process leaves."""
     try:
         import resource
 
@@ -141,6 +141,6 @@ def _process() -> int:
         if most == resource.RLIM_INFINITY:
             return UNLIMITED
         pages = int((PROC / "self" / "statm").read_text().split()[0])
-    except (ImportError, OSError, ValueError, IndexError):  # no such limit, or nobody says how much is in use
+    except (ImportError, OSError, ValueError, IndexError):  # no such limit, or the use is unknown
         return UNLIMITED
     return max(0, most - pages * resource.getpagesize())

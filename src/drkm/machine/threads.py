@@ -1,8 +1,8 @@
-"""How many threads numerical libraries work with: one for a while, and then what it was.
+"""Temporary limits on the number of threads of numerical libraries.
 
-`torch.set_num_threads` sets more than the calling thread's count: it also sets what every thread that begins later is
-given, so that fits that overlap lose it. OpenMP and MKL have a count for each thread, which is what is set here. The
-BLAS of numpy and scipy has one for the whole process: the first who asks sets it, and the last who leaves restores it.
+`torch.set_num_threads` changes more than the calling thread's count: it also sets the count of threads that start
+later, so that overlapping fits lose it. OpenMP and MKL have a count per thread, which is set here. The BLAS of numpy
+and scipy has one count for the whole process: the first user sets it, and the last one restores it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from typing import Any, TypeVar
 import torch
 
 Part = TypeVar("Part")
-#: does a piece of work for each of some parts
+#: applies a function to each of some parts
 ShareOut = Callable[[Callable[[Any], object], Sequence[Any]], None]
 
-#: what torch brings that leads to its own OpenMP, on Linux, macOS and Windows
+#: libraries of torch that lead to its own OpenMP, on Linux, macOS and Windows
 _LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "libiomp5md.dll")
 
 
 @contextmanager
 def one_thread(when: bool = True) -> Iterator[None]:
-    """Keep torch to one thread in the calling thread for a while, or leave it alone.
+    """Limit torch to one thread in the calling thread inside the block, if `when` is true.
 
-    No other thread sees it, nor does a process that another thread forks meanwhile. Where torch was built without
+    Other threads are not affected, nor is a process that another thread forks meanwhile. If torch was built without
     OpenMP there is no count to set.
     """
     library = _torch_library() if when else None
     if library is None:
         yield
         return
-    # torch gives a thread its counts when it first asks, which must not happen later on.
+    # torch initialises the counts of a thread on first use, which must not happen later.
     before, set_count = torch.get_num_threads(), library.omp_set_num_threads
     with _for_a_while(partial(set_count, 1), partial(set_count, before)), _one_of_mkl(library):
         yield
@@ -46,7 +46,7 @@ def one_thread(when: bool = True) -> Iterator[None]:
 
 @contextmanager
 def one_thread_everywhere() -> Iterator[None]:
-    """Keep numpy, scipy and scikit-learn to one thread too: the BLAS of the first two in all threads of the process."""
+    """Limit numpy, scipy and scikit-learn to one thread too; BLAS is limited in all threads of the process."""
     from threadpoolctl import ThreadpoolController
 
     loaded = ThreadpoolController()
@@ -57,16 +57,17 @@ def one_thread_everywhere() -> Iterator[None]:
 
 
 def blas_threads() -> int:
-    """Return how many threads the BLAS of numpy and that of scipy may use, the larger number of the two."""
+    """Return the larger of the thread counts of numpy's and scipy's BLAS."""
     return max((library.get_num_threads() for library in _blas_libraries()), default=1)
 
 
 @contextmanager
 def workers(device: torch.device) -> Iterator[ShareOut]:
-    """Yield a function that does a piece of work for each of some parts, in as many threads as torch has here.
+    """Yield a function that applies work to each of some parts, in as many threads as torch has here.
 
-    In each of them torch has one thread. They meet when all parts are done: those of single operations meet after each
-    of them, and where other processes are busy every meeting waits for whoever is not running. A GPU needs no threads.
+    In each of them torch has one thread. They synchronise once, when all parts are done, whereas the threads of single
+    operations synchronise after each of them, and on a busy machine every synchronisation waits for the slowest. A GPU
+    needs no threads.
     """
     count = torch.get_num_threads() if device.type == "cpu" else 1
     if count == 1:
@@ -94,7 +95,7 @@ def _in_pool(pool: Executor, work: Callable[[Part], object], parts: Sequence[Par
 
 
 def one_thread_for_good() -> None:
-    """Keep torch to one thread in a process of our own, as it begins."""
+    """Limit torch to one thread in a process of our own, at its start."""
     torch.set_num_threads(1)
 
 
@@ -104,7 +105,7 @@ def _torch_library() -> ctypes.CDLL | None:
     for name in _LIBRARIES:
         if (folder / name).is_file():
             library = ctypes.CDLL(str(folder / name))
-            # A name is looked up in what the library itself was linked with: other copies of OpenMP may be loaded.
+            # Look the name up in the library's own dependencies: other copies of OpenMP may be loaded.
             return library if hasattr(library, "omp_set_num_threads") else None
     return None
 
@@ -119,7 +120,7 @@ def _blas_libraries() -> list[Any]:
 
 @contextmanager
 def _for_a_while(change: Callable[[], None], restore: Callable[[], None]) -> Iterator[None]:
-    """Change something and restore it, also if Ctrl-C comes while either is done."""
+    """Change something and restore it, even if Ctrl-C comes during either."""
     try:
         change()
         yield
@@ -138,7 +139,7 @@ def _one_of_mkl(library: ctypes.CDLL) -> Iterator[None]:
         return
     before = library.MKL_Get_Max_Threads()
     try:
-        # What it returns is 0 where the thread has no count of its own, which is more exact.
+        # The returned value is 0 if the thread has no count of its own, which must be restored as such.
         before = library.MKL_Set_Num_Threads_Local(1)
         yield
     finally:
@@ -164,11 +165,11 @@ def _restore(counts: _Counts) -> None:
 
 
 class _SharedCount:
-    """One thread for libraries that have one count for the whole process, for as long as anybody holds it there."""
+    """Limits libraries with one count per process to one thread while anyone holds the limit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: who holds it, with the thread
+        #: the holders, with their threads
         self._holders: dict[object, int] = {}
         self._before: _Counts = []
         if hasattr(os, "register_at_fork"):
@@ -176,7 +177,7 @@ class _SharedCount:
 
     @contextmanager
     def held(self, libraries: Sequence[Any]) -> Iterator[None]:
-        """Hold it at one thread."""
+        """Hold the count at one thread."""
         holder = object()
         with _for_a_while(partial(self._add, holder, libraries), partial(self._remove, holder)):
             yield
@@ -196,11 +197,11 @@ class _SharedCount:
                 self._before = []
 
     def _keep_own_thread(self) -> None:
-        """Forget the holders that are no threads of a forked process, and a lock that one of them may have had."""
+        """In a forked process, forget holders in threads that do not exist there, and a lock that one may have held."""
         own = threading.get_ident()
         self._lock = threading.Lock()
         self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
-        # Also where another thread was about to hold it.
+        # Also if another thread was about to hold it.
         self._remove(None)
 
 

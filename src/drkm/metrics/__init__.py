@@ -1,12 +1,11 @@
 """Disentanglement metrics as functions of plain arrays.
 
-Codes are n×m (one row per sample), factors n×k. Every function returns a frozen object: `float(result)`
-is the score, its attributes are the details. Values follow the reference implementation
-(disentanglement_lib) with its defaults; where that breaks, the function is repaired and its docstring
-says how.
+Codes are n×m (one row per sample), factors n×k. Every function returns an immutable object: `float(result)` is the
+score, its attributes are the details. Values follow the reference implementation (disentanglement_lib) with its
+defaults; where the reference fails, the function is repaired and its docstring says how.
 """
 
-# The order of these lines is the order of tables, and all that makes a metric of the library known.
+# Importing a module registers its metric; tables follow the order of these lines.
 # isort: off
 from drkm.metrics._irs import irs as irs
 from drkm.metrics._mig import mig as mig

@@ -58,7 +58,7 @@ def beta_vae(
     factors : array-like of shape (n, k), k at least 2
         Labels. None is allowed with `factor_sizes`, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
-        Says that the rows are a full grid of that many values a factor, in any order: the other factors
+        States that the rows are a full grid with that many values per factor, in any order: the other factors
         are then drawn uniformly and independently, as in the reference. By default pairs are drawn from
         the given rows.
     batch : int, default=64
@@ -95,7 +95,7 @@ def beta_vae(
 def _samples(
     sampler: RowSampler | GridSampler, z: np.ndarray, batch: int, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The factor shared, and the mean distance of the pairs in each code."""
+    """Return the shared factor of each sample, and the mean distance of its pairs in each code."""
     factor = rng.integers(sampler.n_factors, size=count)
     x = np.empty((count, z.shape[1]))
     for start in range(0, count, _CHUNK):

@@ -1,7 +1,7 @@
 """Gradient boosting of shallow trees on binned codes, all classes of a factor grown side by side.
 
 The model is that of scikit-learn's GradientBoostingClassifier (log-loss, trees of depth 3 on the residuals of
-each class, one Newton step a leaf, importances by the decrease of squared error). Two things are coarser, and
+each class, one Newton step per leaf, importances by the decrease of squared error). Two things are coarser, and
 make it fast: splits are sought between a few dozen bins of a code, so that one sparse product gives the
 residual sums of all codes, bins and classes; and later rounds take fewer, longer steps along the same path.
 """
@@ -26,7 +26,7 @@ _TIE = 1e-5
 
 @dataclass(frozen=True)
 class Boosted:
-    """What DCI needs to know of a fitted booster.
+    """The properties of a fitted booster that DCI needs.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Binned:
 
 
 def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, size: int) -> Binned:
-    """Bins of each code whose borders are those of a tree that tells the classes apart by that code alone.
+    """Bin each code with the borders of a tree that separates the classes by that code alone.
 
-    Borders at quantiles would cut through the stretches of single classes, and importances would suffer.
+    Borders at quantiles would cut through ranges of a single class, and distort importances.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def bin_codes(codes: np.ndarray, test_codes: np.ndarray, labels: np.ndarray, siz
         if levels.size <= bins:
             cuts = np.arange(1, levels.size)
         else:
-            # Ranks rather than values: scikit-learn's trees see no difference below 1e-7.
+            # Ranks rather than values: scikit-learn's trees ignore differences below 1e-7.
             tree = DecisionTreeClassifier(max_leaf_nodes=bins, random_state=0)
             tree.fit(rank.reshape(-1, 1).astype(np.float32), labels)
             cuts = np.sort(np.ceil(tree.tree_.threshold[tree.tree_.feature >= 0])).astype(np.intp)
@@ -109,7 +109,7 @@ def boost(binned: Binned, labels: np.ndarray, test_labels: np.ndarray, size: int
     labels : ndarray of shape (n,)
         Classes 0 .. size - 1, all present.
     test_labels : ndarray of shape (t,)
-        Numbered alike; -1 for a class not seen in training.
+        Labels with the same numbering; -1 for a class not seen in training.
     size : int
 
     Returns
@@ -159,7 +159,7 @@ def _predict(raw: np.ndarray) -> np.ndarray:
 
 
 def _grow(binned: Binned, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One tree of depth 3 for each column of `residual`.
+    """Grow one tree of depth 3 for each column of `residual`.
 
     Returns the leaf (0 .. 7) of every train and every test row in every tree, and what each code gained
     in all of them.
@@ -184,7 +184,7 @@ def _grow(binned: Binned, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def _goes_right(binned: np.ndarray, leaf: np.ndarray, code: np.ndarray, border: np.ndarray) -> np.ndarray:
-    """Whether each row goes right in each tree, from the node where it is."""
+    """Return whether each row goes right at its current node, in each tree."""
     n, m = binned.shape
     trees = leaf.shape[1]
     if code.shape[0] == 1:
@@ -202,7 +202,7 @@ def _split_sums(
     sums: np.ndarray,
     counts: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Histograms of the children: left ones by a product, right ones by subtraction from the parents."""
+    """Return histograms of the children: left ones by a product, right ones by subtraction from the parents."""
     nodes, m, bins, trees = sums.shape
     parts = []
     for node in range(nodes):
@@ -216,7 +216,7 @@ def _split_sums(
 
 
 def _best_splits(sums: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Code and last left bin of the best split of each node of each tree; what each code gained in all."""
+    """Return code and last left bin of the best split of each node of each tree, and the total gain of each code."""
     nodes, m, bins, trees = sums.shape
     left, n_left = np.cumsum(sums, axis=2), np.cumsum(counts, axis=2)
     total, n_total = left[:, :1, -1:], n_left[:, :1, -1:]
@@ -230,7 +230,7 @@ def _best_splits(sums: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.n
     best = flat.argmax(axis=1)
     value = np.take_along_axis(flat, best[:, None], axis=1)
     useful = value > _NO_GAIN
-    # scikit-learn picks among equally good codes at random; sharing the credit is what that does on average.
+    # scikit-learn chooses among equally good codes at random; sharing the credit gives the expected value.
     tied = (gain.max(axis=2) >= (1 - _TIE) * value) & useful
     credit = (tied * (value / np.maximum(tied.sum(axis=1, keepdims=True), 1))).sum(axis=(0, 2))
     return (best // bins).astype(np.int32), np.where(useful[:, 0], best % bins, bins), credit
@@ -242,15 +242,14 @@ def _values(step: np.ndarray, leaf: np.ndarray) -> np.ndarray:
 
 
 def _newton_step(residual: np.ndarray, leaf: np.ndarray, size: int) -> np.ndarray:
-    """(K - 1)/K Σ r / Σ |r| (1 - |r|) in each leaf of each tree; without the factor for two classes."""
+    """Return (K - 1)/K Σ r / Σ |r| (1 - |r|) in each leaf of each tree; without the factor for two classes."""
     trees = residual.shape[1]
     place = (leaf * trees + np.arange(trees, dtype=np.int32)).ravel()
     magnitude = np.abs(residual)
     numerator = np.bincount(place, residual.ravel(), minlength=8 * trees)
     denominator = np.bincount(place, (magnitude * (1 - magnitude)).ravel(), minlength=8 * trees)
     step = np.divide(numerator, denominator, out=np.zeros(8 * trees), where=denominator > 1e-150)
-    # A row that is wrong with certainty asks for a step without bound. No step need be longer than the
-    # first one of a pure leaf, and with longer ones such rows flip back and forth for ever in steps
-    # larger than the reference's.
+    # A row that is certainly wrong would get an unbounded step. No step needs to be longer than the first one of a pure
+    # leaf; with longer ones such rows would flip back and forth forever in steps larger than the reference's.
     np.clip(step, -size, size, out=step)
     return (1.0 if trees == 1 else (size - 1) / size) * step.reshape(8, trees)

@@ -1,4 +1,4 @@
-"""What codes that know nothing would score."""
+"""Chance levels: the scores of codes without information on the factors."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def chance(
     random_state: int = 0,
     **options: Any,
 ) -> Chance:
-    """The chance level of a metric: its score after the rows of the codes were shuffled.
+    """Return the chance level of a metric: its score after the rows of the codes are shuffled.
 
-    Shuffled codes keep their distribution (tails, scale, correlations) and lose all relation to the
-    factors, so that what they score is what the metric gives for nothing.
+    Shuffled codes keep their distribution (tails, scale, correlations) and lose all relation to the factors, so that
+    their score is what the metric gives to meaningless codes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def chance(
         A function of this module, its name, or any function of codes and factors whose result is a number.
     codes : array-like of shape (n, m)
     factors : array-like of shape (n, k)
-        Passed on as they are; not used by `unsupervised`.
+        Passed on unchanged; not used by `unsupervised`.
     repeats : int, default=20
         Number of shuffles.
     random_state : int, default=0
@@ -67,15 +67,15 @@ def chance(
 
     Notes
     -----
-    `unsupervised` looks at no factors and does not notice the order of rows. For it, each code is
-    shuffled on its own: the level is that of independent codes.
+    `unsupervised` uses no factors and does not depend on the order of rows. For it, each code is shuffled separately:
+    the level is that of independent codes.
     """
     scores = shuffled_results(_find(metric), codes, factors, repeats, random_state, options)
     return summarize([float(result) for result in scores])
 
 
 def summarize(scores: list[float]) -> Chance:
-    """Mean, spread and values."""
+    """Return mean, standard deviation and values of scores."""
     values = np.array(scores)
     finite = len(values) > 1 and bool(np.isfinite(values).all())
     return Chance(float(values.mean()), float(values.std(ddof=1)) if finite else math.nan, values)
@@ -84,7 +84,7 @@ def summarize(scores: list[float]) -> Chance:
 def shuffled_results(
     metric: Metric, codes: Any, factors: Any, repeats: int, random_state: int, options: dict[str, Any]
 ) -> Iterator[Any]:
-    """Results of a metric on codes shuffled `repeats` times."""
+    """Return the results of a metric on codes shuffled `repeats` times."""
     count, rng = checks.integer("repeats", repeats, 1), check_random_state(random_state)
     return metric.of_shuffled(check_codes(codes), factors, count, rng, options)
 

@@ -80,7 +80,7 @@ def dci(
         Test rows, for the informativeness. By default a third of the rows, at random, are set aside.
     learner : {"fast", "reference"}, default="fast"
         "reference" is scikit-learn's GradientBoostingClassifier with its defaults; "fast" boosts the same
-        trees on binned codes in fewer, larger steps. Give the learner with the number: they agree
+        trees on binned codes in fewer, larger steps. Report the learner with the score: they agree
         closely, not exactly.
     random_state : int, default=0
         Seed of the split, and of the order of ties in "reference"; "fast" draws nothing else.
@@ -140,7 +140,7 @@ def _reference_classifier(z: np.ndarray, labels: np.ndarray, random_state: int) 
 
 
 def _concentration(importances: np.ndarray) -> tuple[np.ndarray, float]:
-    """1 - normalised entropy of each row, and the average weighted by row sums (uniform if all are 0)."""
+    """Return 1 - normalised entropy of each row, and the average weighted by row sums (uniform if all are 0)."""
     rows, columns = importances.shape
     if columns == 1:
         return np.full(rows, np.nan), float("nan")

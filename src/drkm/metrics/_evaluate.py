@@ -1,4 +1,4 @@
-"""All metrics, each beside its chance level, as one table."""
+"""`evaluate`: all metrics with their chance levels in one table."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
 
-#: standard deviations of codes that need no remark
+#: range of standard deviations of codes without a warning
 USUAL = (0.2, 5.0)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One row of the table.
 
     Attributes
     ----------
     metric : str
-        Function that gave it.
+        Name of the metric function.
     name : str
-        What it is.
+        Name of the score.
     score : float
     chance, chance_sd : float
         Mean and standard deviation of the scores of shuffled codes.
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FactorRow:
-    """What a metric says of one factor.
+    """The score of a metric for one factor.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class FactorRow:
     metric, name : str
         As in `Row`.
     score, chance : float
-        Of the codes as given, and the mean of shuffled codes.
+        Score of the given codes, and mean score of shuffled codes.
     """
 
     factor: str
@@ -79,19 +79,19 @@ class FactorRow:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All metrics beside their chance levels; `str()` prints them as a table.
+    """All metrics with their chance levels; `str()` prints them as a table.
 
     Attributes
     ----------
     rows : tuple of Row
     results : mapping of str to MetricResult
-        The full result of each metric on the codes as given.
+        The full result of each metric for the given codes.
     notes : tuple of str
         How to read the table.
     by_factor : tuple of FactorRow
-        Of the metrics that say something of single factors.
+        Scores per factor, of the metrics that have them.
     unscaled : tuple of str
-        Metrics that depend on the scale of codes, where that is far from 1; they have a star in the table.
+        Metrics that depend on the scale of codes, if that is far from 1; they have a star in the table.
     """
 
     rows: tuple[Row, ...]
@@ -107,18 +107,18 @@ class ScoreTable:
         return len(self.rows)
 
     def __getitem__(self, name: str) -> Row:
-        """The row of that name, or the first of that metric."""
+        """Return the row of that name, or the first row of that metric."""
         for row in self.rows:
             if name in (row.name, row.metric):
                 return row
         raise KeyError(f"{name}: expected one of {', '.join(row.name for row in self.rows)}")
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary per row, with `above_chance`."""
+        """Return one dictionary per row, including `above_chance`."""
         return [{**asdict(row), "above_chance": row.above_chance} for row in self.rows]
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """The rows as CSV; also written to `path`, if given."""
+        """Return the rows as CSV, and write them to `path` if it is given."""
         text = io.StringIO()
         names = ["metric", "name", "score", "chance", "chance_sd", "above_chance", "repeats", "better"]
         writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -129,7 +129,7 @@ class ScoreTable:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """The rows as a Markdown table."""
+        """Return the rows as a Markdown table."""
         lines = ["| " + " | ".join(cells) + " |" for cells in self._cells()]
         lines.insert(1, "|---|" + "---:|" * 5)
         return "\n".join(lines)
@@ -184,7 +184,7 @@ def evaluate(
     factor_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> ScoreTable:
-    """All metrics, each beside the score of row-shuffled codes.
+    """Compute all metrics, each with the score of row-shuffled codes as its chance level.
 
     Parameters
     ----------
@@ -200,10 +200,10 @@ def evaluate(
         Scale codes to unit variance for the metrics that depend on scale (IRS, SAP, FactorVAE, BetaVAE).
         Codes of a kernel model, with entries about n^-1/2, need it; the table says so if they do.
     continuous : bool, default=False
-        Factors are numbers: SAP takes them as they are, the others in 20 equal-width bins.
+        Whether factors are continuous: SAP uses them directly, the others in 20 equal-width bins.
     factor_names : sequence of str, optional
-        What the table and errors call the factors, such as `factor_names` of a dataset; by default the columns of a
-        data frame, or `factor 0`, `factor 1`, ...
+        Names of the factors in the table and in errors, such as `factor_names` of a dataset; by default the columns of
+        a data frame, or `factor 0`, `factor 1`, ...
     random_state : int, default=0
         Seed of shuffles, splits and samples.
 
@@ -251,7 +251,7 @@ def evaluate(
 
 
 def _note_on_scale(codes: np.ndarray) -> str | None:
-    """Return what is to be said of metrics that depend on scale, where the codes vary far more or less than by 1."""
+    """Return a note on metrics that depend on scale, if the codes vary by far more or less than 1."""
     spread = codes.std(axis=0)
     spread = spread[spread > 0]
     if not len(spread) or (spread.min() >= USUAL[0] and spread.max() <= USUAL[1]):

@@ -84,7 +84,7 @@ def explicitness(
 
 
 def _mean_auc(probability: np.ndarray, labels: np.ndarray) -> float:
-    """Area under the ROC curve of each column for its class, averaged over the classes that occur."""
+    """Return the area under the ROC curve of each column for its class, averaged over the classes that occur."""
     from scipy.stats import rankdata
 
     n, size = probability.shape

@@ -32,7 +32,7 @@ class FactorVAE(MetricResult):
     votes : ndarray of shape (k, m)
         Train votes: how often code l varied least while factor j was held fixed. Inactive codes have none.
     active : ndarray
-        Columns that took part.
+        Columns of the active codes.
     """
 
     train_score: float
@@ -71,14 +71,14 @@ def factor_vae(
     factors : array-like of shape (n, k)
         Labels. None is allowed with `factor_sizes`, if rows are in lexicographic order.
     factor_sizes : sequence of int, optional
-        Says that the rows are a full grid of that many values a factor, in any order: the other factors
+        States that the rows are a full grid with that many values per factor, in any order: the other factors
         are then drawn uniformly and independently, as in the reference. By default batches are drawn,
         with replacement, from the given rows that share a value.
     batch : int, default=64
     n_train, n_eval : int, default=10000 and 5000
         Votes for the classifier and for the score.
     threshold : float, default=0.05
-        Codes with a smaller standard deviation take no part.
+        Codes with a smaller standard deviation are ignored.
     standardize : bool, default=False
         Scale codes to unit variance first; then only constant codes are left out.
     random_state : int, default=0
@@ -129,7 +129,7 @@ def factor_vae(
 def _vote(
     sampler: RowSampler | GridSampler, moments: np.ndarray, batch: int, n_votes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The factor held fixed and the code that varied least, for each vote."""
+    """Return the fixed factor and the code that varied least, for each vote."""
     from scipy.sparse import csr_array
 
     factor = rng.integers(sampler.n_factors, size=n_votes)

@@ -1,4 +1,4 @@
-"""Scoring codes and factors that lie in files."""
+"""Scoring of codes and factors in files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def evaluate_files(
     continuous: bool = False,
     random_state: int = 0,
 ) -> str:
-    """Score the codes of one file against the factors of another, all metrics beside their chance level.
+    """Score the codes of one file against the factors of another, by all metrics with their chance levels.
 
     Parameters
     ----------
@@ -38,23 +38,23 @@ def evaluate_files(
         or by those in an array `factor_names` beside `factors`; classes may be given as text.
     format : {"table", "json", "csv", "markdown"}
     id, drop : str and sequence of str, optional
-        The column that names the rows, and more columns to leave out; one of the files must have each. Where both
-        name their rows, they must do so alike. What `drkm encode --quality` says of codes is never taken as one.
+        The column of row names, and further columns to leave out; at least one of the files must have each. If both
+        files have row names, they must agree. The columns that `drkm encode --quality` adds are never used as codes.
     header : bool, optional
-        Whether `.csv` files begin with names; by default seen from their first lines.
+        Whether `.csv` files have a header line; by default detected.
     metrics, standardize, continuous, random_state
         As in `evaluate`.
 
     Returns
     -------
     str
-        The table, or JSON with the rows under `scores`, what is known of each factor under `factors` and how to
-        read them under `notes`; a score that is not defined is null there.
+        The table, or JSON with the rows under `scores`, scores per factor under `factors` and notes under `notes`;
+        undefined scores are null there.
 
     Raises
     ------
     ValueError
-        One sentence, for a file that is missing, unreadable or of the wrong shape.
+        If a file is missing, unreadable or of the wrong shape.
     """
     if format not in FORMATS:
         raise ValueError(f"format: unknown name {format!r}, allowed are {', '.join(FORMATS)}")
@@ -90,8 +90,8 @@ def _read(path: str | PathLike[str], name: str, columns: Columns) -> Table:
 
 
 def _without_quality(codes: Table) -> Table:
-    """Return codes without the last columns of `drkm encode --quality --anomaly`, which are about them."""
-    # Earlier versions wrote two of the first.
+    """Return codes without the quality columns of `drkm encode --quality --anomaly`."""
+    # Earlier versions wrote only the first two.
     several = [(*told, *more) for told in (QUALITY, QUALITY[:2], ()) for more in ((ANOMALY,), ()) if told or more]
     if codes.columns is None or not any(codes.header[-len(told) :] == told for told in several):
         return codes
@@ -100,7 +100,7 @@ def _without_quality(codes: Table) -> Table:
 
 
 def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Sequence[str]) -> None:
-    """Refuse names that no file has, so that none is passed over in silence."""
+    """Refuse names that no file has, so that none is silently ignored."""
     for option, names in wanted.items():
         for name in names:
             if not any(name in table.header for _, table in read):
@@ -109,7 +109,7 @@ def _check_names(read: Sequence[tuple[str | PathLike[str], Table]], **wanted: Se
 
 
 def _check_rows(read: Sequence[tuple[str | PathLike[str], Table]]) -> None:
-    """Refuse files whose rows are not those of the same samples in the same order."""
+    """Refuse files whose rows are not the same samples in the same order."""
     (codes_path, codes), (factors_path, factors) = read
     if codes.names is None or factors.names is None or len(codes.names) != len(factors.names):
         return

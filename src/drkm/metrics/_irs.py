@@ -71,7 +71,7 @@ def irs(
         Any numbers; continuous ones need `bins`.
     bins : int or None, default=20
         Equal-width bins to which each factor is reduced first, as in the reference implementation; None takes
-        the factors as they are. It matters once a factor has more than 20 values.
+        the factors unchanged. It matters once a factor has more than 20 values.
     quantile : float, default=0.99
         1.0 is the maximum of the original definition.
     standardize : bool, default=False
@@ -122,7 +122,7 @@ def irs(
 
 
 def _binned_labels(y: Factors, bins: int) -> np.ndarray:
-    """The factors in equal-width bins; binning their few distinct values is enough."""
+    """Return the factors in equal-width bins; only their few distinct values need binning."""
     labels = np.empty(y.labels.shape, dtype=np.intp)
     for j, levels in enumerate(y.levels):
         labels[:, j] = bin_columns(levels[:, None].astype(np.float64), bins)[y.labels[:, j], 0]
@@ -130,11 +130,11 @@ def _binned_labels(y: Factors, bins: int) -> np.ndarray:
 
 
 def _mean_deviation(z: np.ndarray, labels: np.ndarray, size: int, quantile: float) -> np.ndarray:
-    """Mean over groups of the quantile of the distances to the group's mean, for every code at once."""
+    """Return the mean over groups of the quantile of the distances to the group mean, for all codes at once."""
     counts = np.bincount(labels, minlength=size)
     counts = counts[counts > 0]
     starts = np.cumsum(counts) - counts
-    # One row per code: sums and partitions then run over neighbours in memory.
+    # One row per code, so that sums and partitions run over contiguous memory.
     grouped = np.take(z.T, _stable_order(labels, size), axis=1)
     means = np.add.reduceat(grouped, starts, axis=1) / counts
     distance = np.abs(grouped - np.repeat(means, counts, axis=1))
@@ -150,7 +150,7 @@ def _stable_order(labels: np.ndarray, size: int) -> np.ndarray:
 
 
 def _row_quantile(values: np.ndarray, quantile: float) -> np.ndarray:
-    """Linearly interpolated quantile of every row; np.quantile would cost more than all the rest."""
+    """Return the linearly interpolated quantile of every row; np.quantile would cost more than all the rest."""
     place = quantile * (values.shape[1] - 1)
     low = int(place)
     if low == values.shape[1] - 1:

@@ -9,9 +9,9 @@ import numpy as np
 
 
 def logistic_regression(z: np.ndarray, labels: np.ndarray, random_state: int | None = None) -> Any:
-    """scikit-learn's logistic regression with its defaults, silent when 100 iterations were not enough.
+    """Fit scikit-learn's logistic regression with its defaults, without a warning after 100 iterations.
 
-    The reference stops there too: going on would give other numbers under the same name.
+    The reference stops there too: continuing would give other numbers under the same name.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""What a metric says of itself, beside its function; tables and the command line are made from it."""
+"""The description of a metric besides its function, from which tables and the command line are made."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Score:
     Attributes
     ----------
     attribute : str
-        Of the result of the metric.
+        Attribute of the result.
     title : str
-        What the table calls it.
+        Title in the table.
     better : {"high", "low"}
     """
 
@@ -35,10 +35,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of codes and factors, with what tables need to know of it.
+    """A metric: a function of codes and factors, with the facts that tables need.
 
-    The parameters of the function say the rest: one with `random_state` gets the seed of the table, one with
-    `standardize` and `continuous` what `evaluate` was given for them.
+    The parameters of the function say the rest: `random_state` gets the seed of the table, `standardize` and
+    `continuous` the values that were passed to `evaluate`.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class Metric:
     of_each_factor : Score or None
         The attribute with one number per factor, for the second table.
     repeats : int
-        Shuffles for the chance level: as many as keep the whole table within seconds.
+        Number of shuffles for the chance level, such that the whole table takes seconds.
     compares_factors : bool
-        Whether it needs two factors at least.
+        Whether it needs at least two factors.
     takes_factors : bool
-        One that does not is a function of the codes alone; chance then is the level of independent codes.
+        If False, it is a function of the codes alone; chance is then the level of independent codes.
     note : callable or None
-        From a result to a sentence below the table, or to an empty text.
+        Function from a result to a note below the table, or an empty text.
     """
 
     function: Callable[..., Any]
@@ -77,7 +77,7 @@ class Metric:
     def of_shuffled(
         self, codes: np.ndarray, factors: Any, repeats: int, rng: np.random.Generator, options: dict[str, Any]
     ) -> Iterator[Any]:
-        """Yield results for codes that were shuffled: their rows, or each code on its own if there are no factors."""
+        """Yield results for shuffled codes: shuffled rows, or each code separately if there are no factors."""
         for _ in range(repeats):
             shuffled = codes[rng.permutation(len(codes))] if self.takes_factors else rng.permuted(codes, axis=0)
             yield self(shuffled, factors, **options)
@@ -88,7 +88,7 @@ METRICS: Registry[Metric] = Registry("metric", "metrics")
 
 
 def metric(*scores: Score, **facts: Any) -> Callable[[Function], Function]:
-    """Make a function known as a metric, by its own name.
+    """Register a function as a metric under its own name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every metric returns: a frozen object that is a number with its details."""
+"""The result of every metric: an immutable object that converts to a number."""
 
 from __future__ import annotations
 

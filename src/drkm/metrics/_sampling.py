@@ -23,7 +23,7 @@ class RowSampler:
     codes : ndarray of shape (n, m)
     labels : ndarray of shape (n, k)
     names : tuple of str
-        Of the factors, for errors.
+        Names of the factors, for errors.
     """
 
     def __init__(self, codes: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> None:
@@ -48,7 +48,7 @@ class RowSampler:
         self._first = firsts
 
     def batches(self, factor: np.ndarray, batch: int, rng: np.random.Generator, *, pairs: bool) -> np.ndarray:
-        """Rows of one batch per entry of `factor`, the factor that is held fixed.
+        """Return the rows of one batch per entry of `factor`, the factor that is held fixed.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class GridSampler:
 
 
 def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, metric: str) -> RowSampler | GridSampler:
-    """The sampler for given rows (`factor_sizes` None) or for a full grid, after checking either.
+    """Return the sampler for given rows (`factor_sizes` None) or for a full grid, after validation.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
     factors : array-like of shape (n, k), or None for a grid in lexicographic order
     factor_sizes : sequence of int, optional
     metric : str
-        For errors.
+        Name of the metric, for errors.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def make_sampler(codes: Any, factors: Any, factor_sizes: Sequence[int] | None, m
         require_varied(y, metric)
         return RowSampler(z, y.labels, y.names)
     if not isinstance(factor_sizes, Sequence | np.ndarray):
-        raise TypeError(f"factor_sizes: expected one integer a factor, got {factor_sizes!r}")
+        raise TypeError(f"factor_sizes: expected one integer per factor, got {factor_sizes!r}")
     sizes = tuple(checks.integer("factor_sizes", size, 2) for size in factor_sizes)
     n = math.prod(sizes)
     if z.shape[0] != n:

@@ -6,7 +6,7 @@ For code x and class c against the rest (labels s = ±1) the problem is the prim
 
 where the intercept is penalised like the weight. On one feature the rows inside the margin are a prefix
 or a suffix of the sorted rows, so that after sorting once, value, gradient and Hessian come from
-cumulative sums: a Newton step costs O(log n) a problem, whatever the number of rows.
+cumulative sums: a Newton step costs O(log n) per problem, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Problems:
 def fit_one_against_rest(
     codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], penalty: float = 0.01
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and intercepts of balanced one-against-rest machines, one code at a time.
+    """Return weights and intercepts of balanced one-against-rest machines, one code at a time.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _prepare(codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], pena
 
 
 def _stretch(problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float) -> tuple[np.ndarray, np.ndarray]:
-    """First and last sorted row with sign·(w x + beta) < 1, for every problem."""
+    """Return the first and last sorted row with sign·(w x + beta) < 1, for every problem."""
     m, n = problems.sorted_codes.shape
     flat = w == 0
     with np.errstate(over="ignore"):
@@ -135,7 +135,7 @@ def _stretch(problems: _Problems, w: np.ndarray, beta: np.ndarray, sign: float) 
 
 
 def _sums(problems: _Problems, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of 1, x, x² over sorted rows start..stop: of all rows, and of the positive class."""
+    """Return sums of 1, x, x² over sorted rows start..stop: of all rows, and of the positive class."""
     m, n = problems.sorted_codes.shape
     everyone = problems.moments[problems.code, stop] - problems.moments[problems.code, start]
     members = np.empty_like(everyone)

@@ -1,4 +1,4 @@
-"""Turning what the caller passes into float64 codes and labelled factors, or into one clear sentence."""
+"""Validation of codes and factors: conversion to float64 codes and labelled factors, or a clear error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """Real, finite numbers in two dimensions, one row per sample."""
+    """Return real, finite numbers in two dimensions, one row per sample."""
     # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not
     # needed to help it.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
@@ -43,15 +43,15 @@ def _instead_of_text(name: str) -> str:
 
 
 def check_codes(codes: Any, name: str = "codes", *, at_least: int = 1) -> np.ndarray:
-    """Codes as a C-ordered float64 array.
+    """Return codes as a C-ordered float64 array.
 
     Parameters
     ----------
     codes : array-like of shape (n, m)
     name : str
-        How errors call them.
+        Name in errors.
     at_least : int
-        Fewest columns for which the metric is defined.
+        Minimum number of columns for which the metric is defined.
 
     Returns
     -------
@@ -76,7 +76,7 @@ class Factors:
     labels : ndarray of shape (n, k), intp
         Column j numbers the distinct values of factor j in increasing order.
     sizes : tuple of int
-        How many distinct values each factor has.
+        Number of distinct values of each factor.
     levels : tuple of ndarray
         The distinct values of each factor, in increasing order.
     """
@@ -92,7 +92,7 @@ class Factors:
 
     @property
     def count(self) -> int:
-        """How many factors there are."""
+        """Number of factors."""
         return self.values.shape[1]
 
 
@@ -116,15 +116,15 @@ def check_factors(
     codes: str = "codes",
     names: Sequence[str] | None = None,
 ) -> Factors:
-    """Factors with their labels.
+    """Return factors with their labels.
 
     Parameters
     ----------
     factors : array-like of shape (n, k)
     rows : int, optional
-        How many rows the codes have.
+        Number of rows of the codes.
     name, codes : str
-        How errors call factors and codes.
+        Names of factors and codes in errors.
     names : sequence of str, optional
         One name per factor; by default those of a data frame, or `factor 0`, `factor 1`, ...
 
@@ -205,7 +205,7 @@ def _first_fraction(column: np.ndarray) -> float:
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:
-    """A generator with that seed."""
+    """Return a generator with that seed."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -213,7 +213,7 @@ def check_random_state(random_state: Any) -> np.random.Generator:
 
 
 def constant_columns(codes: np.ndarray) -> np.ndarray:
-    """Which columns hold one value.
+    """Return which columns are constant.
 
     The range is tested, not the variance: the variance of a column of 0.1 is positive by rounding.
     """
@@ -221,7 +221,7 @@ def constant_columns(codes: np.ndarray) -> np.ndarray:
 
 
 def standardized(codes: np.ndarray, like: np.ndarray | None = None) -> np.ndarray:
-    """Codes with mean 0 and standard deviation 1 (of `like`, by default themselves); constants become 0."""
+    """Return codes with mean 0 and standard deviation 1 (of `like`, by default themselves); constants become 0."""
     like = codes if like is None else like
     scale = like.std(axis=0)
     dead = constant_columns(like)
@@ -234,7 +234,7 @@ def standardized(codes: np.ndarray, like: np.ndarray | None = None) -> np.ndarra
 def split(
     codes: Any, factors: Any, test_codes: Any, test_factors: Any, random_state: int, *, at_least: int = 1
 ) -> tuple[np.ndarray, Factors, np.ndarray, Factors]:
-    """Train and test rows: the given ones, or two thirds and one third of the rows at random.
+    """Return train and test rows: the given ones, or two thirds and one third of the rows at random.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def split(
     random_state : int
         Seed of the split.
     at_least : int
-        Fewest codes.
+        Minimum number of codes.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def split(
 
 
 def match_labels(train: Factors, test: Factors, j: int) -> np.ndarray:
-    """Labels of the test rows in the numbering of the train rows; -1 for a value not seen in training."""
+    """Return labels of the test rows in the numbering of the train rows; -1 for a value not seen in training."""
     levels, values = train.levels[j], test.values[:, j]
     place = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
     return np.where(levels[place] == values, place, -1)

@@ -1,1 +1,1 @@
-"""What all pages of ours share: how HTML is written, and one theme, so that they look as if made by one hand."""
+"""What all HTML pages share: markup and one theme."""

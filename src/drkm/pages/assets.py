@@ -1,4 +1,4 @@
-"""Files of the package that go into pages."""
+"""Files of the package that are embedded in pages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from importlib import resources
 
 
 def asset(package: str, name: str) -> str:
-    """Return the text of a file that lies beside the modules of a package."""
+    """Return the text of a file in a package."""
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
 def theme() -> str:
-    """Return the colours and letters of all pages, light and dark."""
+    """Return the style sheet of all pages, with light and dark colours."""
     return asset("drkm.pages", "theme.css")

@@ -1,4 +1,4 @@
-"""HTML from nested calls. Text is escaped by being text: only `Markup` goes into a page as it is."""
+"""HTML from nested calls. All text is escaped; only `Markup` goes into a page unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def together(*children: object) -> Markup:
-    """Return children one after the other, without an element around them."""
+    """Return children concatenated, without an enclosing element."""
     return Markup("".join(_rendered(child) for child in children))
 
 

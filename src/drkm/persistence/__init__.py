@@ -1,1 +1,1 @@
-"""Fitted models on disk: what a model file holds, and that it holds it."""
+"""Model files: their content, and the checks when they are read."""

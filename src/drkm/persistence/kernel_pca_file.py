@@ -1,4 +1,4 @@
-"""Kernel PCA on disk: what the file of a `KernelPCA` holds beside what all models have.
+"""The file of a `KernelPCA`: its content besides what all model files have.
 
 Tensors, for n samples of d features and k components:
 
@@ -8,8 +8,8 @@ Tensors, for n samples of d features and k components:
     dual_coef                   the ridge regression of `inverse_transform`, n×d, where it was learned
     kernel0.*, map0.*           as in the files of other models
 
-The header has the parameters, and the kernel with numbers where it is one of ours. It never holds code: a function is
-refused as a kernel.
+The header has the parameters, and the kernel with all parameters as numbers if it is one of ours. A file never holds
+code: a function as kernel is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from drkm.validation import parts
 from drkm.validation.parts import Part
 
 ESTIMATOR = "KernelPCA"
-#: parameters that a file holds as they are
+#: parameters that a file holds unchanged
 PLAIN = (
     "n_components",
     "gamma",
@@ -64,25 +64,25 @@ HEADER: dict[str, Part] = {
     "kind_of_array": parts.choice("numpy", "torch"),
 }
 SPARSE = ("X.data", "X.indices", "X.rows")
-#: how long weights may be beside what they are for exact eigenpairs
+#: by which factor weights may be longer than those of exact eigenpairs
 LONGEST = 10.0
 
 
 @dataclass(frozen=True)
 class SavedComponents:
-    """What a file holds of a `KernelPCA`.
+    """The content of a `KernelPCA` file.
 
     Attributes
     ----------
     samples : Tensor, array or sparse matrix of shape (n, d)
-        A tensor where the kernel is one of ours.
+        A tensor if the kernel is one of ours.
     found : KernelComponents
     dual_coef : array of shape (n, d), optional
     parameters : dict
         Parameters of the estimator, as far as a file can hold them.
     feature_names : sequence of str
     kind_of_array : {"numpy", "torch"}
-        What `fit` got.
+        Type of the array that was passed to `fit`.
     """
 
     samples: Any
@@ -94,9 +94,9 @@ class SavedComponents:
 
 
 def parts_of(saved: SavedComponents) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and the header of a file, or refuse a kernel that is code."""
+    """Return the tensors and the header of a file; a function as kernel is refused."""
     chosen, found = saved.parameters, saved.found
-    # Weights of explicit features are numbers in their basis.
+    # Weights of explicit features refer to their basis.
     kernel = None if found.kernel is None else found.kernel.in_same_basis
     if callable(chosen["kernel"]) and not hasattr(chosen["kernel"], "entry"):
         raise ValueError(
@@ -133,7 +133,7 @@ def _sample_tensors(samples: Any) -> dict[str, Tensor]:
 
 
 def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedComponents:
-    """Return what a file holds, or raise an error that says which part of it is wrong."""
+    """Rebuild the content of a file, or raise an error that names the wrong part."""
     parts.check(header, {"kind": parts.text, "version": parts.count(1), **HEADER})
     names, entry = header["feature_names"], header["kernel"]
     if names and len(names) != header["n_features"]:
@@ -177,7 +177,7 @@ def _samples(tensors: dict[str, Tensor], vectors: Tensor, features: int, *, own:
 
 
 def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples: Any) -> None:
-    """Make sure that eigenpairs, weights and regression are there and fit together."""
+    """Check that eigenpairs, weights and regression are there and consistent."""
     vectors = tensors["vectors"]
     n, count = vectors.shape
     width = n if kernel is None else _rows_of_weights(kernel, samples)
@@ -204,7 +204,7 @@ def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples
 
 
 def _rows_of_weights(kernel: Kernel, samples: Tensor) -> int:
-    """Return how many weights a component has, after a look at what the kernel makes of one sample."""
+    """Return the number of weights per component, from the kernel's result for one sample."""
     one = samples[:1]
     if not torch.isfinite(kernel(one, one)).all() or not torch.isfinite(kernel.diagonal(one)).all():
         raise ValueError("kernel: expected one that has a finite value at the first sample")

@@ -1,7 +1,7 @@
-"""Fitted models on disk: one safetensors file, arrays as tensors and everything else as JSON.
+"""Model files: one safetensors file with arrays as tensors and everything else as JSON.
 
-A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need no more than
-the landmarks and a few numbers per sample. It never holds code: feature maps are stored as the numbers of their module,
+A file holds the samples, unless the first layer has Nyström features: encoding and pre-images then need only the
+landmarks and a few numbers per sample. It never holds code: feature maps are stored as the parameters of their module,
 and `load` needs the module itself.
 
 Tensors, for n samples of d features and S components in all layers:
@@ -17,12 +17,12 @@ Tensors, for n samples of d features and S components in all layers:
                             again from the seed in the header; numbers of a feature map's module
     preparation.*           what was done to the data before the model saw them
 
-Version 2 has models without their samples, version 3 frequencies that are drawn again and the lengths of all of them,
+Version 2 added models without samples, version 3 frequencies that are drawn again with the lengths of all of them,
 version 4 landmarks that are the samples, version 5 the history as a tensor, and `KernelPCA`, for which see
-`kernel_pca_file`; all others are version 1.
+`kernel_pca_file`; all other files are version 1.
 
-The header has the parameters of the estimator, the kernels as they were asked for and with numbers, sizes, η and λ, the
-names of the features, and the certificate: `model_parts` lists its keys, and refuses a file whose parts do not fit.
+The header has the parameters of the estimator, the kernels as given and with numbers, sizes, η and λ, the names of the
+features, and the certificate. `model_parts` lists its keys, and refuses a file whose parts are inconsistent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
 
 KIND, VERSION = "model", 5
-#: parameters that a file can hold as they are; objects among them are stored by name or left at their default
+#: parameters that a file can hold unchanged; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
     "sigma2",
@@ -75,7 +75,7 @@ PLAIN = (
     "verbose",
 )
 NAMED = ("init", "solver", "dtype")
-#: what stands for parameters that a file may lack; a seed, because none is to be drawn
+#: values of parameters that a file may lack; a seed, because none should be drawn
 DEFAULTS = {
     "sigma2": None,
     "shrink": None,
@@ -90,7 +90,7 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a file holds: the record of a fit, and what the estimator around it needs to be there again.
+    """The content of a model file: the record of a fit, and what the estimator needs besides.
 
     Attributes
     ----------
@@ -98,11 +98,11 @@ class SavedModel:
     parameters : dict
         Parameters of the estimator, as far as a file can hold them.
     feature_names : sequence of str
-        Names of the features seen by `fit`; empty where they have none.
+        Names of the features seen by `fit`; empty if they have none.
     kind_of_array : {"numpy", "torch", "pandas"}
-        What `fit` got.
+        Type of the data that were passed to `fit`.
     preparation : Preparation, optional
-        What was done to the data before the model saw them.
+        How the data were prepared before the fit.
     """
 
     fitted: FittedModel
@@ -113,9 +113,9 @@ class SavedModel:
 
 
 def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
-    """Write a fitted model; where processes share its samples, all of them call this, and the first one writes."""
+    """Write a fitted model; if processes share its samples, all of them must call this, and the first one writes."""
     fitted = saved.fitted.as_stored()
-    # Before samples are gathered: it may be refused.
+    # Before samples are gathered, because it may be refused.
     layers, asked = (
         [entries.entry_of(kernel) for kernel in fitted.kernels],
         entries.asked_entry(saved.parameters["kernel"]),
@@ -160,7 +160,7 @@ def write(path: str | os.PathLike[str], saved: SavedModel) -> None:
 
 
 def _sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
-    """Return what a file holds for each sample of all processes."""
+    """Return the per-sample tensors of a file, for the samples of all processes."""
     if not fitted.is_shared:
         # Each process has them all.
         with collectives.shared(None):
@@ -177,7 +177,7 @@ def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
         tensors["row_means"] = fitted.row_means
     features = fitted.features
     if features is None:
-        # Samples that one process has in a file pass from there into the model's, a few rows at a time.
+        # Samples in a file are copied into the model file a few rows at a time.
         alone = collectives.current() is None
         return tensors | {"X": fitted.X if alone else collectives.gather(in_memory(fitted.X))}
     return tensors | {
@@ -195,7 +195,7 @@ def write_components(path: str | os.PathLike[str], saved: SavedComponents) -> No
 
 
 def load_preparation(path: str | os.PathLike[str]) -> Preparation:
-    """Return what was done to the data before the model in this file saw them; nothing, for a model made in Python."""
+    """Read how the data of a model were prepared; nothing for a model made in Python."""
     tensors, header = container.read(path, KIND, VERSION, prefix=PREPARATION)
     try:
         return model_parts.preparation(tensors, header)
@@ -206,9 +206,9 @@ def load_preparation(path: str | os.PathLike[str]) -> Preparation:
 def read(
     path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
 ) -> SavedModel | SavedComponents:
-    """Return the model in a file, as `drkm.load` describes."""
+    """Read the model in a file, as `drkm.load` describes."""
     tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
-    with refusals_named(path):
+    with errors_name_file(path):
         if "estimator" in header:
             return kernel_pca_file.rebuilt(tensors, header, feature_maps or {})
         if "history" in tensors:
@@ -218,8 +218,8 @@ def read(
 
 
 @contextmanager
-def refusals_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of what is wrong with a part of a file that it is the file that is damaged."""
+def errors_name_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors about parts of a file into errors that name the file and say that it is damaged."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -242,7 +242,7 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
     if isinstance(chosen.get("solver"), dict):
         chosen["solver"] = solvers.NAMES.written(chosen["solver"]["name"])(**chosen["solver"]["settings"])
     if header["kernels"][0].get("formed"):
-        # Landmarks that a file leaves out are the samples.
+        # Landmarks that are not in the file are the samples.
         tensors = {LANDMARKS: tensors["X"], **tensors}
     H = tensors["H"]
     layers = tuple(
@@ -267,7 +267,7 @@ def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: M
 def _fitted(
     tensors: dict[str, Tensor], header: dict[str, Any], layers: tuple[Kernel, ...], chosen: dict[str, Any]
 ) -> FittedModel:
-    """Return the record of the fit. Files of the first versions leave to be computed what later ones hold."""
+    """Rebuild the record of the fit; what files of the first versions lack is computed."""
     X: Tensor | Rows
     if "X" in tensors:
         X, features = tensors["X"], None
@@ -277,10 +277,10 @@ def _fitted(
     strategy, center = parameters.strategy(chosen.get("gram", "auto")), bool(chosen["center"])
     result, count = Result.from_facts(tensors["H"], header["result"]), range(len(layers))
     if "traces" in header:
-        of_grams = _read_of_grams(tensors, header, centred_matrix=center and not layers[0].is_explicit)
+        gram_facts = _gram_facts_in_file(tensors, header, centred_matrix=center and not layers[0].is_explicit)
     else:
         energy = Energy(X, layers, header["sizes"], header["eta"], strategy, center, features)
-        of_grams = _computed_of_grams(energy, result.H)
+        gram_facts = _gram_facts_computed(energy, result.H)
     return FittedModel(
         kernels=layers,
         X=X,
@@ -294,7 +294,7 @@ def _fitted(
         n=len(X),
         result=result,
         multipliers=tensors["multipliers"],
-        # Files of earlier versions lack these: their fits went on until there was next to none.
+        # Files of earlier versions lack these: their fits continued until the residual was negligible.
         residual=tensors.get("residual", torch.zeros_like(result.H, dtype=torch.float32)),
         code_error=header.get("code_error", 0.0),
         rotation=tuple(tensors[f"rotation{layer}"] for layer in count),
@@ -305,12 +305,12 @@ def _fitted(
         at_bound=tuple(header.get("at_bound", [])),
         seconds=float(header.get("seconds", result.seconds)),
         features=features,
-        **of_grams,
+        **gram_facts,
     )
 
 
-def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
-    """Return what a file says of the Gram matrices of its fit."""
+def _gram_facts_in_file(tensors: dict[str, Tensor], header: dict[str, Any], *, centred_matrix: bool) -> dict[str, Any]:
+    """Return the facts about the Gram matrices that a file holds."""
     if centred_matrix != ("row_means" in tensors):
         raise ValueError("row_means: expected them where a kernel matrix is centred, and only there")
     return {
@@ -321,8 +321,8 @@ def _read_of_grams(tensors: dict[str, Tensor], header: dict[str, Any], *, centre
     }
 
 
-def _computed_of_grams(energy: Energy, H: Tensor) -> dict[str, Any]:
-    """Return the same from the problem itself, for files of the first versions, which do not hold it."""
+def _gram_facts_computed(energy: Energy, H: Tensor) -> dict[str, Any]:
+    """Compute the same from the energy, for files of the first versions, which do not hold them."""
     return {
         "operator": energy.strategy.describe(),
         "cost": energy.cost,
@@ -332,7 +332,7 @@ def _computed_of_grams(energy: Energy, H: Tensor) -> dict[str, Any]:
 
 
 def _check_plan(chosen: dict[str, Any], header: dict[str, Any], n: int) -> None:
-    """Make sure that the parameters are known ones, and those of the fit."""
+    """Check that the parameters are known, and consistent with the fit."""
     full = {**DEFAULTS, **chosen}
     plan = parameters.plan_of(full, n, parameters.strategy(full["gram"]))
     parameters.dtype(chosen.get("dtype", "auto"), torch.device("cpu"))

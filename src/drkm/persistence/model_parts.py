@@ -1,4 +1,4 @@
-"""What the file of a model must hold: parts that are missing, of another kind or do not fit together are refused."""
+"""Checks of model files: parts that are missing, of the wrong type or inconsistent are refused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from drkm.validation import parts
 from drkm.validation.parts import Part
 
 PREPARATION = "preparation."
-#: landmarks of the first layer; a file whose header says that their factor is formed may have samples in their place
+#: landmarks of the first layer; samples may replace them if the header says that the factor is computed
 LANDMARKS = "kernel0.landmarks"
 ANY_GROUP = parts.optional(parts.group({}, others=True))
-#: what every header must have, but for the numbers of layers
+#: required keys of every header, except those that depend on the number of layers
 HEADER: dict[str, Part] = {
     "parameters": parts.group({}, others=True),
     "kernels": parts.several(parts.group({"type": parts.text}, others=True), least=1),
@@ -35,7 +35,7 @@ HEADER: dict[str, Part] = {
     "result": parts.group(FACTS),
     "preparation": ANY_GROUP,
 }
-#: what the first versions left out
+#: keys that the first versions lack
 LATER: dict[str, Part] = {
     "errors": parts.several(parts.nullable(parts.number(0))),
     "at_bound": parts.several(parts.count(1)),
@@ -45,13 +45,13 @@ LATER: dict[str, Part] = {
     "code_error": parts.number(0),
     "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
 }
-#: by how much ‖HᵀH - I‖ may be off what was written
+#: by how much ‖HᵀH - I‖ may differ from the stored value
 DEFECT = 1e-3
 
 
 def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Make sure that the parts of a file are what they must be and fit together."""
-    # One of them without the others is not what any version wrote.
+    """Check that the parts of a file are valid and consistent."""
+    # No version wrote one of these without the others.
     if ("code_error" in header) != ("residual" in tensors):
         raise ValueError("residual: expected it where there is a code_error, and only there")
     is_later = "traces" in header or "code_error" in header
@@ -74,14 +74,14 @@ def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
 
 
 def _check_projection(phi: Tensor, basis: Tensor, lengths: Tensor) -> None:
-    """Make sure that features in a basis are no longer than they are without."""
+    """Check that features in a basis are no longer than without it."""
     longest = lengths + DEFECT * lengths.mean()
     if not stiefel.feasibility(basis) <= DEFECT or not (phi.square().sum(dim=1) <= longest).all():
         raise ValueError("first.phi: the features of the samples are not those in an orthonormal basis")
 
 
 def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Part]:
-    """Return what the tensors of a file must be, for a header that is what it must be."""
+    """Return the requirements for the tensors of a file with a valid header."""
     H = tensors.get("H")
     if H is None or H.ndim != 2 or H.dtype not in parameters.DTYPES.values():
         raise ValueError(f"H: expected codes in {' or '.join(parameters.DTYPES)}")
@@ -113,7 +113,7 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
 def kernel_shapes(
     tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the arrays of the kernel of a layer, counted from 0, which has so many inputs."""
+    """Return the shapes of a layer's kernel arrays (layers counted from 0), given its number of inputs."""
     if kernel["type"] == "NystroemFeatures":
         return _landmarks(tensors, kernel, layer, inputs)
     return _frequencies(tensors, kernel, layer, inputs) if kernel["type"] == "FourierFeatures" else {}
@@ -122,7 +122,7 @@ def kernel_shapes(
 def _landmarks(
     tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the landmarks of a layer and of their factor, where these are not left out."""
+    """Return the shapes of a layer's landmarks and their factor, unless they are left out."""
     landmarks, factor = f"kernel{layer}.landmarks", f"kernel{layer}.factor"
     own = {"formed": parts.optional(parts.truth), "landmarks": parts.optional(parts.count(1))}
     parts.check(kernel, own, others=True)
@@ -135,7 +135,7 @@ def _landmarks(
         raise ValueError(f"{factor}: expected none, and the samples, where it is formed from the landmarks")
     if layer or landmarks in tensors:
         return {landmarks: (kernel.get("landmarks", _rows(tensors, landmarks)), inputs)}
-    # Samples stand for as many landmarks alone; version 4 had no others, and no number.
+    # Samples can only replace as many landmarks; version 4 had no others, and no number.
     if kernel.get("landmarks", len(tensors["X"])) != len(tensors["X"]):
         raise ValueError(f"{landmarks}: expected {kernel['landmarks']} of them")
     return {}
@@ -144,7 +144,7 @@ def _landmarks(
 def _frequencies(
     tensors: dict[str, Tensor], kernel: dict[str, Any], layer: int, inputs: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of the frequencies of a layer, or of what stands for them where they are drawn again."""
+    """Return the shape of a layer's frequencies, or of their lengths if they are drawn again."""
     name = f"kernel{layer}.frequencies"
     if "draw" not in kernel:
         return {name: (inputs, _columns(tensors, name))}
@@ -165,7 +165,7 @@ def _frequencies(
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:
-    """Return the rows of a matrix, of which there must be some."""
+    """Return the number of rows of a matrix, at least one."""
     if name not in tensors or tensors[name].ndim != 2 or 0 in tensors[name].shape:
         raise ValueError(f"{name}: expected a matrix")
     return tensors[name].shape[0]
@@ -177,7 +177,7 @@ def _columns(tensors: dict[str, Tensor], name: str) -> int:
 
 
 def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparation:
-    """Return what was done to the data; nothing, for a model made in Python."""
+    """Return how the data were prepared; nothing for a model made in Python."""
     parts.check(header, {"n_features": parts.count(1), "preparation": ANY_GROUP}, others=True)
     own = {name.removeprefix(PREPARATION): value for name, value in tensors.items() if name.startswith(PREPARATION)}
     if own and not header.get("preparation"):

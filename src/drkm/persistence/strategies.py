@@ -1,4 +1,4 @@
-"""How the header of a file says which operators formed the Gram matrices: by name, with settings."""
+"""Gram strategies in the header of a model file: by name, with their parameters."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from drkm.gram import Strategy
 
 
 def described(value: Any) -> Any:
-    """Return the parameter `gram` as JSON; "auto" stands for a strategy of one's own."""
+    """Return the parameter `gram` as JSON; a custom strategy becomes "auto"."""
     if isinstance(value, str):
         return value
     return _entry(value) if value.name in grams.NAMES else "auto"
 
 
 def read(entry: Any) -> Any:
-    """Return the parameter `gram` that `described` wrote."""
+    """Rebuild the parameter `gram` from the result of `described`."""
     return _strategy(entry) if isinstance(entry, dict) else entry
 
 
 def _entry(strategy: Strategy) -> dict[str, Any]:
-    # The file holds all samples: whoever reads it need not share them.
+    # The file holds all samples, so the reader need not share them.
     own = strategy.alone
     settings = {name: _entry(value) if isinstance(value, Strategy) else value for name, value in vars(own).items()}
     return {"name": own.name, "settings": settings}

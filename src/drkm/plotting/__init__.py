@@ -1,6 +1,6 @@
-"""Figures of models in one style, readable without colour vision; matplotlib is imported when a figure is made.
+"""Figures of models in one style, readable without colour vision; matplotlib is imported on first use.
 
-Every `plot_…` draws on `ax` or `axes` if they are given, else on a new figure, and returns the figure.
+Every `plot_…` function draws on `ax` or `axes` if they are given, else on a new figure, and returns the figure.
 """
 
 from drkm.plotting._codes import plot_codes, plot_recovery

@@ -1,4 +1,4 @@
-"""Codes of samples: against each other, and against those of other draws."""
+"""Figures of codes: against each other, and their recovery on other draws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from drkm.plotting._model import codes_of, columns_of, names_of
 from drkm.plotting._style import COLOURS, GREY, MARKERS, canvas, style
 
-#: classes that can be told apart: every colour with two markers
+#: maximum number of distinguishable classes: every colour with two markers
 MOST_CLASSES = 2 * len(COLOURS)
 
 
@@ -31,10 +31,10 @@ def plot_codes(
     X : array of shape (m, d), optional
         Samples to encode; by default those of the fit, whose codes are known.
     labels : sequence of m classes or numbers, optional
-        Up to 14 different values are classes with a colour and a marker each; more of them, if they are numbers, are a
-        scale of colours.
+        Up to 14 different values are classes, each with a colour and a marker; more values, if they are numbers, are a
+        colour scale.
     components : list of (layer, index), optional
-        By default the first four of layer 1.
+        Components to draw; by default the first four of layer 1.
     axes : array of k×k matplotlib axes, optional
         For k components.
 
@@ -64,7 +64,7 @@ def plot_codes(
 
 
 def _groups(labels: Any, count: int) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-    """Return which samples each class has, and no numbers; or all samples as one class, and their numbers."""
+    """Return the samples of each class and None, or all samples as one class and their numbers."""
     if labels is None:
         return {"": np.ones(count, dtype=bool)}, None
     known = np.asarray(labels)
@@ -109,15 +109,16 @@ def _cell(
 def plot_recovery(models: Sequence[Any], X: Any, ax: Any = None) -> Any:
     """Draw how far each component is recovered on other draws of samples.
 
-    The share of the variance of a code of X that a linear map of the codes of the same layer of another model explains:
-    1 where the other draw gives it too. One dot per other model, the bar is their mean over all ordered pairs.
+    The share of the variance of a code of X that is explained by a linear map of another model's codes of the same
+    layer: 1 if the other draw recovers it completely. One dot per other model; the bar is the mean over all ordered
+    pairs.
 
     Parameters
     ----------
     models : sequence of ConstrDRKM
-        Two or more, with the same parameters, fitted to different samples.
+        Two or more models with the same parameters, fitted to different samples.
     X : array of shape (m, d)
-        Samples that all of them encode, best ones that none was fitted to.
+        Samples to encode with all models, preferably samples that none was fitted to.
     ax : matplotlib axes, optional
 
     Returns
@@ -152,7 +153,7 @@ def plot_recovery(models: Sequence[Any], X: Any, ax: Any = None) -> Any:
 
 
 def recovered(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return for each column the share of its variance that a linear map of other columns explains."""
+    """Return the share of each column's variance that a linear map of the other columns explains."""
     one, other = one - one.mean(axis=0), other - other.mean(axis=0)
     basis, lengths, _ = np.linalg.svd(other, full_matrices=False)
     basis = basis[:, lengths > lengths.max(initial=0.0) * 1e-10]

@@ -1,4 +1,4 @@
-"""How a fit went and what it found: convergence, spectra."""
+"""Figures of a fit: convergence and spectra."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
     Parameters
     ----------
     model : ConstrDRKM or KernelPCA
-        A fitted model; `KernelPCA` does not keep the trace, its eigenvalues are drawn as they are.
+        A fitted model; `KernelPCA` does not keep the trace, and its eigenvalues are drawn unscaled.
     ax : matplotlib axes, optional
 
     Returns
@@ -47,7 +47,7 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
 
 
 def draw_spectra(axis: Any, spectra: Sequence[np.ndarray], names: Sequence[str], title: str) -> None:
-    """Draw one falling line per layer on a logarithmic axis."""
+    """Draw one decreasing line per layer on a logarithmic axis."""
     for layer, (values, name) in enumerate(zip(spectra, names, strict=True)):
         axis.semilogy(
             np.arange(1, len(values) + 1),
@@ -64,12 +64,12 @@ def draw_spectra(axis: Any, spectra: Sequence[np.ndarray], names: Sequence[str],
 
 
 def plot_convergence(model: Any, ax: Any = None) -> Any:
-    """Draw stationarity, and how far the energy is above its last value, against iterations.
+    """Draw the stationarity, and the energy above its last value, against iterations.
 
     Parameters
     ----------
     model : ConstrDRKM
-        A fitted model. The eigensolver of a single layer reports its end alone: one point.
+        A fitted model. The eigensolver of a one-layer model reports only its end, one point.
     ax : matplotlib axes, optional
 
     Returns

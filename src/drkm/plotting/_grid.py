@@ -1,4 +1,4 @@
-"""Images side by side."""
+"""Grids of images."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from drkm.plotting._style import bare, canvas, style
 
-#: inches of an image, of the names to the left, of the heads above
+#: inches per image, for the row names on the left, and for the column heads
 CELL, LEFT, TOP = 0.8, 0.95, 0.35
-#: inches of a letter of a name, with its share of the gap to the image
+#: inches per letter of a name, including its share of the gap to the image
 LETTER = 0.075
 
 
 def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str], axes: Any = None) -> Any:
     """Draw images (rows × columns × height × width [× 3], values from 0 to 1) with names and heads; return the figure.
 
-    `names` stand to the left of the rows, `heads` above the columns.
+    `names` are placed to the left of the rows, `heads` above the columns.
     """
     with style():
         figure, cells = cells_for_images(axes, images.shape, names, heads)
@@ -30,7 +30,7 @@ def image_grid(images: np.ndarray, names: Sequence[str], heads: Sequence[str], a
 def cells_for_images(
     axes: Any, shape: Sequence[int], names: Sequence[str], heads: Sequence[str], right: float = 0.0
 ) -> tuple[Any, np.ndarray]:
-    """Return a figure and bare axes for a grid of images, with names and heads and some inches free to the right."""
+    """Return a figure and bare axes for a grid of images with names and heads, with space on the right."""
     rows, columns, height, width = shape[:4]
     left = max(LEFT, LETTER * max(map(len, names), default=0))
     size = (CELL * columns + left + right, CELL * rows * height / width + TOP)
@@ -46,10 +46,10 @@ def cells_for_images(
 
 
 def unit_range(images: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return images whose values between two bounds are those from 0 to 1."""
+    """Scale image values between two bounds to 0 to 1."""
     return np.clip((images - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 
 
 def brightness(images: np.ndarray, colours: bool) -> np.ndarray:
-    """Return differences of images without their colours."""
+    """Return image differences averaged over colours."""
     return images.mean(axis=-1) if colours else images

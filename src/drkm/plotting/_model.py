@@ -1,4 +1,4 @@
-"""What figures read from a fitted model: its public attributes and methods, as arrays."""
+"""Access to fitted models for figures: public attributes and methods, as arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-#: training samples that a figure reads at most
+#: maximum number of training samples that a figure reads
 MOST_SAMPLES = 2000
 
 
@@ -17,27 +17,27 @@ def numbers(values: Any) -> np.ndarray:
 
 
 def samples_of(model: Any, X: Any) -> Any:
-    """Return X, or the samples that the model was trained on where it has them."""
-    # Experiments are listed without torch, and their figures have this style.
+    """Return X, or the training samples of the model if it has them."""
+    # Experiments are listed without torch, and their figures use this style.
     from drkm.files.rows import AbsentRows
 
     if X is not None:
         return X
     kept = model.fitted_.X if hasattr(model, "fitted_") else None
     if kept is None or isinstance(kept, AbsentRows):
-        raise ValueError("X: the model has not kept its samples, give some to draw")
+        raise ValueError("X: the model has not kept its samples, pass samples to draw")
     return numbers(kept[:MOST_SAMPLES])
 
 
 def codes_of(model: Any, X: Any) -> np.ndarray:
-    """Return the codes of X, or those of the samples that the model was trained on."""
+    """Return the codes of X, or of the training samples."""
     if X is None and not hasattr(model, "codes_"):
-        raise ValueError(f"X: {type(model).__name__} has not kept codes, give samples to draw")
+        raise ValueError(f"X: {type(model).__name__} has not kept codes, pass samples to draw")
     return numbers(model.codes_ if X is None else model.transform(X))
 
 
 def columns_of(model: Any, components: Sequence[tuple[int, int]] | None, most: int | None = None) -> list[int]:
-    """Return which columns of the codes are meant by (layer, index); by default those of layer 1, at most `most`."""
+    """Return the columns of components given as (layer, index); by default those of layer 1, at most `most`."""
     from drkm.training.parameters import component_columns
 
     slices = getattr(model, "layer_slices_", None) or (slice(0, len(model.get_feature_names_out())),)
@@ -47,12 +47,12 @@ def columns_of(model: Any, components: Sequence[tuple[int, int]] | None, most: i
 
 
 def names_of(model: Any) -> list[str]:
-    """Return what the codes are called."""
+    """Return the names of the codes."""
     return list(map(str, model.get_feature_names_out()))
 
 
 def feature_names_of(model: Any, given: Sequence[str] | None) -> list[str]:
-    """Return names of the columns of data: the caller's, those of the frame of `fit`, or x0, x1, …."""
+    """Return feature names: those given, those of the data frame passed to `fit`, or x0, x1, …."""
     count = model.n_features_in_
     names = given if given is not None else getattr(model, "feature_names_in_", [f"x{i}" for i in range(count)])
     if len(names) != count:
@@ -61,7 +61,7 @@ def feature_names_of(model: Any, given: Sequence[str] | None) -> list[str]:
 
 
 def image_shape(model: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of an image, if a sample has as many values."""
+    """Return the shape of images after a check against the number of features."""
     if len(shape) not in (2, 3) or int(np.prod(shape)) != model.n_features_in_:
         written = "×".join(map(str, shape))
         raise ValueError(f"shape: expected that of images of {model.n_features_in_} values, got {written}")
@@ -69,7 +69,7 @@ def image_shape(model: Any, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def reconstructed(model: Any, X: Any) -> np.ndarray:
-    """Return samples as the model gives them back."""
+    """Reconstruct samples with the model."""
     return numbers(model.denoise(X) if hasattr(model, "denoise") else model.inverse_transform(model.transform(X)))
 
 

@@ -1,4 +1,4 @@
-"""Points in the plane, before and after."""
+"""Figures of points in the plane before and after denoising."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drkm.plotting._style import BLUE, GREY, VERMILION, bare, canvas, style
 def scatter_before_after(
     axes: Any, noisy: np.ndarray, denoised: np.ndarray, title: str = "", clean: np.ndarray | None = None
 ) -> None:
-    """Draw noisy points small and grey, denoised ones larger and blue, and the true curve as a thin line of dots."""
+    """Draw noisy points small and grey, denoised ones larger and blue, and the true curve as small dots."""
     axes.scatter(*noisy.T, s=2, color=GREY, linewidths=0, label="noisy", rasterized=True)
     if clean is not None:
         axes.scatter(*clean.T, s=0.5, color=VERMILION, linewidths=0, label="true curve", rasterized=True)
@@ -23,7 +23,7 @@ def scatter_before_after(
 
 
 def plot_cleaning(before: np.ndarray, after: np.ndarray, axes: Any = None) -> Any:
-    """Return a figure of samples before and after cleaning, in the plane in which the cleaned ones vary most."""
+    """Draw samples before and after denoising, in the plane in which the denoised ones vary most."""
     mean = np.zeros(2) if after.shape[1] == 2 else after.mean(axis=0)
     plane = np.eye(2) if after.shape[1] == 2 else np.linalg.svd(after - mean, full_matrices=False)[2][:2].T
     points = [(part - mean) @ plane for part in (before, after)]

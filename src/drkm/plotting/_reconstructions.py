@@ -1,4 +1,4 @@
-"""Samples beside what a model gives back."""
+"""Figures of samples with their reconstructions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from drkm.plotting._grid import brightness, cells_for_images, unit_range
 from drkm.plotting._model import feature_names_of, image_shape, numbers, reconstructed, samples_of, spread_of
 from drkm.plotting._style import canvas, style
 
-#: red is more, blue is less, and people with any of the common colour deficiencies can tell
+#: red is more, blue is less; readable with the common colour vision deficiencies
 DIFFERENCES = "RdBu_r"
-#: columns of a table that a map shows at most
+#: maximum number of table columns in a map
 MOST_COLUMNS = 30
 
 
@@ -26,21 +26,21 @@ def plot_reconstructions(
     most: int = 8,
     axes: Any = None,
 ) -> Any:
-    """Draw samples beside their reconstructions, from the one of least error to the one of largest.
+    """Draw samples with their reconstructions, from the smallest to the largest error.
 
-    Images stand above their reconstruction and the difference; a table is a map of the differences, (x - x̂) in standard
-    deviations of its column. The error of a sample is the root of its mean squared difference.
+    Images are drawn above their reconstruction and the difference; a table is a map of the differences, (x - x̂) in
+    standard deviations of its column. The error of a sample is its root mean squared difference.
 
     Parameters
     ----------
     model : ConstrDRKM, or KernelPCA with `preimage`
     X : array of shape (m, d), optional
-        By default the samples of the fit.
+        Samples to draw; by default those of the fit.
     shape : (height, width) or (height, width, 3), optional
         Shape of images; without it samples are rows of a table.
     feature_names : sequence of str, optional
     most : int, default=8
-        Number of samples, spread evenly over the ranks of their errors.
+        Number of samples, evenly spaced over the ranks of their errors.
     axes : array of 3×most matplotlib axes for images, one for a table, optional
 
     Returns
@@ -49,7 +49,7 @@ def plot_reconstructions(
     """
     given = samples_of(model, X)
     samples, found = numbers(given), reconstructed(model, given)
-    # Columns of a table may have units of their own, pixels have one.
+    # Columns of a table may have different units, pixels share one.
     spread = spread_of(samples) if shape is None else np.ones(samples.shape[1])
     difference = (samples - found) / spread
     error = np.sqrt((difference**2).mean(axis=1))
@@ -86,7 +86,7 @@ def _draw_images(axes: Any, images: Sequence[np.ndarray], heads: Sequence[str]) 
 
 
 def draw_differences(figure: Any, cells: np.ndarray, images: np.ndarray) -> None:
-    """Draw differences with one scale for all, which a bar to the right explains."""
+    """Draw differences with one colour scale, shown as a bar on the right."""
     limit = float(np.abs(images).max()) or 1.0
     for place, axis in np.ndenumerate(cells):
         drawn = axis.imshow(images[place], cmap=DIFFERENCES, vmin=-limit, vmax=limit, aspect="auto")
@@ -97,7 +97,7 @@ def draw_differences(figure: Any, cells: np.ndarray, images: np.ndarray) -> None
 
 
 def largest_columns(differences: np.ndarray) -> np.ndarray:
-    """Return the columns that differ most, in their own order, if there are more than a map can show."""
+    """Return the columns that differ most, in their order, if there are too many for a map."""
     order = np.argsort(-(differences**2).sum(axis=0), kind="stable")
     return np.sort(order[:MOST_COLUMNS])
 
@@ -105,7 +105,7 @@ def largest_columns(differences: np.ndarray) -> np.ndarray:
 def difference_map(
     axis: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], limit: float | None = None
 ) -> Any:
-    """Draw a table of differences as colours, white where there is none."""
+    """Draw a table of differences as colours; white is no difference."""
     limit = limit or float(np.abs(values).max()) or 1.0
     drawn = axis.imshow(values, cmap=DIFFERENCES, vmin=-limit, vmax=limit, aspect="auto")
     axis.set_xticks(range(len(columns)), columns)

@@ -1,4 +1,4 @@
-"""The choice that `select` made."""
+"""Figures of a selection by `drkm.select`."""
 
 from __future__ import annotations
 

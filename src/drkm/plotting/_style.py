@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-#: Okabe and Ito's palette, which people with any of the common colour deficiencies can tell apart
+#: Okabe and Ito's palette, distinguishable with the common colour vision deficiencies
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
 GREY = "#9A9A9A"
@@ -33,7 +33,7 @@ STYLE = {
 
 
 def pyplot() -> Any:
-    """Return matplotlib.pyplot, or say what to install."""
+    """Return matplotlib.pyplot, or raise an error that says what to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -43,7 +43,7 @@ def pyplot() -> Any:
 
 @contextmanager
 def style() -> Iterator[Any]:
-    """Give matplotlib.pyplot with the house style, and leave the caller's settings as they were."""
+    """Yield matplotlib.pyplot with the house style, and restore the caller's settings."""
     plt = pyplot()
     from cycler import cycler
 
@@ -52,7 +52,7 @@ def style() -> Iterator[Any]:
 
 
 def canvas(axes: Any, rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, np.ndarray]:
-    """Return a figure and its axes, rows × columns: the caller's, or new ones of that size in inches."""
+    """Return a figure and its rows×columns axes: the caller's, or new ones of that size in inches."""
     if axes is None:
         figure, made = pyplot().subplots(rows, columns, figsize=size, squeeze=False, **more)
         return figure, made
@@ -63,7 +63,7 @@ def canvas(axes: Any, rows: int, columns: int, size: tuple[float, float], **more
 
 
 def bare(axis: Any) -> None:
-    """Take away ticks and frame, which say nothing about pictures and maps."""
+    """Remove ticks and frame."""
     axis.set_xticks([])
     axis.set_yticks([])
     axis.spines[:].set_visible(False)

@@ -1,4 +1,4 @@
-"""Data along components."""
+"""Figures of data along components."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from drkm.plotting._style import canvas, style
 
 @dataclass(frozen=True)
 class Traversal:
-    """Points along components, those of largest effect first.
+    """Points along components, those with the largest effect first.
 
     Attributes
     ----------
     point : array of shape (d,)
-        Where all of them begin.
+        The base sample.
     changes : array of shape (components, values, d)
-        How far they are from there.
-    names, heads : what components and values are called
+        Differences from the base sample.
+    names, heads : labels of components and values
     effects : array of shape (components,)
-        The root of the mean squared change.
+        Root mean squared change.
     """
 
     point: np.ndarray
@@ -58,25 +58,25 @@ def plot_traversal(
     feature_names: Sequence[str] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw what changes in a sample when one code moves and the others stay, for the components of largest effect.
+    """Draw how a sample changes along a component, for the components with the largest effect.
 
-    Images are drawn as differences from the sample, which stands at the left. A table is drawn as one map per
+    Images are drawn as differences from the sample, which is shown on the left. A table is drawn as one map per
     component, columns × values, with changes in standard deviations of the column. The number below the name of a
-    component is its effect: the root of the mean squared change.
+    component is its effect, the root mean squared change.
 
     Parameters
     ----------
     model : ConstrDRKM, or KernelPCA with `preimage`
     X : array of shape (m, d), optional
-        Samples whose codes say how far to go; by default those of the fit.
+        Samples whose codes determine the range; by default those of the fit.
     components : list of (layer, index), optional
-        By default all of layer 1.
+        Components to draw; by default all of layer 1.
     base : int, optional
-        The row whose other codes are kept; by default the one whose codes are nearest to their mean.
+        Row of the base sample, which keeps its other codes; by default the one with codes nearest to their mean.
     span, steps : float, int, default=2.0, 7
-        Codes take `steps` values that reach so many standard deviations to both sides of their mean.
+        Codes take `steps` values up to this many standard deviations on both sides of their mean.
     most : int, default=6
-        Number of components that are drawn.
+        Number of components to draw.
     shape : (height, width) or (height, width, 3), optional
         Shape of images; without it samples are rows of a table.
     feature_names : sequence of str, optional
@@ -105,7 +105,7 @@ def traversal_of(
     spread: np.ndarray | None,
     most: int,
 ) -> Traversal:
-    """Return points along components, decoded all at once."""
+    """Compute points along components, all decoded at once."""
     span, steps = reach
     if base is None:
         base = int(np.linalg.norm(codes - codes.mean(axis=0), axis=1).argmin())

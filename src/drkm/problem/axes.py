@@ -1,9 +1,9 @@
-"""Which basis of each layer is reported.
+"""The basis in which the codes of each layer are reported.
 
-J does not change when the codes of a layer are rotated, as long as the kernel above it sees only distances or dot
-products. So a fit ends in a choice of axes: one orthogonal matrix R_l per layer, applied to codes, encoder and
-multipliers alike. Deep kernels always see the solver's own basis. Below an explicit feature map, which is not
-invariant, the axes are fixed by the model and R_l = I.
+J does not change when the codes of a layer are rotated, as long as the kernel above it depends only on distances or dot
+products. A fit therefore ends with a choice of axes: one orthogonal matrix R_l per layer, applied to codes, encoder and
+multipliers alike. Deep kernels always use the solver's own basis. Below an explicit feature map, which is not
+invariant, the model determines the axes and R_l = I.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rotations(energy: Energy, H: Tensor, axes: str | None) -> list[Tensor]:
 
 
 def eigenvalue_estimates(energy: Energy, H: Tensor, rotation: list[Tensor]) -> list[Tensor]:
-    """Return the diagonal of R_lᵀH_lᵀK_lH_lR_l of each layer: eigenvalues of K_1 for one layer."""
+    """Return the diagonal of R_lᵀH_lᵀK_lH_lR_l of each layer; for one layer, the eigenvalues of K_1."""
     out = []
     for layer, (block, R) in enumerate(zip(energy.slices, rotation, strict=True)):
         T = stiefel.gram(H[:, block], energy.gram(layer, H).matmul(H[:, block]))
@@ -68,7 +68,7 @@ def varimax(A: Tensor, max_iter: int = 500, tol: float = 1e-10) -> Tensor:
 def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
     """Return the rotation to the least Gaussian axes: FastICA without centring or whitening, from the given axes.
 
-    Where neither of its two usual contrasts converges there are no such axes to tell apart, and the given ones stay.
+    If neither of its two usual contrasts converges, no such axes can be distinguished, and the given ones stay.
     """
     from sklearn.decomposition import fastica
     from sklearn.exceptions import ConvergenceWarning
@@ -88,11 +88,11 @@ def ica(A: Tensor, max_iter: int = 1000) -> Tensor:
 
 
 def _fix_signs(A: Tensor, R: Tensor) -> Tensor:
-    """Return R with signs such that the largest entry of every reported code is positive."""
+    """Return R with signs chosen so that the largest entry of every reported code is positive."""
     largest = _largest(collectives.gather(_largest(A @ R), most=1))[0]
     return R * torch.where(largest < 0, -1.0, 1.0).to(R)
 
 
 def _largest(codes: Tensor) -> Tensor:
-    """Return the entry of largest size in every column, as one row."""
+    """Return the entry of largest absolute value in every column, as one row."""
     return codes.gather(0, codes.abs().argmax(dim=0, keepdim=True))

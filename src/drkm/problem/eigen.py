@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a Gram operator: dense, or by a restarted block Krylov method, by size."""
+"""Leading eigenpairs of a Gram operator: dense, or by a restarted block Krylov method, depending on the size."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from drkm.distributed import collectives
 from drkm.gram import Gram
 from drkm.problem import stiefel
 
-#: below this many samples, or when a tenth of the spectrum is wanted, a dense eigensolver is the fastest
+#: below this many samples, or if a tenth of the spectrum is wanted, a dense eigensolver is the fastest
 DENSE_BELOW = 200
 #: blocks of the Krylov basis before it is restarted
 MAX_BLOCKS = 8
-#: from so many samples on the iteration begins with eigenvectors of a part of them: one in SHARE, at least so many
+#: from this many samples on, the iteration begins with eigenvectors of a subset: one in SHARE samples, at least this
+#: many
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
-#: residual of these: they are no nearer than that to the eigenvectors of all samples
+#: tolerance for these, which are no closer than that to the eigenvectors of all samples
 COARSE_TOL = 1e-2
 
 
@@ -52,11 +53,11 @@ def leading_eigenpairs(
     outside : Tensor of shape (n, q), optional
         Orthonormal columns to which the eigenvectors must be orthogonal.
     start : Tensor of shape (n, k), optional
-        Vectors to begin with, at least as many as are wanted; by default those of some samples, or random ones.
+        Start vectors, at least as many as are wanted; by default from a subset of samples, or random.
     tol : float
-        Largest residual relative to the first eigenvalue.
+        Maximum residual relative to the first eigenvalue.
     max_passes : int
-        Largest number of products with K.
+        Maximum number of products with K.
     """
     n = collectives.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
@@ -68,8 +69,8 @@ def leading_eigenpairs(
 
 
 def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:
-    # Above its own directions the projected matrix has eigenvalue 0; pushing these below zero keeps them out of the
-    # answer even when K itself has no more than rounding left there.
+    # The projected matrix has eigenvalue 0 in the directions of `outside`; pushing these below zero keeps them out of
+    # the result even if K itself has no more than rounding left there.
     K = _whole(gram, like).double()
     shift = torch.linalg.norm(K).item() + 1.0
     if outside is not None:
@@ -89,8 +90,8 @@ def _whole(gram: Gram, like: Tensor) -> Tensor:
 
 
 def _start(gram: Gram, width: int, like: Tensor) -> Tensor:
-    """Return vectors to begin with: eigenvectors of some samples extended to all of them, or random ones."""
-    # A fixed generator: the answer must not depend on who else draws random numbers.
+    """Return start vectors: eigenvectors of some samples extended to all of them, or random ones."""
+    # A fixed generator: the result must not depend on other users of random numbers.
     generator = torch.Generator().manual_seed(0)
     if gram.n >= COARSE_ABOVE and collectives.current() is None:
         some = torch.randperm(gram.n, generator=generator)[: max(COARSE_LEAST, gram.n // COARSE_SHARE)]
@@ -105,8 +106,8 @@ def _block_krylov(
 ) -> Eigenpairs:
     """Return eigenpairs by Rayleigh-Ritz steps in a basis that grows by the defects of its Ritz vectors.
 
-    Where the operator has rough products, these serve the defects: a Ritz vector has little of them, so that little
-    is lost. The residual that ends the iteration is that of exact products.
+    If the operator has rough products, they are used for the defects: a Ritz vector has only a small part in them, so
+    that little accuracy is lost. The residual that ends the iteration is that of exact products.
     """
     width, rough, dtype = start.shape[1], gram.rough, start.dtype
     n = collectives.samples(gram.n)
@@ -117,7 +118,7 @@ def _block_krylov(
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            # The upper triangle alone: of two blocks it has the product with the older one, which may be the exact one.
+            # Only the upper triangle: it has the product with the older block, which may be the exact one.
             values, rotation = torch.linalg.eigh(stiefel.gram(image, basis), UPLO="U")
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
@@ -131,7 +132,7 @@ def _block_krylov(
                 break
             # The defect of the Ritz vectors spans what the next Krylov block would add.
             fresh = _orthonormal(defect, outside, basis)
-            # What is not needed any more goes: here is where a fit takes the most memory besides its samples.
+            # Free what is not needed any more: here a fit needs the most memory besides its samples.
             del vectors, defect
             basis = torch.cat([basis, fresh], dim=1)
             image = torch.cat([image, _apply(rough, fresh, outside)], dim=1)

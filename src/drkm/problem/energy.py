@@ -26,7 +26,7 @@ LEADING_TOL = 1e-3
 
 
 class Evaluation(NamedTuple):
-    """J, its Euclidean gradient, and what preconditioners use of the layers below others."""
+    """J, its Euclidean gradient, and the curvature that preconditioners use for layers below others."""
 
     value: float
     gradient: Tensor
@@ -35,8 +35,8 @@ class Evaluation(NamedTuple):
 
 
 @dataclass
-class Count:
-    """How often an energy was computed."""
+class EvaluationCount:
+    """Counts of evaluations and Hessian products."""
 
     evaluations: int = 0
     hessian_products: int = 0
@@ -48,10 +48,10 @@ class Energy:
     Parameters
     ----------
     X : Tensor or Rows, of shape (n, d)
-        Samples (the Gram matrix itself for a precomputed kernel). Those in a file stay there if the strategy can read
+        Samples (the Gram matrix itself for a precomputed kernel). Samples in a file stay there if the strategy can read
         them in tiles.
     kernels : sequence of Kernel
-        One per layer, with numbers for parameters.
+        One per layer, with all parameters as numbers.
     sizes : sequence of int
         Number of components s_l of each layer.
     eta : sequence of float
@@ -61,7 +61,7 @@ class Energy:
     center : bool
         Centre every layer in its feature space.
     first : Gram, optional
-        The operator of the first layer, uncentred, where it is not to be formed from the samples.
+        The uncentred operator of the first layer, if it should not be formed from the samples.
     blocks : int, optional
         n×S blocks that are alive at the peak of the training.
     """
@@ -81,29 +81,29 @@ class Energy:
         self.eta = tuple(eta)
         self.kernels = tuple(kernels)
         self.center = center
-        #: number of samples, and how many of them are at hand
+        #: number of all samples, and of those of this process
         self.n, self.rows = collectives.samples(len(X)), len(X)
         self.dtype, self.device = X.dtype, X.device
         work = workload(X, self.kernels, self.sizes, blocks)
-        #: what was chosen, and what it costs
+        #: the strategy that was chosen, and its cost
         if first is None:
             self.strategy, self.cost = grams.settle(strategy, work)
         else:
-            # Nothing is formed, so that nothing need fit into memory.
+            # Nothing is formed, so that nothing has to fit into memory.
             self.strategy = strategy.settle(work)
             self.cost = self.strategy.cost(work)
         self.X = X if self._streams() or first is not None else in_memory(X)
         stops = torch.tensor(self.sizes).cumsum(0).tolist()
         self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
-        self.count = Count()
-        self.form_first(first)
+        self.count = EvaluationCount()
+        self.form_first_gram(first)
 
     def _streams(self) -> bool:
         return self.strategy.reads_tiles and _can_stream(self.kernels[0])
 
-    def form_first(self, given: Gram | None = None) -> None:
-        """Form the Gram operator of the first layer anew, after its kernel changed, or take the one given."""
-        # The old one goes first: there may be room for one alone.
+    def form_first_gram(self, given: Gram | None = None) -> None:
+        """Form the Gram operator of the first layer again after its kernel changed, or use the given one."""
+        # Free the old one first: there may be room for only one.
         old = vars(self).pop("first_uncentered", None)
         vars(self).pop("first", None)
         self._leading: Eigenpairs | None = None
@@ -117,23 +117,23 @@ class Energy:
 
     def set_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Replace the kernels, for example by ones with other bandwidths."""
-        # There is no operator where forming the last one was interrupted.
+        # There is no operator if forming the last one was interrupted.
         changed = kernels[0] != self.kernels[0] or "first" not in vars(self)
         self.kernels = tuple(kernels)
         if changed:
-            self.form_first()
+            self.form_first_gram()
 
     def relative_widths(self) -> list[float | None]:
-        """Return σ² of each deep kernel over the spread 2s/n of the codes it sees; None for one without a width."""
+        """Return σ² of each deep kernel relative to the spread 2s/n of its input codes; None without a bandwidth."""
         return [
             kernel.bandwidth * self.n / (2.0 * size) if kernel.has_bandwidth else None
             for kernel, size in zip(self.kernels[1:], self.sizes, strict=False)
         ]
 
     def widened(self) -> Energy | None:
-        """Return the energy with no deep kernel narrower than the spread of the codes it sees; None if none is.
+        """Return the energy with deep kernels at least as wide as the spread of their inputs; None if they already are.
 
-        It shares the first Gram matrix and the count of evaluations.
+        It shares the first Gram matrix and the evaluation count.
         """
         narrow = [width is not None and width < 1 for width in self.relative_widths()]
         if not any(narrow):
@@ -146,8 +146,8 @@ class Energy:
         )
         return wider
 
-    def leading_of_first(self) -> Eigenpairs:
-        """Return twice as many leading eigenpairs of K_1 as there are components, to a loose tolerance, once."""
+    def first_eigenpairs(self) -> Eigenpairs:
+        """Return leading eigenpairs of K_1, twice as many as components, to a loose tolerance; computed once."""
         if self._leading is None:
             count = min(2 * self.n_components, self.n)
             like = torch.empty(0, dtype=self.dtype, device=self.device)
@@ -255,17 +255,17 @@ class Energy:
 
 
 def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None) -> Workload:
-    """Return the size of a fit to the samples at hand; bandwidths of the kernels may still be rules."""
+    """Return the size of a fit to the samples of this process; bandwidths may still be rules."""
     on_disk = isinstance(X, Rows) and not isinstance(X, AbsentRows) and _can_stream(kernels[0])
     resident = 0 if isinstance(X, Rows) else X.nbytes
     return Workload(len(X), X.shape[1], tuple(sizes), tuple(kernels), X.dtype, X.device, resident, on_disk, blocks)
 
 
 def _can_stream(first: Kernel) -> bool:
-    """Whether a first kernel can do with a few samples at a time: not one that is trained on all of them."""
+    """Whether a first kernel can be evaluated a few samples at a time, and is not trained on all of them."""
     return not first.needs_all_samples
 
 
 def _own_inner(A: Tensor, B: Tensor) -> Tensor:
-    """Return ⟨A, B⟩ of the rows at hand, summed in float64: line searches compare values that agree in most digits."""
+    """Return ⟨A, B⟩ of this process's rows, summed in float64: line searches compare values equal in most digits."""
     return (A.double() * B.double()).sum()

@@ -1,8 +1,8 @@
-"""Adapting kernels to the energy, alternating with the codes.
+"""Learning kernels by minimising the energy, in alternation with the codes.
 
-The energy rewards any kernel that makes points look more alike, so this is ill-posed: the layer that holds the constant
-vector asks for σ² → ∞. The paper does it all the same; bandwidths are therefore bounded, and feature maps normalised.
-Selecting them on held-out data is the sound way.
+The energy rewards any kernel that makes points look more alike, so the problem is ill-posed: the layer that holds the
+constant vector drives σ² → ∞. The paper does it nevertheless; bandwidths are therefore bounded, and feature maps
+normalised. Selecting them on held-out data is the sound alternative.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drkm.files.rows import in_memory
 from drkm.kernels import Kernel
 from drkm.problem.energy import Energy
 
-#: A learned σ² stays within this factor of where it began.
+#: A learned σ² stays within this factor of its initial value.
 RANGE = 1e4
 
 
@@ -27,7 +27,7 @@ def learnable_layers(energy: Energy) -> list[int]:
 
 
 def trainable_layers(energy: Energy) -> list[int]:
-    """Return the layers whose feature maps are to be trained."""
+    """Return the layers with trainable feature maps."""
     return [layer for layer, k in enumerate(energy.kernels) if k.trainable]
 
 
@@ -47,7 +47,7 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
     try:
         found = minimize(objective, now, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
     except KeyboardInterrupt:
-        # What was tried last may be worse than what there was.
+        # The last trial may be worse than the initial value.
         objective(now)
         raise
     objective(found.x)
@@ -55,7 +55,7 @@ def improve_bandwidths(energy: Energy, H: Tensor, begin: dict[int, float]) -> fl
 
 
 def layers_at_bound(begin: Sequence[Kernel], end: Sequence[Kernel]) -> list[int]:
-    """Return the layers (counted from 1) whose σ² went from `begin` as far as it may."""
+    """Return the layers (counted from 1) whose σ² reached its bound, starting from `begin`."""
     nearly = 0.999 * math.log(RANGE)
     return [
         layer
@@ -65,7 +65,7 @@ def layers_at_bound(begin: Sequence[Kernel], end: Sequence[Kernel]) -> list[int]
 
 
 def set_bandwidths(energy: Energy, sigma2: dict[int, float]) -> None:
-    """Give some layers another σ²."""
+    """Set σ² of some layers."""
     kernels = list(energy.kernels)
     for layer, value in sigma2.items():
         kernels[layer] = kernels[layer].with_parameters(sigma2=value)
@@ -86,12 +86,12 @@ def improve_feature_maps(energy: Energy, H: Tensor, steps: int = 20) -> float:
         def closure(kernel=kernel, U=U, A=A, eta=eta, optimiser=optimiser) -> Tensor:
             optimiser.zero_grad()
             sums = kernel.table(U).T @ A
-            # A few samples at a time: what gradients need of all of them would take most memory.
+            # A few samples at a time: gradients of all samples at once would need most of the memory.
             for rows in kernel.blocks(U):
                 (-1 / eta * ((kernel.features(U[rows]).T @ A[rows]) * sums).sum()).backward()
             return -0.5 / eta * sums.square().sum()
 
         optimiser.step(closure)
     if 0 in trainable_layers(energy):
-        energy.form_first()
+        energy.form_first_gram()
     return abs(energy.value(H) - before) / max(abs(before), 1e-300)

@@ -1,4 +1,4 @@
-"""How much of each component denoising keeps: weights between 0 and 1 from the eigenvalues of K_1."""
+"""Weights of components in denoising, between 0 and 1, computed from the eigenvalues of K_1."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """Weights f(λ) of components by their eigenvalues λ and a threshold t.
+    """Weights f(λ) of components as a function of their eigenvalues λ and a threshold t.
 
-    "soft" is max(1 - t/λ, 0), "firm" max(1 - (t/λ)², 0), "ridge" λ/(λ + t), and "hard" keeps what is above t.
+    "soft" is max(1 - t/λ, 0), "firm" max(1 - (t/λ)², 0), "ridge" λ/(λ + t), and "hard" keeps the components above t.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Shrinkage:
 
     @classmethod
     def of(cls, value: Any) -> Shrinkage | None:
-        """Return what a parameter `shrink` asks for: None, t, or a pair such as ("ridge", t)."""
+        """Parse a parameter `shrink`: None, t, or a pair such as ("ridge", t)."""
         if value is None or isinstance(value, Shrinkage):
             return value
         kind, threshold = value if checks.is_list(value) and len(value) == 2 else ("soft", value)
@@ -48,15 +48,15 @@ class Shrinkage:
 
     @property
     def parameter(self) -> float | tuple[str, float]:
-        """What a parameter `shrink` is to be for this."""
+        """The value of a parameter `shrink` that gives this shrinkage."""
         return self.threshold if self.kind == "soft" else (self.kind, self.threshold)
 
     def weights(self, values: Tensor) -> Tensor:
-        """Return f(λ) of eigenvalues; those that are not positive get 0."""
+        """Return f(λ) of eigenvalues, 0 for those that are not positive."""
         positive = values > 0
         ratio = self.threshold / torch.where(positive, values, 1.0)
         return torch.where(positive, KINDS[self.kind](ratio), 0.0)
 
     def rank(self, values: Tensor) -> int:
-        """Return how many of these eigenvalues, in descending order, have a weight."""
+        """Return how many of these eigenvalues, in descending order, have a nonzero weight."""
         return int((self.weights(values) > 0).sum())

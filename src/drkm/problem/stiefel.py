@@ -1,8 +1,8 @@
-"""The Stiefel manifold St(n, S) of n×S matrices with orthonormal columns, with the metric of the surrounding space.
+"""The Stiefel manifold St(n, S) of n×S matrices with orthonormal columns, with the Euclidean metric.
 
-Small S×S matrices are kept in float64 whatever the precision of the long ones: this is what keeps HᵀH = I to
-rounding in float32 as well. Long matrices may be shared out over processes by rows: every sum over rows here is one
-over all of them (`drkm.distributed.collectives`).
+Small S×S matrices are kept in float64 whatever the precision of the tall ones, which keeps HᵀH = I to rounding in
+float32 as well. Tall matrices may be distributed over processes by rows: every sum over rows here includes all
+processes (`drkm.distributed.collectives`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drkm.distributed import collectives
 
 #: smallest over largest eigenvalue of YᵀY below which its inverse square root loses too many digits
 ILL_CONDITIONED = 1e-6
-#: the same ratio above which one pass leaves HᵀH = I to rounding; below it a second pass removes what the first left
+#: the same ratio above which one pass achieves HᵀH = I to rounding; below it a second pass is needed
 WELL_CONDITIONED = 0.1
 
 
@@ -37,7 +37,7 @@ def norm(A: Tensor) -> float:
 
 
 def norms(*blocks: Tensor) -> list[float]:
-    """Return ‖A‖_F of several blocks, in one exchange between processes."""
+    """Return ‖A‖_F of several blocks with one exchange between processes."""
     return collectives.root_sum_square(torch.stack([torch.linalg.vector_norm(A) for A in blocks])).tolist()
 
 
@@ -81,8 +81,8 @@ def projection(H: Tensor, Z: Tensor) -> Tensor:
 def polar(Y: Tensor) -> Tensor:
     """Return Y(YᵀY)^(-1/2), the nearest matrix with orthonormal columns.
 
-    It goes through the eigenvectors of the S×S Gram matrix, which squares the condition number of Y; columns that are
-    nearly dependent take the longer way through a QR factorisation and a small singular value decomposition.
+    It is computed from the eigenvectors of the S×S Gram matrix, which squares the condition number of Y; nearly
+    dependent columns use a slower QR factorisation and a small singular value decomposition.
     """
     values, vectors = torch.linalg.eigh(gram(Y, Y))
     if values[0] <= ILL_CONDITIONED * values[-1]:
@@ -99,7 +99,7 @@ def retraction(H: Tensor, Z: Tensor) -> Tensor:
 
 
 def transport(H_new: Tensor, Z: Tensor) -> Tensor:
-    """Return the tangent vector Z of another point carried to `H_new`, by projection."""
+    """Transport the tangent vector Z of another point to `H_new`, by projection."""
     return projection(H_new, Z)
 
 

@@ -1,4 +1,4 @@
-"""Where runs are computed: in this process, or in worker processes that may die without taking the others along."""
+"""Pools that compute runs: in this process, or in worker processes that may die without affecting the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from drkm.runs.attempt import ONE_THREAD, Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import KeyedRun, TaskTable, table_at
 
-#: workers in a row that may die before they are ready
+#: maximum number of consecutive workers that die before they are ready
 _FALSE_STARTS = 3
 _READY = "ready"
 
@@ -29,26 +29,26 @@ Ended = tuple[str, Attempt]
 
 
 class Pool(Protocol):
-    """A place for runs. One runner, one thread: nothing here is called from two sides at once."""
+    """A pool for runs, used by one runner from one thread."""
 
     def free(self) -> int:
-        """Return how many runs can be taken now."""
+        """Return how many runs can be submitted now."""
 
     def submit(self, run: KeyedRun) -> None:
-        """Take a run."""
+        """Submit a run."""
 
     def collect(self, timeout: float | None) -> list[Ended]:
-        """Wait until a run ends, or for so many seconds, and return what has ended, by key."""
+        """Wait until a run ends, at most `timeout` seconds, and return what has ended, by key."""
 
     def close(self) -> None:
-        """Drop whatever is still running."""
+        """Drop all runs in progress."""
 
 
 class HerePool:
     """This process computes, one run at a time."""
 
     def __init__(self, tasks: TaskTable) -> None:
-        # Only here: this module is also what a worker process begins with, and torch takes seconds.
+        # Imported here, because worker processes begin with this module, and torch takes seconds to import.
         from drkm.machine.threads import one_thread_everywhere
 
         self._tasks = tasks
@@ -61,7 +61,7 @@ class HerePool:
         return int(self._run is None)
 
     def submit(self, run: KeyedRun) -> None:
-        """Take a run."""
+        """Submit a run."""
         self._run = run
 
     def collect(self, timeout: float | None) -> list[Ended]:
@@ -69,12 +69,12 @@ class HerePool:
         if self._run is None:
             return []
         run, self._run = self._run, None
-        # An interrupted fit is no result of the run.
+        # An interrupted fit is not a result of the run.
         with interrupts.passed_on():
             return [(run.key, attempt(self._tasks, run.configuration))]
 
     def close(self) -> None:
-        """Give this process its threads back."""
+        """Restore the thread limit of this process."""
         self._pinned.__exit__(None, None, None)
 
 
@@ -86,29 +86,29 @@ class _Worker:
     run: KeyedRun | None = None
 
     def give(self, run: KeyedRun) -> None:
-        """Give it a run; one that is still starting finds it when it is ready."""
+        """Send it a run; a worker that is still starting finds it when it is ready."""
         self.run = run
-        # One that has died meanwhile is noticed when its channel is read.
+        # A worker that has died is noticed when its channel is read.
         with suppress(OSError):
             self.channel.send(run.configuration.canonical())
 
 
 class ProcessPool:
-    """Worker processes with one thread each, one run at a time each; one that dies is replaced.
+    """Worker processes with one thread and one run at a time each; dead ones are replaced.
 
     They are spawned, not forked: a forked process cannot use CUDA, and inherits the locks of libraries.
 
     Parameters
     ----------
     tasks : TaskTable
-        Which the workers import by its reference.
+        Task table, which the workers import by its reference.
     jobs : int
         Number of processes.
     """
 
     def __init__(self, tasks: TaskTable, jobs: int) -> None:
         self._reference = tasks.reference
-        # A reference that leads nowhere is an error of the caller, not of three workers that die of it.
+        # A wrong reference is an error of the caller, and should not kill three workers first.
         table_at(self._reference)
         self._context = get_context("spawn")
         self._false_starts = 0
@@ -121,15 +121,15 @@ class ProcessPool:
             raise
 
     def free(self) -> int:
-        """Return how many workers have nothing to do."""
+        """Return the number of idle workers."""
         return sum(worker.run is None for worker in self._workers)
 
     def submit(self, run: KeyedRun) -> None:
-        """Give a run to a worker that has none."""
+        """Send a run to an idle worker."""
         next(worker for worker in self._workers if worker.run is None).give(run)
 
     def collect(self, timeout: float | None) -> list[Ended]:
-        """Wait until a run ends, well or with its worker."""
+        """Wait until a run ends, or its worker dies."""
         ready = set(channels.wait([worker.channel for worker in self._workers], timeout))
         ended: list[Ended] = []
         for place, worker in enumerate(self._workers):
@@ -144,7 +144,7 @@ class ProcessPool:
                 if worker.ready:
                     ended.append((worker.run.key, Attempt("lost", traceback=_cause_of_death(worker.process))))
                 else:
-                    # It had not begun: that it died says nothing about the run.
+                    # The run had not begun: the death of the worker says nothing about it.
                     self._workers[place].give(worker.run)
                 continue
             if message == _READY:
@@ -155,7 +155,7 @@ class ProcessPool:
         return ended
 
     def close(self) -> None:
-        """End all workers, whatever they do."""
+        """Terminate all workers."""
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
@@ -169,7 +169,7 @@ class ProcessPool:
         process = self._context.Process(target=_work, args=(theirs, self._reference), name="drkm-worker", daemon=True)
         with _environment(ONE_THREAD):
             process.start()
-        # With the last other copy of its end closed, a worker that dies closes the channel.
+        # With all other copies of its end closed, a dying worker closes the channel.
         theirs.close()
         return _Worker(process, ours)
 
@@ -194,10 +194,10 @@ def _cause_of_death(process: BaseProcess) -> str:
 
 
 def _work(channel: Connection, reference: str) -> None:
-    """Be a worker: compute what comes in, until the runner hangs up."""
-    # Ctrl-C reaches the whole group; the runner decides what becomes of it.
+    """Main loop of a worker: compute the runs that it receives, until the runner closes the channel."""
+    # Ctrl-C reaches the whole process group; the runner decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The lock of tqdm is a semaphore of the system otherwise, which a worker that is killed leaves behind.
+    # Otherwise tqdm's lock is a system semaphore, which a killed worker leaves behind.
     tqdm.set_lock(threading.RLock())
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     tasks = table_at(reference)
@@ -210,7 +210,7 @@ def _work(channel: Connection, reference: str) -> None:
 
 
 def _leave_with_parent() -> None:
-    """Wait for the end of the runner, and end with it: nobody would record what is computed after."""
+    """Exit when the runner ends, because nobody would record later results."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -219,7 +219,7 @@ def _leave_with_parent() -> None:
 
 @contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes that are started inside."""
+    """Set environment variables for processes that are started inside the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""Rows of a store: what is kept of a run, its checksum, and what is wrong with a row that is not as it was written."""
+"""Rows of a store: the columns of a run, its checksum, and the detection of damaged rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 _Kinds = dict[str, tuple[type, ...]]
 _NOTHING = type(None)
 
-#: what a run is known by, and how it stands
+#: columns that identify a run, and its status
 _ALWAYS: _Kinds = {
     "key": (str,),
     "task": (str,),
@@ -26,9 +26,9 @@ _ALWAYS: _Kinds = {
     "attempts": (int,),
     "started": (float,),
 }
-#: who has it, until it is finished
+#: columns of the lease, until the run is finished
 _LEASED: _Kinds = {"owner": (str,), "expires": (float,)}
-#: what came of it
+#: columns of the outcome
 _FINISHED: _Kinds = {
     "finished": (float,),
     "seconds": (float,),
@@ -37,33 +37,33 @@ _FINISHED: _Kinds = {
     "environment": (str,),
 }
 COLUMNS = (*_ALWAYS, *_LEASED, *_FINISHED)
-#: the types of all columns, in Python, by status
+#: Python types of all columns, by status
 _KINDS: dict[str, _Kinds] = {
-    # One that is computed again keeps some of what came of it before.
+    # A run that is computed again keeps parts of its earlier outcome.
     "leased": _ALWAYS | _LEASED | {name: (*kinds, _NOTHING) for name, kinds in _FINISHED.items()},
     **dict.fromkeys(("done", "failed"), _ALWAYS | dict.fromkeys(_LEASED, (_NOTHING,)) | _FINISHED),
 }
 
 NAMES = ", ".join(COLUMNS)
-#: gives runs their checksums, by the function that a connection calls `checksum`
+#: statement that sets checksums, by the SQL function `checksum` of a connection
 SEAL = f"UPDATE runs SET checksum = checksum({NAMES})"
 
 
 def checksum(*values: Any) -> str:
     """Return a hash of the values of a row."""
-    # A damaged row may have bytes where there was text.
+    # A damaged row may have bytes in place of text.
     return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()
 
 
 def flaw(row: Row, *, sealed: bool) -> str | None:
-    """Return what is wrong with a row, None if it is as it was written.
+    """Return what is wrong with a row, or None if it is intact.
 
     Parameters
     ----------
     row : mapping
         All columns and the checksum.
     sealed : bool
-        Whether runs have checksums; those in stores of the first format have none.
+        Whether runs have checksums; stores of the first format have none.
     """
     for name, kinds in _KINDS.get(row["status"], {}).items():
         if not isinstance(row[name], kinds):

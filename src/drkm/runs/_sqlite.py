@@ -1,4 +1,4 @@
-"""Opening the SQLite file of a store: whose it is, which format, and one sentence for all that can go wrong."""
+"""Opening of the SQLite file of a store: ownership, format, and error messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from urllib.parse import quote
 from drkm.runs._rows import SEAL, checksum
 from drkm.runs.packing import is_packed, unpack_into
 
-#: "drkm" as the number that SQLite keeps in the header of a file for programs to know their own
+#: "drkm" as SQLite's application ID in the header of a file
 APPLICATION = int.from_bytes(b"drkm", "big")
-#: raised whenever the table changes
+#: format number, raised whenever the table changes
 FORMAT = 2
-#: seconds that a writer waits for another one; each holds the file for less than a millisecond
+#: seconds that a writer waits for another one, which holds the file for less than a millisecond
 PATIENCE = 60.0
 #: the smallest page of a database
 _LEAST_BYTES = 512
@@ -48,12 +48,12 @@ CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (owner) WHERE status = 'leased'
 
 
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    """Return a connection in autocommit mode to a store that is ours; with `write`, make the file where there is none.
+    """Connect to a store in autocommit mode; with `write`, create the file if there is none.
 
     Raises
     ------
     ValueError
-        If the file is not ours, or was written by a newer version.
+        If the file is not a store, or was written by a newer version.
     OSError
         If it cannot be read or written.
     """
@@ -66,7 +66,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             if write:
                 raise ValueError(f"store: {path} is packed and only read; 'drkm merge NEW {path}' makes a store of it")
             return _open_packed(path)
-        # SQLite would take what is left of a file for a new one.
+        # SQLite would treat a truncated file as a new one.
         if path.is_file() and 0 < path.stat().st_size < _LEAST_BYTES:
             raise ValueError(f"store: {path} is not a drkm store")
         if write:
@@ -78,7 +78,7 @@ def _open(path: Path, options: str, *, write: bool = False) -> sqlite3.Connectio
     address = f"file:{quote(str(path))}?{options}"
     connection = sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)
     connection.create_function("checksum", -1, checksum, deterministic=True)
-    # Text that is none is one damaged run, not the end of all reading.
+    # Invalid text is one damaged run, not a failure of all reading.
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     try:
         _prepare(connection, path, write=write)
@@ -103,7 +103,7 @@ def _open_packed(path: Path) -> sqlite3.Connection:
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
-    # SQLite keeps two files beside one in WAL mode, and tidies them up only where it may write.
+    # In WAL mode SQLite keeps two more files, and removes them only with write access.
     try:
         connection = _open(path, "mode=rw")
     except sqlite3.Error as error:
@@ -112,14 +112,14 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
             log.exists() and log.stat().st_size
         ):
             raise
-        # A read-only disk, and no log that a writer has left: the file is all there is, and nobody changes it.
+        # A read-only disk without a log of a writer: the file is complete and does not change.
         return _open(path, "mode=ro&immutable=1")
     connection.execute("PRAGMA query_only = TRUE")
     return connection
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
-    """Check whose file it is before anything is changed in it, and lay out a new one."""
+    """Check the application ID before anything is changed, and set up a new file."""
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -131,21 +131,21 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
         )
     if not empty and (version < 1 or has_checksums(connection) != (version > 1)):
         raise ValueError(f"store: {path} is damaged (its table is not that of format {version})")
-    # What a damaged file says of itself is looked at before it is followed.
+    # Check the structure of a possibly damaged file before using it.
     connection.execute("PRAGMA cell_size_check = TRUE")
     if not write:
         if empty:
             raise ValueError(f"store: {path} is not a drkm store")
         return
     _switch_to_wal(connection)
-    # A commit of the log without fsync outlives the process; a power cut can cost the last runs, never the file.
+    # A commit without fsync survives the process; a power cut can lose the last runs, but never the file.
     connection.execute("PRAGMA synchronous = NORMAL")
     if version < FORMAT:
         _upgrade(connection)
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Lay out a new file, or give the runs of an old one the checksums that they lack."""
+    """Set up a new file, or add the missing checksums of an old one."""
     with transaction(connection):
         # Another process may have done it meanwhile.
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -160,12 +160,12 @@ def _upgrade(connection: sqlite3.Connection) -> None:
 
 
 def has_checksums(connection: sqlite3.Connection) -> bool:
-    """Whether runs have checksums: those of the first format have none."""
+    """Whether runs have checksums, which the first format lacks."""
     return "checksum" in (row[1] for row in connection.execute("PRAGMA table_info(runs)"))
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # The switch wants the file for itself for a moment, and is not among what SQLite waits for.
+    # The switch needs exclusive access for a moment, for which SQLite does not wait.
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -179,12 +179,12 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all of it or nothing, with the right to write from the beginning: no two wait for each other."""
+    """Run a transaction with the write lock from the beginning, which avoids deadlocks."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
     except BaseException:
-        # SQLite has rolled back by itself where the disk was full.
+        # SQLite has already rolled back if the disk is full.
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
@@ -193,7 +193,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into one sentence each that names the file."""
+    """Turn SQLite's errors into error messages that name the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -212,7 +212,7 @@ def sentences(path: Path) -> Iterator[None]:
             raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
         raise OSError(f"store: {path} cannot be read or written ({said})") from error
     except UnicodeDecodeError as error:
-        # What SQLite says may quote the file.
+        # SQLite's message may quote the content of the file.
         raise ValueError(f"store: {path} is damaged (its table is not that of a store)") from error
     except OSError as error:
         if error.errno is None:
@@ -221,5 +221,5 @@ def sentences(path: Path) -> Iterator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return the primary result code: the rest of the number says more than a user can mend."""
+    """Return the primary result code of an error."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

@@ -1,4 +1,4 @@
-"""One attempt at a run: its result as JSON or its traceback, how long it took, and where."""
+"""One attempt at a run: its result as JSON or its traceback, its duration and environment."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from drkm.files.json_values import plain
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import TaskTable
 
-#: what keeps numerical libraries to one thread when it is set before they start
+#: environment variables that limit numerical libraries to one thread if set before they start
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a run.
+    """The outcome of an attempt at a run.
 
     Attributes
     ----------
     status : {"done", "failed", "lost"}
-        "lost" means that the process died, which says nothing about the run yet.
+        "lost" means that the process died, which need not be due to the run.
     result : str
         JSON of the result, "" unless done.
     traceback : str
-        Why it failed, "" if it did not.
+        Traceback of a failed run, else "".
     seconds : float
     environment : str
-        JSON of what it ran on.
+        JSON description of the machine and versions.
     """
 
     status: str
@@ -49,7 +49,7 @@ class Attempt:
 
 
 def attempt(tasks: TaskTable, configuration: Configuration) -> Attempt:
-    """Perform a run; whatever it raises becomes a traceback."""
+    """Perform a run; exceptions become a traceback."""
     clock = time.perf_counter()
     try:
         text = as_json(tasks.perform(configuration))
@@ -60,14 +60,14 @@ def attempt(tasks: TaskTable, configuration: Configuration) -> Attempt:
 
 
 def as_json(result: Mapping[str, Any]) -> str:
-    """Return a result as JSON; NaN and infinities, which JSON has no word for, become null."""
+    """Return a result as JSON; NaN and infinities become null."""
     if not isinstance(result, Mapping):
         raise TypeError(f"result: a task returns a dict, got {type(result).__name__}")
     return json.dumps(plain(result), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def environment() -> str:
-    """Return JSON of machine, versions, threads and device of this process."""
+    """Return a JSON description of machine, versions, threads and device of this process."""
     return _environment("torch" in sys.modules)
 
 

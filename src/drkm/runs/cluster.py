@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster. Results return to the runner, which records them: workers need not see the store."""
+"""Runs on a Dask cluster. Results return to the runner, which records them, so that workers need no store."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from drkm.runs.attempt import Attempt, attempt
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import KeyedRun, TaskTable, table_at
 
-#: seconds in which a scheduler has to answer, and in which it has to have a worker
+#: seconds within which a scheduler must answer, and must have a worker
 _ANSWER_WITHIN = 4.0
-#: seconds in which the result of a run that has ended has to arrive; its worker may have died with it meanwhile
+#: seconds within which the result of a finished run must arrive; its worker may have died meanwhile
 _ARRIVE_WITHIN = 30.0
-#: runs handed out for each thread of the cluster: the second waits at the worker, so that the thread never does
+#: runs submitted per thread of the cluster: the second one waits at the worker, so that the thread is never idle
 _AHEAD = 2
-#: seconds after which the size of the cluster is asked for again
+#: seconds between queries of the cluster size
 _SIZE_EVERY = 5.0
 
 
@@ -29,11 +29,11 @@ class DaskPool:
     Parameters
     ----------
     tasks : TaskTable
-        Which the workers import by its reference.
+        Task table, which the workers import by its reference.
     address : str
-        Of a scheduler, such as "tcp://10.0.0.1:8786", or "local".
+        Address of a scheduler, such as "tcp://10.0.0.1:8786", or "local".
     jobs : int
-        Processes of a local cluster.
+        Number of processes of a local cluster.
     """
 
     def __init__(self, tasks: TaskTable, address: str, jobs: int) -> None:
@@ -57,17 +57,17 @@ class DaskPool:
             raise
 
     def _greet(self) -> None:
-        """See that there is a worker."""
+        """Check that there is a worker."""
         try:
             self._client.wait_for_workers(1, timeout=_ANSWER_WITHIN)
         except TimeoutError as error:
             raise ValueError(f"dask: the scheduler at {self._address!r} has no worker") from error
 
     def free(self) -> int:
-        """Return how many more runs the cluster can hold, as large as it is now."""
+        """Return how many more runs the cluster can hold at its current size."""
         if time.monotonic() - self._asked > _SIZE_EVERY:
             self._size, self._asked = sum(self._client.nthreads().values()), time.monotonic()
-        # A cluster whose workers are all being replaced is empty for a moment: one run waits for the first of them.
+        # While all workers are being replaced the cluster is empty: let one run wait for the first of them.
         return _AHEAD * max(self._size, 1) - len(self._futures)
 
     def submit(self, run: KeyedRun) -> None:
@@ -97,11 +97,11 @@ class DaskPool:
             future.cancel(force=True)
             return Attempt("lost", traceback="the Dask worker died with the result")
         except Exception as error:
-            # Of Dask itself, such as a run that has killed several workers: `attempt` lets nothing out.
+            # An error of Dask itself, such as a run that has killed several workers: `attempt` catches all others.
             return Attempt("failed", traceback=f"{type(error).__name__}: {error}\n")
 
     def close(self) -> None:
-        """Take back what the cluster has not begun, and leave it; end it if it is our own."""
+        """Cancel runs that have not begun, and disconnect; shut down a local cluster."""
         if self._futures and self._client.status == "running":
             self._client.cancel(list(self._futures.values()), force=True)
         self._client.close()
@@ -110,19 +110,19 @@ class DaskPool:
 
 
 def check_address(address: str) -> None:
-    """Refuse an address where no scheduler answers, before a client is made: a client without one cannot be closed."""
+    """Refuse an address without a scheduler before a client is made: such a client cannot be closed."""
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:
         raise ValueError("dask: needs the extra 'dask': pip install 'drkm[dask]'") from error
     if address == "local":
         return
-    # In a thread of its own, because a notebook runs in an event loop already.
+    # In a separate thread, because a notebook already runs an event loop.
     with ThreadPoolExecutor(1) as thread:
         try:
             kind = thread.submit(asyncio.run, _kind_of_server(address)).result()
         except Exception as error:
-            # Whoever answers need not speak Dask's language, and what that leads to has no one type.
+            # Another kind of server may answer, with errors of any type.
             raise ValueError(
                 f"dask: no scheduler answers at {address!r} (allowed are 'local' and addresses like 'tcp://host:8786')"
             ) from error
@@ -139,7 +139,7 @@ async def _kind_of_server(address: str) -> str:
 
 
 def _attempt_there(reference: str, text: str, key: str) -> Attempt:
-    """Perform a run on a worker, if the worker has the same code and data as the runner."""
+    """Perform a run on a worker, if it has the same code and data as the runner."""
     tasks, configuration = table_at(reference), Configuration.from_json(text)
     if tasks.identify(configuration).key != key:
         raise RuntimeError("this worker has another version of drkm, or other data, than the runner")

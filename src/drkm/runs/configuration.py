@@ -1,4 +1,4 @@
-"""What one run of an experiment is: a task, its parameters and a seed, with a key that names its result for ever."""
+"""Configurations of runs: a task, its parameters and a seed, with a permanent key for the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCALES = ("quick", "medium", "paper")
 
 
 def check_scale(scale: str) -> str:
-    """Return the name of a scale, or say which there are."""
+    """Return the name of a scale, or raise an error that lists them."""
     if scale not in SCALES:
         raise ValueError(f"scale: unknown name {scale!r}, allowed are {', '.join(SCALES)}")
     return scale
@@ -22,14 +22,14 @@ def check_scale(scale: str) -> str:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One run. Experiments that ask for the same run share its result.
+    """One run. Experiments with the same run share its result.
 
     Parameters
     ----------
     task : str
-        What is computed: a name in a `drkm.runs.tasks.TaskTable`.
+        Name of a task in a `drkm.runs.tasks.TaskTable`.
     parameters : mapping
-        Everything else the result depends on, as JSON: numbers, strings, lists.
+        Everything else that the result depends on, as JSON values.
     seed : int
     """
 
@@ -38,7 +38,7 @@ class Configuration:
     seed: int = 0
 
     def canonical(self) -> str:
-        """Return the run as JSON that is the same for the same run."""
+        """Return the canonical JSON of the run."""
         return canonical({"task": self.task, "parameters": dict(self.parameters), "seed": self.seed})
 
     def __hash__(self) -> int:
@@ -49,7 +49,7 @@ class Configuration:
 
     @classmethod
     def from_json(cls, text: str, about: str = "configuration") -> Configuration:
-        """Return the run that `canonical` wrote, or raise an error about what was to be read."""
+        """Rebuild a run from its canonical JSON; errors begin with `about`."""
         found = parse_object(text, about)
         kinds = {"task": str, "parameters": dict, "seed": int}
         if set(found) != set(kinds) or not all(isinstance(found[name], kind) for name, kind in kinds.items()):
@@ -63,7 +63,7 @@ def canonical(value: Any) -> str:
 
 
 def parse_object(text: Any, about: str, kind: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> dict[str, Any]:
-    """Return the object that JSON says, or raise an error about what was to be read."""
+    """Parse a JSON object; errors begin with `about`."""
     try:
         found = json.loads(text, object_hook=kind)
     except (TypeError, ValueError, RecursionError):
@@ -74,7 +74,7 @@ def parse_object(text: Any, about: str, kind: Callable[[dict[str, Any]], dict[st
 
 
 def key_of(configuration: Configuration, *, data: str, revision: int) -> str:
-    """Return the name of a result: a hash of the run, the checksum of its data and the version of the code.
+    """Return the key of a result: a hash of the run, the checksum of its data and the version of the code.
 
     Parameters
     ----------
@@ -82,26 +82,26 @@ def key_of(configuration: Configuration, *, data: str, revision: int) -> str:
     data : str
         Checksum of the dataset, "" for data that the task itself generates.
     revision : int
-        Of the task: raised by whoever changes what it computes, so that old results are not taken for new ones.
+        Revision of the task; raise it when the task changes, so that old results are not reused.
     """
     return result_key(configuration.canonical(), data, __version__, revision)
 
 
 def result_key(run: str, data: str, version: str, revision: int) -> str:
-    """Return the name of a result of any version of the code, from the JSON of its run."""
+    """Return the key of a result for any version of the code, from the JSON of its run."""
     text = canonical({"run": run, "data": data, "code": [version, revision]})
-    # Half characters are in damaged rows alone, which are to be found, not to stumble over.
+    # Lone surrogates only occur in damaged rows, which must be detected without failing here.
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 class Fields(dict[str, Any]):
-    """A result, or a part of one: a field that is missing is an error that says of which run.
+    """A result or a part of one; missing fields raise an error that names the run.
 
     Parameters
     ----------
     values : mapping
     about : str
-        What it is, for the error.
+        Description for the error message.
     """
 
     def __init__(self, values: Mapping[str, Any], about: str):
@@ -110,7 +110,7 @@ class Fields(dict[str, Any]):
 
     @classmethod
     def from_json(cls, text: Any, about: str) -> Fields:
-        """Return an object of JSON and all objects in it."""
+        """Parse a JSON object, with all nested objects as `Fields`."""
         found = parse_object(text, about, lambda values: cls(values, about))
         assert isinstance(found, cls)
         return found
@@ -125,7 +125,7 @@ class Results:
     Parameters
     ----------
     found : iterable of (Configuration, dict, float)
-        Runs with what their task returned and the seconds that it took.
+        Runs with their results and run times in seconds.
     """
 
     def __init__(self, found: Iterable[tuple[Configuration, dict[str, Any], float]] = ()):
@@ -141,11 +141,11 @@ class Results:
         return self._found[configuration][0]
 
     def seconds(self, configuration: Configuration) -> float:
-        """Return how long a run took."""
+        """Return the run time in seconds."""
         return self._found[configuration][1]
 
     def rows(self, configurations: Iterable[Configuration]) -> Iterator[dict[str, Any]]:
-        """Yield parameters, seed and result of those of the runs that are finished, as one flat row each."""
+        """Yield parameters, seed and result of each finished run as one flat row."""
         for configuration in configurations:
             if configuration in self._found:
                 result, seconds = self._found[configuration]

@@ -1,4 +1,4 @@
-"""Who holds a lease on a run, and whether that runner can still be alive."""
+"""Owners of leases on runs, and whether they are still alive."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import os
 import platform
 import secrets
 
-#: seconds after which a runner that was not heard of has lost its runs
+#: seconds without renewal after which a runner loses its runs
 LEASE_SECONDS = 60.0
 
 
 def new_owner() -> str:
-    """Return a name for a runner: the machine, the process, and a word that no other runner has."""
+    """Return a unique name for a runner: the machine, the process, and a random token."""
     return f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether a runner is known to have died: one of this machine whose process is gone.
+    """Whether a runner is known to be dead: it ran on this machine and its process is gone.
 
-    Without this, runs of a killed runner would have to wait for the end of its lease. A number that another
-    process has got since only means to wait.
+    Without this check, runs of a killed runner would have to wait for the end of its lease. If its process number has
+    been reused, they do wait.
     """
     machine, _, rest = owner.partition(" ")
     process = rest.partition(" ")[0]
-    # On other systems there is no harmless way to ask.
+    # Other systems have no harmless way to ask.
     if os.name != "posix" or machine != _machine() or not process.isdigit():
         return False
     try:
@@ -36,7 +36,7 @@ def is_dead(owner: str) -> bool:
 
 
 def _machine() -> str:
-    """Return what tells apart machines, and containers on one, whose process numbers mean different processes."""
+    """Return an identifier of the machine or container, within which process numbers are unique."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:

@@ -1,4 +1,4 @@
-"""Putting runs that were made elsewhere into a store."""
+"""Merging of stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INSERT = f"INSERT OR REPLACE INTO runs ({NAMES}) VALUES ({', '.join(f':{name}' 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A run that both stores have done, with different results; the result that was there is kept."""
+    """A run with different results in both stores; the existing result is kept."""
 
     key: str
     configuration: Configuration
@@ -25,16 +25,16 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did.
+    """The outcome of a merge.
 
     Attributes
     ----------
     added, shared : int
-        Runs that came in, and runs that both stores had.
+        Number of added runs, and of runs that both stores had.
     differences : tuple of Difference
-        Those of the latter whose results differ.
+        Runs of both stores whose results differ.
     damaged : int
-        Runs that were left out because they are not as they were written.
+        Number of damaged runs, which were left out.
     """
 
     added: int
@@ -44,17 +44,17 @@ class Merged:
 
 
 def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
-    """Copy the finished runs of another store into this one, all of them or none.
+    """Copy the finished runs of another store into this one, all or none.
 
-    A result replaces a failure or a lease, never another result; a failure is only copied where there is nothing.
-    Leases stay where they are, and so do runs that are damaged.
+    A result replaces a failure or a lease, but never another result; a failure is copied only if there is nothing.
+    Leases and damaged runs are not copied.
 
     Parameters
     ----------
     store : Store
         Receives the runs.
     other : path
-        The file that they come from; it is only read.
+        The source file, which is only read.
     """
     store.check()
     added, shared, differences = 0, 0, []
@@ -76,6 +76,6 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
 
 
 def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that differ between two results, save times: names that end in "_s"."""
+    """Return the fields that differ between two results, except times, whose names end in "_s"."""
     names = sorted(set(one) | set(two))
     return tuple(name for name in names if not name.endswith("_s") and one.get(name) != two.get(name))

@@ -1,7 +1,7 @@
-"""Finished runs in one small file that travels with a repository: compressed JSON, read-only, every run sealed.
+"""Packed stores: finished runs in one small, read-only file for a repository, as compressed JSON with checksums.
 
-The first line says what the file is and is about, each further one is a run with the checksum that it has in a store.
-`drkm.runs.store.Store` opens such a file like a store that is only read, so that it can be reported on and merged.
+The first line describes the file; each further one is a run with its checksum from the store. `drkm.runs.store.Store`
+opens such a file like a read-only store, so that it can be reported on and merged.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from drkm.runs._rows import COLUMNS, Row, checksum
 from drkm.runs.configuration import parse_object
 
 FORMAT = 1
-#: bytes of a file that is unpacked: a small one can hold more than a machine
+#: maximum unpacked bytes: a small file can unpack to more than the memory
 MOST = 1 << 28
-#: of an environment: what a machine is called is nobody's business
+#: environment fields that are removed: the name of the machine is private
 PRIVATE = ("host",)
 
 
 def pack(rows: Iterable[Row], path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-    """Write finished runs, as `drkm.runs.store.Store.finished` gives them.
+    """Write finished runs, as returned by `drkm.runs.store.Store.finished`.
 
     Parameters
     ----------
     rows : iterable of mapping
     path : path
-        The file, written whole or not at all; the same runs give the same bytes.
+        Target file, written atomically; the same runs give the same bytes.
     about : mapping
-        What is worth knowing of all of them, as JSON.
+        Description of all runs, as JSON values.
     """
     lines = []
     for row in sorted(rows, key=lambda one: (one["configuration"], one["key"])):
@@ -51,16 +51,16 @@ def _line(value: Any) -> str:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is a packed one, by its name: it ends in .xz.
+    """Whether a file is packed, judged by its name, which ends in .xz.
 
-    A look inside could end a store: a process that closes the file of a database gives up all its locks on it, those of
-    its other connections too, and two processes then write at once.
+    The file must not be opened to check: a process that closes the file of a database releases all its locks, including
+    those of its other connections, and two processes could then write at once.
     """
     return path.suffix == ".xz" and path.is_file()
 
 
 def unpack_into(connection: sqlite3.Connection, path: Path) -> None:
-    """Put the runs of a packed file into the table of a new store."""
+    """Insert the runs of a packed file into the table of a new store."""
     lines = _lines(path)
     marks = ", ".join("?" * (len(COLUMNS) + 1))
     statement = f"INSERT INTO runs ({', '.join(COLUMNS)}, checksum) VALUES ({marks})"
@@ -71,7 +71,7 @@ def unpack_into(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a packed file says about all of its runs."""
+    """Return the description in a packed file."""
     found = parse_object(_lines(Path(path))[0], f"store: {path}: its first line").get("about")
     return found if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Sweeps: computing those of many runs that a store does not have yet."""
+"""The runner of sweeps, which computes the runs that a store does not have yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from drkm.machine.beside import beside
+from drkm.machine.background import in_background
 from drkm.runs._pools import HerePool, Pool, ProcessPool
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration
@@ -22,15 +22,15 @@ from drkm.runs.lease import LEASE_SECONDS, new_owner
 from drkm.runs.store import Store
 from drkm.runs.tasks import KeyedRun, TaskTable
 
-#: processes that a run may kill before it counts as failed: the first may have been an accident
+#: number of processes that a run may kill before it counts as failed: the first may have been an accident
 _DEATHS = 2
-#: seconds between two looks at runs that another runner holds
+#: seconds between checks of runs that another runner holds
 _LOOK_EVERY = 0.5
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep did: runs asked for, computed here, failed here, and found in the store or left to other runners."""
+    """The outcome of a sweep: numbers of runs requested, computed here, and failed here."""
 
     asked: int
     computed: int
@@ -38,7 +38,7 @@ class Swept:
 
     @property
     def found(self) -> int:
-        """Runs that had not to be computed here."""
+        """Number of runs found in the store or computed by other runners."""
         return self.asked - self.computed - self.failed
 
 
@@ -52,27 +52,27 @@ def sweep(
     progress: bool = True,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Swept:
-    """Compute the runs that the store does not have, and return when all of them are done or failed.
+    """Compute the runs that the store does not have, and return when all are done or failed.
 
-    Several runners may work on one store: each run is leased by one of them, which renews its leases for as long as
-    it lives. Runs that another runner holds are waited for, and taken over if it dies.
+    Several runners may share a store: each run is leased by one of them, which renews its leases while it lives. Runs
+    of another runner are waited for, and taken over if it dies.
 
     Parameters
     ----------
     configurations : iterable of Configuration
-        In the order in which to compute; the same run twice is one run.
+        Runs in the order of computation; duplicates are computed once.
     store : Store
-        Opened with the table of their tasks.
+        A store that was opened with the table of their tasks.
     jobs : int
-        Processes with one thread each; 1 computes in this process, -1 takes one per processor.
+        Number of processes with one thread each; 1 computes in this process, -1 means one per processor.
     dask : str, optional
-        Address of a Dask scheduler ("tcp://…") that computes instead, or "local" for a cluster of `jobs` processes.
+        Address of a Dask scheduler ("tcp://…") to use instead, or "local" for a cluster of `jobs` processes.
     retry_failed : bool
-        Whether runs that failed before are computed again.
+        Whether to compute failed runs again.
     progress : bool
-        Whether to show a bar, on a terminal.
+        Whether to show a progress bar in a terminal.
     lease_seconds : float
-        After this time, a runner that is not heard of has lost its runs.
+        Seconds without renewal after which a runner loses its runs.
 
     Returns
     -------
@@ -109,12 +109,12 @@ def check_jobs(jobs: Any) -> int:
         raise ValueError(f"jobs: expected a number of processes, or -1 for one per processor, got {jobs!r}")
     if jobs > 0:
         return jobs
-    # The processors this process may use, where the system can tell: a container often has fewer than the machine.
+    # The processors available to this process, if the system knows: a container often has fewer than the machine.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Sweep:
-    """The loop of a runner: lease and hand out, wait, record."""
+    """The loop of a runner: lease and submit runs, wait, record."""
 
     def __init__(
         self, store: Store, pool: Pool, owner: str, lease_seconds: float, retry_before: float, bar: tqdm
@@ -123,15 +123,15 @@ class _Sweep:
         self.lease_seconds, self.retry_before, self.bar = lease_seconds, retry_before, bar
         self.computed = self.failed = 0
         self.ahead: deque[KeyedRun] = deque()
-        #: leased here, to be computed once more
+        #: leased here, to be computed again
         self.again: deque[KeyedRun] = deque()
         self.running: dict[str, KeyedRun] = {}
-        #: in the hands of another runner
+        #: leased by another runner
         self.held: dict[str, KeyedRun] = {}
         self.deaths: Counter[str] = Counter()
 
     def through(self, runs: Iterable[KeyedRun]) -> None:
-        """Return when all of the runs are done or failed, here or elsewhere."""
+        """Process the runs until all are done or failed, here or elsewhere."""
         self.ahead.extend(runs)
         while self.ahead or self.again or self.running or self.held:
             self._hand_out()
@@ -203,7 +203,7 @@ def _pool(tasks: TaskTable, jobs: int, dask: str | None) -> Iterator[Pool]:
 
 @contextmanager
 def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
-    """Renew the leases of a runner from a thread, whatever the runner itself waits for."""
+    """Renew the leases of a runner from a thread, while the runner waits for something else."""
 
     def beat(over: threading.Event) -> None:
         with Store(path) as store:
@@ -211,8 +211,8 @@ def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
                 try:
                     store.renew(owner, seconds)
                 except OSError:
-                    # A full disk, for instance: the runner meets it too, and says so.
+                    # For instance a full disk, which the runner will meet and report too.
                     continue
 
-    with beside(beat, "drkm-heartbeat"):
+    with in_background(beat, "drkm-heartbeat"):
         yield

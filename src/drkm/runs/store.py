@@ -1,4 +1,4 @@
-"""Results of runs in one SQLite file: leases while they run, one transaction when they end."""
+"""The store of runs in one SQLite file: leases while they run, one transaction when they end."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from drkm.runs.configuration import Configuration, Fields, Results, parse_object
 from drkm.runs.lease import LEASE_SECONDS, is_dead
 from drkm.runs.tasks import KeyedRun, TaskTable
 
-#: seconds over which the pace of a sweep is counted
+#: seconds over which the rate of a sweep is measured
 RECENT = 600.0
 _CHUNK = 500
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How far the runs of one task are.
+    """The progress of the runs of one task.
 
     Attributes
     ----------
     task : str
     done, failed : int
     running, interrupted : int
-        Leased by a runner that is alive, or by one that is not heard of any more.
+        Leased by a runner that is alive, or by one that is not.
     recent : int
-        Done in the last `RECENT` seconds.
+        Number of runs done in the last `RECENT` seconds.
     seconds : float
-        Computing time of all that are done.
+        Total computing time of finished runs.
     """
 
     task: str
@@ -68,23 +68,23 @@ class Failure:
 
 
 class Store:
-    """A file of runs that any number of processes on one machine read and write.
+    """A file of runs that any number of processes on one machine can read and write.
 
     Parameters
     ----------
     path : path
-        Made where there is none, unless `readonly`.
+        The file, created if there is none, unless `readonly`.
     tasks : TaskTable, optional
-        Of the runs that are computed or asked for by their configuration; counts and failures need none.
+        Tasks of runs that are computed or looked up by configuration; counts and failures need none.
     readonly : bool
-        Whether only to look: works on a read-only disk too.
+        Whether to open the store read-only, also on a read-only disk.
     """
 
     def __init__(self, path: str | os.PathLike[str], tasks: TaskTable | None = None, *, readonly: bool = False) -> None:
         self.path, self.tasks = Path(path), tasks or TaskTable("")
         self._connection = connect(self.path, write=not readonly)
         self._sealed = has_checksums(self._connection)
-        #: the state of the file that was checked last
+        #: the state of the file at the last check
         self._checked: Any = None
 
     def __enter__(self) -> Store:
@@ -94,23 +94,23 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._connection.close()
 
-    # What a runner does.
+    # Methods for runners.
 
     def claim(self, run: KeyedRun, owner: str, seconds: float = LEASE_SECONDS, *, retry_before: float = 0.0) -> bool:
-        """Lease a run, if nobody has it: True for exactly one of all who ask.
+        """Lease a run if it is free; exactly one of several callers gets True.
 
         Parameters
         ----------
         run : KeyedRun
         owner : str
-            Who asks, see `drkm.runs.lease`.
+            The caller, see `drkm.runs.lease`.
         seconds : float
-            How long the lease lasts without `renew`.
+            Duration of the lease without `renew`.
         retry_before : float
-            Runs that failed before this time (of `time.time`) are given out again.
+            Runs that failed before this time (of `time.time`) may be leased again.
         """
         now = time.time()
         rows = self._write(
@@ -135,14 +135,14 @@ class Store:
         return bool(rows)
 
     def renew(self, owner: str, seconds: float = LEASE_SECONDS) -> None:
-        """Prolong all leases of a runner."""
+        """Extend all leases of a runner."""
         self._write("UPDATE runs SET expires = ? WHERE status = 'leased' AND owner = ?", (time.time() + seconds, owner))
 
     def finish(self, key: str, owner: str, attempt: Attempt) -> bool:
-        """Record how a run ended, in one transaction; True if that is now what the store says.
+        """Record the outcome of a run in one transaction; True if it was accepted.
 
-        A result is taken also from a runner whose lease ran out, unless somebody else has finished; that a run
-        failed, only from the one who holds it.
+        A result is accepted even after the lease expired, unless another runner has finished the run; a failure is
+        accepted only from the current owner.
         """
         allowed = "status <> 'done'" if attempt.status == "done" else "status = 'leased' AND owner = :owner"
         values = {
@@ -164,29 +164,29 @@ class Store:
         return bool(rows)
 
     def release(self, owner: str) -> None:
-        """Give back the runs that a runner has begun and will not finish."""
+        """Release the unfinished runs of a runner."""
         self._all("DELETE FROM runs WHERE status = 'leased' AND owner = ?", (owner,))
 
     def release_dead(self) -> None:
-        """End the leases of runners of this machine whose process is gone."""
+        """End the leases of dead runners on this machine."""
         owners = self._all("SELECT DISTINCT owner FROM runs WHERE status = 'leased' AND expires >= ?", (time.time(),))
         for (owner,) in owners:
             if is_dead(owner):
                 self._write("UPDATE runs SET expires = 0 WHERE status = 'leased' AND owner = ?", (owner,))
 
     def states(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return "done", "failed", "leased" or "expired" for those of the runs that the store knows."""
+        """Return "done", "failed", "leased" or "expired" for the runs that the store knows."""
         now = time.time()
         rows = self._select("key, status, expires", keys)
         return {key: "expired" if status == "leased" and expires < now else status for key, status, expires in rows}
 
-    # What a reader asks.
+    # Methods for readers.
 
     def results(self, configurations: Iterable[Configuration]) -> Results:
-        """Return the results of those of the runs that are done.
+        """Return the results of the finished runs.
 
-        Where the data of a run are not on this machine, a result of the same configuration and code counts: the
-        store may have come from the machine that has them.
+        If the data of a run are not on this machine, a result of the same configuration and code is accepted: the store
+        may come from the machine that has them.
         """
         self.check()
         wanted = self.keys(configurations)
@@ -194,19 +194,19 @@ class Store:
         return Results((wanted[row["key"]], self.result(row), row["seconds"]) for row in rows)
 
     def keys(self, configurations: Iterable[Configuration]) -> dict[str, Configuration]:
-        """Return runs by the keys that their results have here, or would have."""
+        """Return runs by the keys of their results on this machine."""
         found = {self._known_key(configuration): configuration for configuration in configurations}
         return {key: configuration for key, configuration in found.items() if key is not None}
 
     def unfinished(self, configurations: Iterable[Configuration]) -> list[Configuration]:
-        """Return those of the runs that are neither done nor failed."""
+        """Return the runs that are neither done nor failed."""
         self.check()
         keys = {configuration: self._known_key(configuration) for configuration in configurations}
         states = self.states(key for key in keys.values() if key is not None)
         return [run for run, key in keys.items() if key is None or states.get(key) not in ("done", "failed")]
 
     def failures(self, configurations: Iterable[Configuration] | None = None) -> list[Failure]:
-        """Return the runs that failed, the latest first: all, or those of some configurations."""
+        """Return failed runs, the latest first: all, or those of some configurations."""
         self.check()
         rows = self._whole_rows(
             self._all(f"SELECT {self._columns} FROM runs WHERE status = 'failed' ORDER BY finished DESC, key")
@@ -221,12 +221,12 @@ class Store:
         return [failure for failure in failures if failure.key in keys]
 
     def finished(self) -> tuple[list[Row], int]:
-        """Return all runs that are done or failed, and how many others are damaged."""
+        """Return all finished or failed runs, and the number of damaged ones."""
         rows, flaws = self._sorted_out(self._all(f"SELECT {self._columns} FROM runs"))
         return [row for row in rows if row["status"] != "leased"], len(flaws)
 
     def check(self) -> None:
-        """Refuse a store of which anything is not as it was written, with an error that says how to save the rest."""
+        """Refuse a damaged store, with an error that says how to save the intact runs."""
         state = self._one("PRAGMA data_version"), self._connection.total_changes
         if state == self._checked:
             return
@@ -237,7 +237,7 @@ class Store:
         self._checked = state
 
     def counts(self) -> list[Counts]:
-        """Return how far the runs are, one entry per task."""
+        """Return the progress of the runs, one entry per task."""
         self.check()
         now = time.time()
         leases: dict[str, list[bool]] = {}
@@ -255,7 +255,7 @@ class Store:
         return counts
 
     def environments(self, configurations: Iterable[Configuration] | None = None) -> list[dict[str, Any]]:
-        """Return what finished runs, all or some, ran on, with their number as "runs", the most frequent first."""
+        """Return the environments of finished runs with their counts as "runs", the most frequent first."""
         self.check()
         asked = None if configurations is None else self.keys(configurations)
         rows = self._whole_rows(self._all(f"SELECT {self._columns} FROM runs WHERE status = 'done'"))
@@ -283,7 +283,7 @@ class Store:
         return Configuration.from_json(row["configuration"], f"store: {self.path}: the configuration of a run")
 
     def result(self, row: Row) -> Fields:
-        """Return the result of a run that is done, which is what its task says of it."""
+        """Return the result of a finished run, after the check of its task."""
         about = f"store: {self.path}: the result of {row['configuration']}"
         found = Fields.from_json(row["result"], about)
         task = self.tasks.tasks.get(row["task"])
@@ -303,7 +303,7 @@ class Store:
         return f"; 'drkm merge NEW {self.path}' copies the runs that are whole"
 
     def _sorted_out(self, rows: Iterable[tuple[Any, ...]]) -> tuple[list[Row], list[str]]:
-        """Return the rows that are as they were written, and what is wrong with each of the others."""
+        """Return the intact rows, and what is wrong with each of the others."""
         whole: list[Row] = []
         flaws = []
         for values in rows:
@@ -327,12 +327,12 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection for several statements of which all happen or none."""
+        """Yield the connection inside one transaction."""
         with sentences(self.path), transaction(self._connection):
             yield self._connection
 
     def _write(self, statement: str, values: Any) -> list[tuple[str]]:
-        """Change runs, seal them, and return their keys."""
+        """Change runs, update their checksums, and return their keys."""
         with self.writing() as connection:
             keys = connection.execute(f"{statement} RETURNING key", values).fetchall()
             connection.executemany(f"{SEAL} WHERE key = ?", keys)
@@ -347,7 +347,7 @@ class Store:
             return self._connection.execute(statement, values).fetchall()
 
     def _select(self, columns: str, keys: Iterable[str], condition: str = "") -> list[Any]:
-        """Return columns of the runs with these keys, a few hundred at a time: SQLite limits the values it takes."""
+        """Return columns of the runs with these keys, in batches, because SQLite limits the number of values."""
         every: Sequence[str] = list(keys)
         rows: list[Any] = []
         for start in range(0, len(every), _CHUNK):

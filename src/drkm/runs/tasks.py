@@ -1,4 +1,4 @@
-"""What a run can compute: tasks by name, in a table that whoever has runs to compute gives to a store."""
+"""Tables of tasks, the functions that runs compute."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from drkm.validation import parts
 from drkm.validation.parts import Part
 
 Parameters = Mapping[str, Any]
-#: what results are of which a task says nothing
+#: default requirement for results
 ANYTHING = parts.group({}, others=True)
 
 
 def generated(parameters: Parameters) -> str:
-    """Return the checksum of data that the task itself generates: there is none."""
+    """Return the empty checksum of data that the task itself generates."""
     return ""
 
 
@@ -29,15 +29,15 @@ class Task:
     Attributes
     ----------
     function : str
-        "module:name", imported when the first run asks for it.
+        "module:name", imported for the first run.
     revision : int
-        Raised by whoever changes what the function computes: results of earlier revisions are not found any more.
+        Raise it whenever the function computes something else: earlier results are then no longer found.
     data : callable
         Returns the checksum of the data of a run from its parameters.
     absent : type of exception, or a tuple of them
-        What `data` raises where the data are not on this machine.
+        Exceptions of `data` if the data are not on this machine.
     result : Part
-        What results must be: one that is not is refused when it is read.
+        Requirement for results, checked when they are read.
     """
 
     function: str
@@ -51,9 +51,9 @@ class Task:
         return imported(self.function)
 
     def check(self, result: Mapping[str, Any], parameters: Parameters) -> None:
-        """Raise an error unless a result is one of a run with these parameters."""
+        """Raise an error unless a result is valid for these parameters."""
         self.result("result", result)
-        # In rows it would stand in place of what the run was asked for; a flag asks for the part of its name.
+        # In rows such a field would replace the parameter; a flag requires the part of its name.
         for name in sorted(set(result) & set(parameters)):
             if parameters[name] is not True:
                 raise ValueError(f"result: {name}: expected no such part, because it is a parameter of the run")
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True)
 class KeyedRun:
-    """A configuration with all that its key is made of."""
+    """A configuration with everything that determines its key."""
 
     key: str
     configuration: Configuration
@@ -77,7 +77,7 @@ class TaskTable:
     Attributes
     ----------
     reference : str
-        "module:name" of the table itself, by which other processes find it again.
+        "module:name" of the table itself, by which other processes import it.
     tasks : mapping of str to Task
     """
 
@@ -92,20 +92,20 @@ class TaskTable:
         return self.tasks[configuration.task]
 
     def identify(self, configuration: Configuration) -> KeyedRun:
-        """Return a run with its key; where its data are absent, what the task's `data` raises says how to get them."""
+        """Return a run with its key; if its data are absent, the exception of `data` says how to get them."""
         task = self.task_of(configuration)
         data = task.data(configuration.parameters)
         return KeyedRun(key_of(configuration, data=data, revision=task.revision), configuration, data, task.revision)
 
     def perform(self, configuration: Configuration) -> dict[str, Any]:
-        """Compute a run here and now, and return its result as the task made it."""
-        # Through JSON, so that a task sees the same in this process as in a worker: lists, never tuples.
+        """Compute a run in this process and return the result of its task."""
+        # Through JSON, so that a task gets the same values as in a worker: lists, never tuples.
         run = Configuration.from_json(configuration.canonical())
         return self.task_of(run).resolve()(run.parameters, run.seed)
 
 
 def table_at(reference: str) -> TaskTable:
-    """Return the table that a reference names, in whichever process asks."""
+    """Import a task table by its reference."""
     found = imported(reference)
     if not isinstance(found, TaskTable):
         raise TypeError(f"reference: expected 'module:name' of a TaskTable, got {reference!r}")
@@ -113,6 +113,6 @@ def table_at(reference: str) -> TaskTable:
 
 
 def imported(reference: str) -> Any:
-    """Return what "module:name" names."""
+    """Import the object "module:name"."""
     module, name = reference.split(":")
     return getattr(importlib.import_module(module), name)

@@ -1,4 +1,4 @@
-"""Choosing a model without labels and without clean data."""
+"""Model selection without labels and without clean data."""
 
 from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.selection.cleaning import denoise

@@ -1,4 +1,4 @@
-"""Noisy samples in, clean ones out."""
+"""`drkm.denoise`: choose a model for noisy samples and denoise them in one call."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from drkm.selection.selection import select
 
 
 def denoise(X: Any, *, noise: Any = "auto", return_selection: bool = False, **options: Any) -> Any:
-    """Return the rows of X without noise, as far as they tell of each other: choose a model, fit it, clean.
+    """Denoise the rows of X: choose a model from X alone, fit it, and reconstruct the rows.
 
     Parameters
     ----------
     X : array, frame or tensor of shape (n, d)
-        Noisy samples; what is returned is of the same kind.
+        Noisy samples; the result has the same type.
     noise : float, array of shape (d,) or "auto"
-        Standard deviation of the noise, one for all columns or one per column; "auto" estimates it, which is less sure.
-        Columns in different units should be standardised first.
+        Standard deviation of the noise, one for all columns or one per column; "auto" estimates it, which is less
+        reliable. Standardise columns in different units first.
     return_selection : bool
-        Return also the `Selection`: what was chosen, what error is expected, and the model, which cleans new rows.
+        Also return the `Selection`: what was chosen, the expected error, and the model, which can denoise new rows.
     **options
-        Of `drkm.select`: `n_jobs`, `max_seconds`, `random_state`, `verbose`.
+        Options of `drkm.select`: `n_jobs`, `max_seconds`, `random_state`, `verbose`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a grid asks for: fits, and what the candidates that share one keep of it."""
+"""Parameter grids: the fits of a grid, and the candidates that share a fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drkm.validation.nested import PARTS
 #: keys of a grid that are not parameters of the estimator
 OWN_KEYS = ("keep", "components")
 
-#: what candidates that share a fit keep of it, each with its place in the grid
+#: the kept components of candidates that share a fit, each with its place in the grid
 Variants = list[tuple[int, dict[str, Any]]]
 
 
@@ -46,7 +46,7 @@ def fits_of(grid: Any) -> list[tuple[dict[str, Any], Variants]]:
 
 
 def _key(value: Any) -> Any:
-    """Return what is equal for equal values; arrays and the like are equal to themselves alone."""
+    """Return a key that is equal for equal values; arrays and the like are equal only to themselves."""
     if isinstance(value, Mapping):
         return tuple((name, _key(entry)) for name, entry in value.items())
     if isinstance(value, list | tuple):
@@ -59,7 +59,7 @@ def _key(value: Any) -> Any:
 
 
 def split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of the fit, and what a candidate keeps of it."""
+    """Split parameters into those of the fit and those of the candidate's kept components."""
     variant = {name: params[name] for name in ("keep", "components") if name in params}
     return {name: value for name, value in params.items() if name not in variant}, variant
 
@@ -69,13 +69,13 @@ def configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
     model = clone(base)
     params = dict(fixed)
     if "sigma2" in params and not isinstance(model.kernel, str):
-        # Kernel objects bring bandwidths of their own, which the grid is to replace.
+        # Kernel objects have bandwidths of their own, which the grid replaces.
         params["kernel"] = "rbf"
     return model.set_params(**params)
 
 
 def check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int) -> None:
-    """Refuse a candidate that n samples cannot be fitted with, before time goes into the others."""
+    """Refuse a candidate that cannot be fitted to n samples before any fit is run."""
     params = configured(base, fixed).get_params(deep=False)
     sizes = plan_of(params, n, strategy(params["gram"])).sizes
     slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
@@ -84,7 +84,7 @@ def check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int
 
 
 def kept_components(variant: Mapping[str, Any], slices: Sequence[slice]) -> list[tuple[int, int]] | Any:
-    """Return the components of a variant as `denoise` takes them."""
+    """Return the components of a variant in the format of `denoise`."""
     if "keep" not in variant:
         return variant.get("components")
     keep = variant["keep"]

@@ -1,4 +1,4 @@
-"""What judges candidates: samples that were changed on purpose, and what cleaning makes of them."""
+"""Scoring of candidates on samples that were changed on purpose and denoised."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from drkm.problem.shrinkage import Shrinkage
 
 
 class Judged(NamedTuple):
-    """A kernel, whether it is centred, a shrinkage relative to the number of samples, and what it was judged by.
+    """A scored candidate: a kernel, whether it is centred, a shrinkage relative to the number of samples, and losses.
 
-    `rank` is where in the spectrum the threshold is; `losses` has one number per judged sample, a mean over entries,
-    and so has `passed`: which part of what was added is still there after cleaning.
+    `rank` is the position of the threshold in the spectrum. `losses` has one number per scored sample, a mean over
+    entries; `passed` has the share of the added noise that is left after denoising, also per sample.
     """
 
     kernel: Kernel
@@ -35,7 +35,7 @@ class Judged(NamedTuple):
 
 
 class Changed(Protocol):
-    """A trial: samples to fit to, and what else a judge knows of them."""
+    """A trial: samples to fit to, and what a judge knows about them."""
 
     @property
     def samples(self) -> Tensor:
@@ -46,15 +46,15 @@ OneTrial = TypeVar("OneTrial", bound=Changed)
 
 
 class Judge(ABC, Generic[OneTrial]):
-    """Trials by which candidates are judged; `loss` is what sets one judge apart from another.
+    """Scores candidates on trials; subclasses differ in `loss`.
 
     Attributes
     ----------
     trials : list
     judged, fitted_to, d : int
-        Samples that are judged, samples that models are fitted to, and columns.
+        Number of scored samples, of samples that models are fitted to, and of columns.
     variance : float
-        That of the noise, given or presumed, on average over columns.
+        Variance of the noise, given or assumed, averaged over columns.
     """
 
     trials: list[OneTrial]
@@ -65,14 +65,14 @@ class Judge(ABC, Generic[OneTrial]):
 
     @abstractmethod
     def loss(self, trial: OneTrial, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each judged sample its loss, and which part of what was added passes."""
+        """Return the loss of each scored sample, and the share of the added noise that is left."""
 
     def path(
         self, kernel: Kernel, center: bool, ranks: Sequence[float], kinds: Sequence[str], most: int
     ) -> list[Judged]:
-        """Return shrinkages whose thresholds are the eigenvalues at these ranks, each with its losses.
+        """Score shrinkages whose thresholds are the eigenvalues at these ranks.
 
-        One eigenproblem per trial serves them all; `most` is the largest number of components.
+        They share one eigenproblem per trial; `most` is the maximum number of components.
         """
         judged: list[Judged] = []
         for trial in self.trials:
@@ -89,7 +89,7 @@ class Judge(ABC, Generic[OneTrial]):
         return judged
 
     def again(self, judged: Judged, most: int) -> Judged:
-        """Return a candidate with its losses on these trials."""
+        """Score a candidate on these trials."""
         one = self._unjudged(judged.kernel, judged.center, judged.shrink, judged.rank)
         for trial in self.trials:
             self._add(one, trial, EigenComponents(one.kernel, trial.samples, center=one.center, rank=most))
@@ -109,11 +109,11 @@ class Judge(ABC, Generic[OneTrial]):
 
 
 def scaled(shrink: Shrinkage, n: int) -> Shrinkage:
-    """Return a shrinkage whose threshold was relative to the number of samples as one for n samples."""
+    """Convert a threshold relative to the number of samples to one for n samples."""
     return Shrinkage(shrink.threshold * n, shrink.kind)
 
 
 def _at(values: np.ndarray, ranks: Sequence[float]) -> np.ndarray:
-    """Return eigenvalues at ranks, counted from 1, between which they fall geometrically."""
+    """Return eigenvalues at fractional ranks, counted from 1, by geometric interpolation."""
     positive = values[values > 1e-12 * values[0]]
     return np.exp(np.interp(ranks, np.arange(1, len(positive) + 1), np.log(positive)))

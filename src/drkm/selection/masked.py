@@ -1,9 +1,9 @@
-"""Entries that are masked on purpose and filled in by cleaning, which judge candidates without a noise level.
+"""Scoring by entries that are masked on purpose and filled in by denoising, which needs no noise level.
 
-Noise that is independent between columns cannot be predicted from other columns: of what is put in place of masked
-entries the squared error is that of a prediction plus the variance of the noise, which is the same for all candidates.
-The prediction does without the entry itself, which cleaning sees. Where the noise is small beside what other columns do
-not tell, the candidate that predicts best therefore smooths too much.
+Noise that is independent between columns cannot be predicted from other columns. The squared error of a filled-in entry
+is therefore that of a prediction plus the variance of the noise, which is the same for all candidates. The prediction
+does not use the entry itself, which denoising does. If the noise is small compared with what other columns cannot
+predict, the candidate that predicts best therefore smooths too much.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from drkm.inference.eigencomponents import EigenComponents
 from drkm.problem.shrinkage import Shrinkage
 from drkm.selection.judge import Judge
 
-#: rounds of cleaning, each of which puts its values into the gaps
+#: rounds of denoising, each of which fills the gaps with its values
 ROUNDS = 3
-#: the part of the entries that a trial masks, and masked entries of all trials, of which there are at most so many
+#: the share of entries that a trial masks, the number of masked entries in all trials, and the maximum of trials
 SHARE, ENTRIES, MOST_TRIALS = 0.1, 2_000, 3
 
 
 class Gappy(NamedTuple):
-    """Samples with means of their columns in place of masked entries, which entries those are, and what they were."""
+    """Samples with column means in place of masked entries, the mask, and the original values."""
 
     samples: Tensor
     masked: Tensor
@@ -34,14 +34,14 @@ class Gappy(NamedTuple):
 
 
 class Masked(Judge[Gappy]):
-    """Trials by which candidates are judged.
+    """Scores candidates on masked entries.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Noisy samples.
     noise : array of shape (d,) or float
-        Standard deviation of the noise, which bounds the bandwidths that are tried and judges nothing.
+        Standard deviation of the noise, which only limits the bandwidths that are tried.
     rng : Generator
     """
 
@@ -54,7 +54,7 @@ class Masked(Judge[Gappy]):
         self.trials = [_gappy(before, masked_entries(np.isfinite(before), SHARE, rng.random)) for _ in range(trials)]
 
     def loss(self, trial: Gappy, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
-        """Return the squared errors of what fills masked entries, so that their mean is one over these entries."""
+        """Return the squared errors of the filled entries, scaled so that their mean is over masked entries."""
         filled, most = trial.samples, len(eigen.values)
         for done in range(ROUNDS):
             if done:

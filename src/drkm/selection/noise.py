@@ -1,4 +1,4 @@
-"""How much isotropic Gaussian noise is in a sample, without clean data and without labels."""
+"""Estimation of isotropic Gaussian noise in samples, without clean data and without labels."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from torch import Tensor
 from drkm.machine.layout import copied
 from drkm.training.parameters import array
 
-#: samples by which the width of a mixture is found, at most
+#: maximum number of samples for estimating the width of a mixture
 MAX_POINTS = 3000
-#: more samples than this explain each other in halves, fewer in so many parts, each of which all others explain: by
-#: halves of 1,200 points on 13 plane curves the width was too large by 0.06 on average
+#: with more samples than this, one half predicts the other; with fewer, each of this many parts is predicted by the
+#: others: with halves of 1,200 points on 13 plane curves the width was too large by 0.06 on average
 MANY, FOLDS = 1500, 5
-#: places of the mixture on one half, at most
+#: maximum number of mixture centres on one half
 MAX_PLACES = 750
-#: steps towards the most likely weights by halves and by parts; the fewer, the less weights follow the accidents of the
-#: sample: on one draw of seven curves widths by parts were 0.98, 1.00 and 1.02 of the truth after 30, 50 and 100
+#: steps towards the most likely weights, with halves and with parts; with fewer steps, weights follow the sample less
+#: closely: on one draw of seven curves widths by parts were 0.98, 1.00 and 1.02 of the truth after 30, 50 and 100
 STEPS, STEPS_OF_PARTS = 100, 50
-#: levels on either side of the best of one part that are compared by all parts
+#: levels on either side of the best one of one part that are compared on all parts
 NEAR = 2
 #: ratio of neighbouring noise levels that are tried
 RATIO = 1.12
-#: least log-likelihood of a test point, so that outliers do not decide, and the largest part of points that may have it
+#: minimum log-likelihood of a test point, so that outliers do not dominate, and the maximum share of points with it
 FLOOR = -100.0
 BEYOND_REACH = 0.25
-#: the part of eigenvalues and of columns that tell the noise, and the mean of as large a part of normal numbers
+#: the share of eigenvalues and columns that estimate the noise, and the mean of the same share of normal numbers
 LOWEST, LOWEST_OF_NORMAL = 0.25, 1.271
-#: with fewer directions that look like noise, their variance is taken to be so many times that of the noise
+#: with fewer noise-like directions, their variance is assumed to be this many times that of the noise
 FEW_DIRECTIONS, TYPICAL_EXCESS = 10, 1.3
-#: so many directions are a floor of noise if the next eigenvalue is so many times larger than the largest that noise
-#: may have, and if the mixture does not see structure below that part of its level
+#: this many directions are a noise floor if the next eigenvalue is this many times larger than the largest that noise
+#: may have, and if the mixture finds no structure below that share of its level
 FLOOR_DIRECTIONS, GAP, STRUCTURE = 3, 1.5, 0.75
 #: the same as SLACK below a gap
 FLOOR_SLACK = 1.05
-#: how far above the edge of the law an eigenvalue of noise may be
+#: by how much an eigenvalue of noise may exceed the edge of the law
 SLACK = 1.02
-#: samples a dimension up to which the eigenvalues of noise are far from equal
+#: samples per dimension up to which the eigenvalues of noise are far from equal
 FEW = 2
 
 
@@ -54,9 +54,9 @@ NO_NOISE = (
 
 
 class Level(NamedTuple):
-    """The standard deviation of the noise, one or one per column, and whether it is the least that was found to vary.
+    """The standard deviation of the noise, one or one per column, and whether it comes from the smallest variances.
 
-    What varies least is noise and whatever else varies there, so that such a level may be too large.
+    The smallest variances include whatever else varies there, so that such a level may be too large.
     """
 
     sigma: float | np.ndarray
@@ -64,7 +64,7 @@ class Level(NamedTuple):
 
 
 def noise_level(noise: Any, samples: np.ndarray) -> Level:
-    """Return the noise as it is given, one number or one per column, or estimated."""
+    """Return the given noise level, one or one per column, or an estimate."""
     expected = 'noise: expected a positive number, one per column, or "auto"'
     if isinstance(noise, str):
         if noise != "auto":
@@ -84,7 +84,7 @@ def noise_level(noise: Any, samples: np.ndarray) -> Level:
 
 
 def is_rounding(noise: float | np.ndarray, samples: np.ndarray) -> bool:
-    """Return whether there is no noise to speak of beside the spread of the samples."""
+    """Return whether the noise is negligible compared with the spread of the samples."""
     return bool(np.max(noise) <= LEAST_NOISE * samples.std(axis=0).max())
 
 
@@ -94,7 +94,8 @@ def noise_of_repeats(first: Any, second: Any, *more: Any) -> np.ndarray:
     Parameters
     ----------
     first, second, *more : arrays of shape (m, d)
-        Row i of each is one measurement of the same sample; one sample measured m times is split in two halves.
+        Row i of each array is one measurement of the same sample; split m measurements of a single sample into two
+        halves.
     """
     repeats = [array("repeats", part).numpy(force=True) for part in (first, second, *more)]
     if any(part.ndim != 2 or part.shape != repeats[0].shape for part in repeats):
@@ -103,12 +104,12 @@ def noise_of_repeats(first: Any, second: Any, *more: Any) -> np.ndarray:
 
 
 def noise_of_region(values: Any) -> float:
-    """Return the standard deviation of noise from values that would be constant without it, as of an empty corner.
+    """Return the standard deviation of noise from values that would be constant without it, such as an empty corner.
 
     Parameters
     ----------
     values : array of shape (n, k)
-        The columns of the region, for all samples; columns may differ in their constant.
+        The columns of the region, for all samples; the constant may differ between columns.
     """
     region = array("values", values).numpy(force=True)
     return float(np.sqrt(region.var(axis=0, ddof=1).mean()))
@@ -117,20 +118,20 @@ def noise_of_region(values: Any) -> float:
 def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     """Return the standard deviation of the noise in each coordinate.
 
-    A sample of clean points plus noise of standard deviation σ has a density that is a mixture of Gaussians of
-    that width. The estimate is the width at which such a mixture, with free weights on some of the points,
-    explains points held out best: wider ones cannot follow the data, narrower ones follow the accidents of the
-    sample. It presumes clean points on a set of lower dimension (curves, clusters, surfaces) and samples dense
-    enough that neighbours are not farther apart than the noise; otherwise it is too large. In many dimensions
-    that fails, and what the smallest variances say is taken where it is less: those of principal directions, as far as
-    they look like noise alone, and those of columns. Three or more directions that a gap in the spectrum sets apart
-    decide alone. These are too large where the clean points vary everywhere. Columns that do not vary have no part.
+    Clean points plus noise of standard deviation σ have a density that is a mixture of Gaussians of that width. The
+    estimate is the width at which such a mixture, with free weights on some of the points, best explains held-out
+    points: wider mixtures cannot follow the data, narrower ones overfit the sample. It assumes clean points on a set of
+    lower dimension (curves, clusters, surfaces) and samples dense enough that neighbours are not farther apart than the
+    noise; otherwise it is too large. In many dimensions this fails, and the smallest variances are used if they are
+    smaller: those of principal directions, as far as they look like pure noise, and those of columns. If a gap in the
+    spectrum separates three or more directions, only these are used. Such an estimate is too large if the clean points
+    vary in all directions. Constant columns are ignored.
     """
     return float(estimated_level(X, random_state=random_state).sigma)
 
 
 def estimated_level(X: np.ndarray, *, random_state: int = 0) -> Level:
-    """Return what `estimate_noise` returns, and whether the smallest variances told it."""
+    """Return the result of `estimate_noise`, and whether it comes from the smallest variances."""
     points = copied(np.asarray(X), np.float64)
     points = points[:, (points != points[0]).any(dim=0)]
     if not points.numel():
@@ -152,7 +153,7 @@ def _mixture_width(points: Tensor, ceiling: float) -> float:
     """Return the width at which a mixture of Gaussians on some of the points explains the others best."""
     parts = _Parts(points)
     levels, scores = [ceiling], [parts.score(ceiling, 1)]
-    # Downwards until the likelihood has fallen well below its best: it has one peak.
+    # Decrease the width until the likelihood is well below its maximum: it has one peak.
     while math.isfinite(scores[-1]) and scores[-1] >= max(scores) - 0.05 and len(levels) < 80:
         levels.append(levels[-1] / RATIO)
         scores.append(parts.score(levels[-1], 1))
@@ -169,7 +170,7 @@ def _mixture_width(points: Tensor, ceiling: float) -> float:
 
 
 class _Parts:
-    """Parts of some points, each of which mixtures on the others are to explain."""
+    """Parts of some points, each of which is predicted by mixtures on the others."""
 
     def __init__(self, points: Tensor):
         self.dimension = points.shape[1]
@@ -180,14 +181,14 @@ class _Parts:
         self.part = (1 + torch.arange(len(points))) % (2 if is_many else FOLDS)
 
     def score(self, width: float, count: int) -> float:
-        """Return the mean log-likelihood of the points of so many parts under mixtures of this width."""
+        """Return the mean log-likelihood of the first `count` parts under mixtures of this width."""
         found = [self._log_likelihood(self.part == k, width) for k in range(count)]
         return float(np.mean(found)) - self.dimension * math.log(width)
 
     def _log_likelihood(self, is_test: Tensor, width: float) -> float:
-        """Return that of the points of one part, without the factor width^-d.
+        """Return the log-likelihood of one part, without the factor width^-d.
 
-        It is -inf where many points are beyond the reach of the mixture: at the floor only that factor would count.
+        It is -inf if many points are out of reach of the mixture: at the floor only that factor would count.
         """
         places = (~is_test).nonzero().squeeze(1)[: self.places]
         K = torch.exp(self.distances[~is_test][:, places] / (-2 * width**2))
@@ -195,17 +196,17 @@ class _Parts:
         tiny = torch.finfo(K.dtype).tiny
         for _ in range(self.steps):
             weight = weight * (K.T @ (K @ weight).clamp(min=tiny).reciprocal()) / len(K)
-        # In logarithms, for test points beyond the reach of the kernel.
+        # In logarithms, for test points out of reach of the kernel.
         exponents = self.distances[is_test][:, places] / (-2 * width**2)
         reached = torch.logsumexp(exponents + weight.clamp(min=tiny).log(), dim=1).clamp(min=FLOOR)
         return float(reached.mean()) if float((reached <= FLOOR).double().mean()) <= BEYOND_REACH else -math.inf
 
 
 def _median_variance(points: Tensor) -> float:
-    """Return the median eigenvalue of the covariance, which few directions of the data do not change.
+    """Return the median eigenvalue of the covariance, which a few directions of the data do not change.
 
-    Few samples spread the eigenvalues of noise, and fewer than dimensions leave some at 0: then the median of the
-    others is relative to that of noise of variance 1, whose eigenvalues follow the law of Marchenko and Pastur.
+    Few samples spread the eigenvalues of noise, and fewer than dimensions leave some at 0. The median of the others is
+    then relative to that of noise of variance 1, whose eigenvalues follow the Marchenko-Pastur law.
     """
     n, d = points.shape
     if n > FEW * d:
@@ -217,12 +218,12 @@ def _median_variance(points: Tensor) -> float:
 
 
 def _least_variance(points: Tensor) -> tuple[float, bool]:
-    """Return the variance of noise that the smallest eigenvalues of the covariance tell, and whether it is a floor.
+    """Estimate the noise variance from the smallest eigenvalues of the covariance, and whether they are a noise floor.
 
-    The first k eigenvalues are taken for those of the data, k the least for which the largest of the others is one
-    that noise alone may have, by the law of Marchenko and Pastur. The level is that of the lowest quarter of these:
-    eigenvalues of the data that no test tells from noise are above it. Below a gap there are none of those, and all
-    of the directions tell the level.
+    The first k eigenvalues are attributed to the data, where k is the smallest number for which the largest of the
+    others is consistent with pure noise under the Marchenko-Pastur law. The level is that of the lowest quarter of
+    these, because eigenvalues of the data that no test can distinguish from noise are above it. Below a gap there are
+    none of those, and all directions are used.
     """
     n, d = len(points) - 1, points.shape[1]
     centred = points - points.mean(dim=0)
@@ -231,7 +232,7 @@ def _least_variance(points: Tensor) -> tuple[float, bool]:
     for k in range(len(values)):
         few, many = sorted((n - k, d - k))
         rest = values[k:] / many
-        # Of as many samples as dimensions the lowest eigenvalues are nearly 0 and say little.
+        # With as many samples as dimensions the lowest eigenvalues are nearly 0 and carry little information.
         lowest = max(1, round((LOWEST if 2 * few <= many else 0.5) * few))
         level = float(rest[-lowest:].mean()) / _mean_of_noise(few / many, lowest / few)
         upper = (1 + math.sqrt(few / many)) ** 2
@@ -241,22 +242,22 @@ def _least_variance(points: Tensor) -> tuple[float, bool]:
             return float(rest.mean()), True
         if float(rest[0]) <= SLACK * level * upper:
             break
-    # Eigenvalues of tables fall gradually, and the last of them are hardly ever noise alone: with few columns the
+    # Eigenvalues of tables decrease gradually, and the last of them are hardly ever pure noise: with few columns the
     # variance was 1 to 1.8 times too large.
     return (level if few >= FEW_DIRECTIONS or d > n else level / TYPICAL_EXCESS), False
 
 
 def _least_column(points: Tensor) -> float:
-    """Return the variance of noise that the quarter of the columns that vary least tells."""
+    """Estimate the noise variance from the quarter of the columns with the smallest variances."""
     n, d = points.shape
     variances = points.var(dim=0).sort().values[: max(1, round(LOWEST * d))]
-    # What the lowest of so many sample variances of noise are on average, by their normal approximation.
+    # The expected mean of the lowest sample variances of noise, by their normal approximation.
     share = 1 - (LOWEST_OF_NORMAL if d >= 4 else 0.0) * math.sqrt(2 / (n - 1))
     return float(variances.mean()) / share if share > 0.5 else math.inf
 
 
 def _law_of_noise(ratio: float) -> tuple[Tensor, Tensor]:
-    """Return ascending values and their probabilities by the law of Marchenko and Pastur, for a ratio of at most 1."""
+    """Return ascending values of the Marchenko-Pastur law and their probabilities, for a ratio of at most 1."""
     angle = (torch.arange(4096, dtype=torch.float64) + 0.5) * (math.pi / 4096)
     value = 1 + ratio - 2 * ratio**0.5 * angle.cos()
     density = angle.sin().square() / value
@@ -264,13 +265,13 @@ def _law_of_noise(ratio: float) -> tuple[Tensor, Tensor]:
 
 
 def _median_of_noise(ratio: float) -> float:
-    """Return the median of the law."""
+    """Return the median of the Marchenko-Pastur law."""
     value, probability = _law_of_noise(ratio)
     return float(value[torch.searchsorted(probability.cumsum(dim=0), 0.5)])
 
 
 def _mean_of_noise(ratio: float, part: float) -> float:
-    """Return the mean of the lowest part of the law."""
+    """Return the mean of the lowest part of the Marchenko-Pastur law."""
     value, probability = _law_of_noise(ratio)
     lowest = probability.cumsum(dim=0) <= part + 1e-9
     return float((value * probability)[lowest].sum() / probability[lowest].sum())

@@ -1,13 +1,13 @@
-"""The risk of cleaning samples, estimated by cleaning them again with a little more noise.
+"""The risk of denoising samples, estimated by denoising them again with a little more noise.
 
-Of samples Y = x + noise make Y + αω and Y - ω/α, ω a second draw of the noise. For Gaussian noise these two are
-independent, so that a model that is fitted to the first and cleans it can be judged by the second:
+From samples Y = x + noise make Y + αω and Y - ω/α, with ω a second draw of the noise. For Gaussian noise these two are
+independent, so that a model that is fitted to the first and denoises it can be scored by the second:
 
     E‖f(Y + αω) - x‖² = E‖f(Y + αω) - Y‖² + 2/α · E⟨f(Y + αω), ω⟩ - E‖ω‖²
 
-which is the risk with (1 + α²) times the variance of the noise, fit and choice of the eigenvectors included. The draws
-come in pairs ±ω, which takes most of the chance out of the middle term, and are the same for all candidates. For new
-points the model is fitted to other samples, as they are.
+which is the risk at (1 + α²) times the variance of the noise, including fit and choice of the eigenvectors. The draws
+come in pairs ±ω, which removes most of the randomness of the middle term, and are the same for all candidates. For new
+points the model is fitted to other samples, without added noise.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from drkm.inference.eigencomponents import EigenComponents
 from drkm.problem.shrinkage import Shrinkage
 from drkm.selection.judge import Judge, Judged
 
-#: α: the extra noise relative to the noise there is
+#: α: the added noise relative to the noise in the samples
 ALPHA = 0.25
-#: the part of the samples that stand for new points
+#: the share of the samples that are treated as new points
 HELD = 0.25
-#: entries that the draws of all samples have together, in pairs of which there are at most so many
+#: number of entries in the draws of all samples together, and the maximum number of pairs of draws
 ENTRIES, MOST_PAIRS = 20_000, 4
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Samples to fit to, points to clean (the samples where there are none), what they were, and what was added."""
+    """Samples to fit to, points to denoise (by default the samples), their values before, and the added noise."""
 
     samples: Tensor
     points: Tensor | None
@@ -41,7 +41,7 @@ class Trial:
 
 
 class Perturbed(Judge[Trial]):
-    """Trials by which candidates are judged.
+    """Scores candidates by denoising perturbed samples.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Perturbed(Judge[Trial]):
     noise : array of shape (d,) or float
         Standard deviation of the noise.
     for_ : {"these", "new"}
-        Whether the samples themselves are cleaned, or others.
+        Whether to denoise the samples themselves, or new ones.
     rng : Generator
     """
 
@@ -61,11 +61,11 @@ class Perturbed(Judge[Trial]):
         pairs = int(np.clip(ENTRIES // (self.judged * self.d), 1, MOST_PAIRS))
         Y = X - X.mean(axis=0)
         omegas = noise * rng.standard_normal((pairs, self.judged, self.d))
-        # Norms as they are expected: their chance is the same for all candidates, and an error of what is expected.
+        # Expected norms: their randomness is the same for all candidates, but would be an error in the expected risk.
         omegas *= np.sqrt(self.variance / np.square(omegas).mean(axis=(1, 2), keepdims=True))
         rows = np.concatenate([Y, *omegas])
         if len(rows) < self.d:
-            # All points that cleaning meets are in the span of these.
+            # All points that denoising visits are in the span of these.
             rows = rows @ np.linalg.qr(rows.T)[0]
         before, *parts = np.split(torch.from_numpy(rows).numpy(), np.cumsum([len(Y), *[self.judged] * (pairs - 1)]))
         train = None if for_ == "these" else torch.from_numpy(np.ascontiguousarray(before[~held]))
@@ -77,11 +77,11 @@ class Perturbed(Judge[Trial]):
         self.fitted_to = len(self.trials[0].samples)
 
     def consistent_noise(self, judged: Judged) -> float:
-        """Return the noise level at which the best denoiser would do what this one does.
+        """Return the noise level that is consistent with what this denoiser does.
 
-        The best one, the posterior mean, has the error covariance σ²J, J its Jacobian, and so leaves of the noise the
-        part that passes: E‖y - f(y)‖² = σ²(d - tr J). If the noise was presumed too large, what was chosen smooths
-        more than it should, and the level that its residuals tell is nearer to the truth.
+        The best denoiser, the posterior mean, has the error covariance σ²J, with J its Jacobian, so that E‖y - f(y)‖² =
+        σ²(d - tr J). If the assumed noise was too large, the chosen denoiser smooths too much, and the level that its
+        residuals imply is closer to the truth.
         """
         more, passed = (1 + ALPHA**2) * self.variance, float(judged.passed.mean())
         residual = judged.risk + more * (1 - 2 * passed)
@@ -89,7 +89,7 @@ class Perturbed(Judge[Trial]):
         return max(level, 0.0) ** 0.5
 
     def loss(self, trial: Trial, eigen: EigenComponents, shrink: Shrinkage) -> tuple[np.ndarray, np.ndarray]:
-        """Return the estimated squared errors of the judged samples, and which part of what was added passes."""
+        """Return the estimated squared errors of the scored samples, and the share of the added noise that is left."""
         cleaned = eigen.denoise(shrink, trial.points)
         change = (cleaned - trial.before).square().sum(dim=1)
         followed = (cleaned * trial.omega).sum(dim=1).numpy() / self.d

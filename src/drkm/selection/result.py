@@ -1,4 +1,4 @@
-"""What a selection found: a table of candidates, the best of them, and what it is expected to do."""
+"""The result of a selection: a table of candidates, the best one, and its expected error."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ import numpy as np
 from drkm.estimator import ConstrDRKM
 from drkm.selection.grid import describe
 
-#: parameters by which candidates of one curve differ
+#: parameters in which candidates of one curve differ
 COUNTED = ("keep", "components", "n_components", "shrink")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of a candidate, from draws of noise that had no part in its choice.
+    """The expected error of a candidate, from draws of noise that were not used to choose it.
 
     Attributes
     ----------
     error : float
-        Mean squared error per entry after cleaning.
+        Mean squared error per entry after denoising.
     deviation : float
-        Its standard error; where the noise was estimated, that of the estimate included, a tenth of the level.
+        Its standard error. If the noise was estimated, this includes the error of the estimate, a tenth of the level.
     noise_left : float
-        The same error relative to the variance of the noise.
+        The error relative to the variance of the noise.
     sure : float
-        How often the candidate, or one that is worse by a fiftieth at most, is the best on samples drawn again from
-        these.
+        How often the candidate, or one with a risk larger by at most a fiftieth, is the best on resampled samples.
     noise_given : bool
-        Whether the noise was given, or estimated from the samples.
+        Whether the noise was given rather than estimated from the samples.
     """
 
     error: float
@@ -40,7 +39,7 @@ class Expected:
     noise_given: bool
 
     def describe(self) -> str:
-        """Return one sentence."""
+        """Return a one-sentence description."""
         source = "given" if self.noise_given else "estimated"
         return (
             f"expected mean squared error {self.error:.4g} ± {self.deviation:.2g} per entry, "
@@ -51,29 +50,29 @@ class Expected:
 
 @dataclass
 class Selection:
-    """What `select` found.
+    """The result of `drkm.select`.
 
     Attributes
     ----------
     table : list of dict
-        One row a candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its
-        standard error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. A candidate
-        that the data refused has NaN for all of these numbers and the reason as `failure`, None for the others.
+        One row per candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its standard
+        error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. A candidate that could
+        not be fitted to the data has NaN for these numbers and the reason as `failure`, which is None for the others.
     best_index : int
-        Row of the smallest criterion.
+        Row with the smallest criterion.
     best_params : dict
-        The candidate in that row, with the keys of the grid.
+        The parameters of that candidate, with the keys of the grid.
     best_estimator : ConstrDRKM or None
-        That candidate fitted on all samples.
+        That candidate, fitted to all samples.
     components : list of (layer, index) or None
         The components that the candidate keeps, for `denoise`.
     noise : float
-        The standard deviation of the noise, given or estimated; the root of the mean square of several.
+        Standard deviation of the noise, given or estimated; the root mean square if there are several.
     criterion : str
     spectra : list of arrays
-        Eigenvalues of each layer of that model; empty where it was not fitted.
+        Eigenvalues of each layer of that model; empty if it was not fitted.
     expected : Expected or None
-        What cleaning with that candidate is expected to leave, for a choice without a grid.
+        Expected error after denoising with that candidate; only without a grid.
     """
 
     table: list[dict[str, Any]] = field(repr=False)
@@ -87,11 +86,11 @@ class Selection:
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """The candidate of smallest criterion."""
+        """The parameters of the candidate with the smallest criterion."""
         return self.table[self.best_index]["params"]
 
     def denoise(self, X: Any) -> Any:
-        """Return the rows of X denoised by the chosen model with the chosen components."""
+        """Denoise the rows of X with the chosen model and the chosen components."""
         if self.best_estimator is None:
             raise ValueError("refit: the chosen model was not fitted, call select with refit=True")
         return self.best_estimator.denoise(X, components=self.components)
@@ -109,7 +108,7 @@ class Selection:
         return [row for row in self.table if row["failure"] is None]
 
     def curves(self) -> dict[str, list[tuple[int, float]]]:
-        """Return (number of components, criterion) of candidates that differ in nothing else, by what they share."""
+        """Return (number of components, criterion) of candidates that differ only in these, by shared parameters."""
         out: dict[str, list[tuple[int, float]]] = {}
         for row in self._fitted_rows():
             shared = {k: v for k, v in row["params"].items() if k not in COUNTED}

@@ -1,4 +1,4 @@
-"""Choosing the number of components, layers and bandwidths on held-out points, without labels."""
+"""`drkm.select`: model selection by the estimated denoising risk, without labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from drkm.estimator import ConstrDRKM
 from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.inputs import is_frame
 from drkm.machine import interrupts
-from drkm.selection.choice import choose
+from drkm.selection.automatic import choose_model
 from drkm.selection.grid import Variants, check, configured, fits_of, kept_components, split
 from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
 from drkm.selection.result import Selection
@@ -26,15 +26,15 @@ from drkm.training import parameters
 from drkm.training.parameters import array, component_columns
 from drkm.validation import checks
 
-#: what sets the draws of a choice apart from others of the same seed
+#: separates the random stream of a selection from others with the same seed
 OWN_STREAM = 20
 PURPOSES = ("these", "new")
-#: by what candidates of a grid are judged, and those of a search without one
+#: criteria for candidates of a grid, and for those of a search without one
 CRITERIA, CRITERIA_OF_SEARCH = ("risk", "reconstruction"), ("risk", "masked")
 
 
 class _Job(NamedTuple):
-    """One fit, and all that its variants are judged by."""
+    """One fit, and everything that is needed to score its variants."""
 
     base: ConstrDRKM
     fixed: dict[str, Any]
@@ -65,49 +65,49 @@ def select(
 ) -> Selection:
     """Choose a model by how well it denoises, without labels and without clean data.
 
-    Without a grid everything is chosen: linear, Gaussian, Laplacian or Matérn kernel, its bandwidth, centring, and how
-    its components are weighed (`drkm.selection.automatic`). With a grid, its candidates are judged by held-out points.
+    Without a grid everything is chosen: linear, Gaussian, Laplacian or Matérn kernel, bandwidth, centring, and the
+    weights of components (`drkm.selection.search`). With a grid, its candidates are compared on held-out points.
 
     Parameters
     ----------
     X : array, frame or tensor of shape (n, d)
         Noisy samples.
     grid : dict of lists, or a sequence of such dicts, optional
-        Parameters of `ConstrDRKM`, also nested ones, and the values to combine; "sigma2" makes the kernels RBF
-        where the estimator has kernel objects. Two more keys: "keep", how many leading components of each layer the
-        reconstruction uses, an int for all or one per layer; "components", as in `denoise`. Candidates that differ only
-        in the last two share one fit.
+        Parameters of `ConstrDRKM`, including nested ones, and the values to combine; "sigma2" replaces kernel objects
+        of the estimator by RBF kernels. Two more keys: "keep", the number of leading components of each layer that the
+        reconstruction uses, an int for all or one per layer; and "components", as in `denoise`. Candidates that differ
+        only in these two share one fit.
     for_ : {"these", "new"}
-        Without a grid: whether the samples themselves are to be cleaned, or others like them.
+        Without a grid: whether to denoise the samples themselves, or new samples like them.
     estimator : ConstrDRKM, optional
-        Parameters that the grid does not name. By default candidates are fitted to a loose tolerance, and the best
-        one again with the defaults of `ConstrDRKM`.
+        Values of parameters that are not in the grid. By default candidates are fitted to a loose tolerance, and the
+        best one again with the defaults of `ConstrDRKM`.
     validation : array of shape (m, d), optional
-        Noisy points to judge by; by default a part of X.
+        Noisy points for the comparison; by default a part of X.
     holdout : float
-        That part of X.
+        Share of X that is held out.
     criterion : {"risk", "reconstruction", "masked"}
         "risk" estimates the error of the denoised points against the clean ones, see `drkm.selection.risk`.
-        "reconstruction", with a grid alone, is minus `score`, which prefers not to smooth at all. "masked", without a
-        grid alone, needs no noise level: the error of what cleaning puts in place of masked entries
+        "reconstruction", only with a grid, is minus `score`, which prefers not to smooth at all. "masked", only without
+        a grid, needs no noise level: it is the error of the values that denoising gives to masked entries
         (`drkm.selection.masked`). It smooths too much unless the noise is large.
     noise : float, array of shape (d,) or "auto"
-        Standard deviation of the noise in each coordinate, without a grid also one per column; "auto" estimates one for
-        all from X. `drkm.selection.noise_of_repeats` finds it in repeated measurements.
+        Standard deviation of the noise in each coordinate; without a grid, also one per column. "auto" estimates one
+        for all from X. `drkm.selection.noise_of_repeats` computes it from repeated measurements.
     draws : int
-        Pairs of moved copies of each held-out point.
+        Number of pairs of perturbed copies per held-out point.
     method : str, optional
         How pre-images are found, as in `denoise`.
     refit : bool
-        Fit the best candidate on all of X.
+        Fit the best candidate to all of X.
     n_jobs : int, optional
-        Processes (threads, without a grid); -1 means all.
+        Number of processes (of threads without a grid); -1 means all processors.
     max_seconds : float, optional
         Without a grid: time after which no further stage of the search begins.
     random_state : int
-        Seed of the split and of the copies, the same for all candidates.
+        Seed of the split and of the perturbations, which are the same for all candidates.
     verbose : int
-        Whether to show progress.
+        If positive, show progress.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def select(
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
     _check_choices(criterion, CRITERIA if grid is not None else CRITERIA_OF_SEARCH, holdout, draws, n_jobs, estimator)
-    # To what was given, so that the model knows its names and answers in kind.
+    # Fit to the original object, so that the model knows column names and returns the same type.
     given = X if isinstance(X, Tensor) or is_frame(X) else samples
     if grid is None:
         parameters.one_of("for_", for_, PURPOSES if criterion == "risk" else ("these",))
@@ -125,9 +125,9 @@ def select(
             raise ValueError("criterion: 'masked' needs at least 2 columns, which tell of each other, got 1")
         limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
         _generator(random_state)
-        # A stream of its own: whoever made X with the same seed would be judged by the very noise that is in it.
+        # A separate stream: if X was made with the same seed, the very same noise would be used to score it.
         rng = np.random.default_rng([int(random_state), OWN_STREAM])
-        return choose(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
+        return choose_model(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)
@@ -181,7 +181,7 @@ def _generator(random_state: int) -> np.random.Generator:
 
 
 def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
-    """Fit the best candidate to all samples, and keep it with what belongs to it."""
+    """Fit the best candidate to all samples, and store it with its spectra."""
     fixed, variant = split(result.best_params)
     result.best_estimator = model = _fitted(base, fixed, X)
     result.components = kept_components(variant, model.layer_slices_)
@@ -197,7 +197,7 @@ def _finite(name: str, points: Any) -> np.ndarray:
 
 
 def _split_off(samples: np.ndarray, holdout: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the samples to train on, of which two at least stay, and those held out."""
+    """Return the training samples, at least two, and the held-out ones."""
     order = rng.permutation(len(samples))
     count = min(max(1, round(holdout * len(samples))), len(samples) - 2)
     return samples[np.sort(order[count:])], samples[order[:count]]
@@ -221,24 +221,24 @@ def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[di
 
 def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
     model = configured(base, fixed)
-    # Whether a fit converged is a column of the table.
+    # Convergence is a column of the table.
     with interrupts.passed_on(), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return model.fit(X)
 
 
 def _attempt(job: _Job) -> list[dict[str, Any]]:
-    """Return what `_evaluate` returns, or for every variant why there is nothing."""
+    """Return the result of `_evaluate`, or the reason of failure for every variant."""
     try:
         return _evaluate(job)
     except ValueError as error:
-        # What the parameters alone forbid was refused before: this is about the data, and other candidates may do.
+        # Invalid parameters were refused before: this is due to the data, and other candidates may work.
         nothing = np.full(len(job.held), np.nan)
         failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
         return [{**failed, "converged": False, "failure": str(error)} for _ in job.variants]
 
 
 def _evaluate(job: _Job) -> list[dict[str, Any]]:
-    """Fit one model and return the losses of its variants, one number a held-out point."""
+    """Fit one model and return the losses of its variants, one number per held-out point."""
     clock = time.perf_counter()
     model = _fitted(job.base, job.fixed, job.train)
     fit_seconds = (time.perf_counter() - clock) / len(job.variants)

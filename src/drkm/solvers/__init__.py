@@ -1,6 +1,6 @@
-"""Solvers: one file per algorithm, one `Result`."""
+"""Solvers: one module per algorithm, all with the same `Result`."""
 
-# The order of these lines is the order of lists, and all that makes a solver of the library known.
+# Importing a module registers its solver; lists of solvers follow the order of these lines.
 # isort: off
 from drkm.solvers.lbfgs import LBFGS as LBFGS
 from drkm.solvers.trust_region import TrustRegion as TrustRegion

@@ -1,4 +1,4 @@
-"""How exact codes can be: what rounding leaves of a tolerance, and what a tolerance leaves of the codes."""
+"""Limits of accuracy: the tolerance that rounding allows, and the error of codes that a tolerance implies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from drkm.problem import stiefel
 
-#: a tolerance below this many rounding errors cannot be met: it is what the gradient itself is worth
+#: a tolerance below this many rounding errors cannot be reached: the gradient is no more accurate
 ROUNDING = 50
 #: a stationarity of this many rounding errors is as good as zero
 EXACT = 4
@@ -16,14 +16,14 @@ UNDETERMINED = 1e-7
 
 
 def code_error(H: Tensor, R: Tensor, multipliers: Tensor) -> float:
-    """Return to first order how far the codes are from stationary ones, relative to their size, where G = HΛ + R.
+    """Return, to first order, the distance of the codes from stationary ones relative to their size, where G = HΛ + R.
 
-    A gradient that is small beside the whole may be all there is of a layer of small energy. Directions that the
-    multipliers do not determine are left out.
+    A gradient that is small compared with the whole may be the full gradient of a layer with a small energy. Directions
+    that the multipliers do not determine are left out.
     """
     values, vectors = torch.linalg.eigh(-multipliers)
     size = values.abs()
-    # What is small beside the whole gradient is lost in the rounding of it.
+    # Parts that are small compared with the whole gradient are lost in its rounding.
     lost = max(UNDETERMINED, ROUNDING * torch.finfo(H.dtype).eps)
     inverse = torch.where(size > lost * size.max(), 1.0 / size, torch.zeros_like(size))
     error = R.double() @ (vectors * inverse)

@@ -32,7 +32,7 @@ class AugmentedLagrangianState(State):
     pairs_y: list[Block] = field(default_factory=list)
     lagrangian: float
     mu: NotNegative
-    #: ‖HᵀH - I‖_F at the end of the round before
+    #: ‖HᵀH - I‖_F at the end of the previous round
     last: NotNegative = 1.0
     inner_steps: Count = 0
     rounds: Count = 0
@@ -43,19 +43,19 @@ class AugmentedLagrangianState(State):
 class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
     """Minimise J + ½⟨Y, HᵀH - I⟩ + μ/4 ‖HᵀH - I‖² over H, updating the multipliers Y in between.
 
-    The constraint is met in the limit and not on the way: on this problem it is slower than the Riemannian solvers
-    and is offered for comparison.
+    The constraint is satisfied only in the limit. On this problem the method is slower than the Riemannian solvers; it
+    is included for comparison.
 
     Parameters
     ----------
     mu : float, optional
-        First penalty; by default the norm of the gradient at the start.
+        Initial penalty; by default the norm of the gradient at the start.
     growth : float
-        Factor of μ when a round leaves more than a quarter of the infeasibility.
+        Factor by which μ grows if a round leaves more than a quarter of the infeasibility.
     memory : int
         Pairs kept by the inner BFGS.
     inner : int
-        Largest number of steps per round.
+        Maximum number of steps per round.
     """
 
     mu: float | None = None
@@ -75,11 +75,11 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
 
     @property
     def blocks(self) -> int:
-        """Two per pair, and what a step makes of them."""
+        """Number of n×S blocks: two per pair, and temporary ones of a step."""
         return 2 * self.memory + 25
 
     def start(self, energy: Energy, H: Tensor) -> AugmentedLagrangianState:
-        """Begin with the multipliers that stationarity would have at the start."""
+        """Start with the multipliers that stationarity would imply at the start."""
         H = stiefel.polar(H)
         G = energy.value_and_gradient(H).gradient
         Y = -stiefel.multipliers(H, G)
@@ -87,7 +87,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         return AugmentedLagrangianState(**self._evaluate(energy, H, Y, mu))
 
     def step(self, energy: Energy, state: AugmentedLagrangianState, tol: float) -> AugmentedLagrangianState:
-        """Take one BFGS step, or update the multipliers when the round is solved well enough."""
+        """Take one BFGS step, or update the multipliers if the round is solved well enough."""
         target = max(0.1 * min(state.last, 1.0), 0.1 * tol) * stiefel.norm(state.G)
         if stiefel.norm(state.L) <= target or state.inner_steps >= self.inner:
             return self._next_round(energy, state)
@@ -96,7 +96,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         slope = stiefel.inner(direction, L)
         if slope >= 0:
             return replace(state, pairs_s=[], pairs_y=[], inner_steps=state.inner_steps + 1)
-        # Far from HᵀH = I distances of codes are rounding alone, and what is computed there may fall without end.
+        # Far from HᵀH = I distances of codes are nothing but rounding, and the computed energy may decrease forever.
         length = min(1.0, MAX_STEP / max(stiefel.norm(direction), 1e-300))
         slack = rounding(state.lagrangian, H.dtype)
         while length > MIN_LENGTH:
@@ -113,7 +113,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         if state.rounds >= MAX_ROUNDS:
             return replace(state, status=Status.STALLED)
         Y = state.Y + state.mu * stiefel.defect(state.H)
-        # Beyond this a larger penalty only worsens the conditioning: the multipliers must do the rest.
+        # A larger penalty would only worsen the conditioning: the multipliers must do the rest.
         limit = MAX_PENALTY * stiefel.norm(state.G)
         grow = state.feasibility > 0.25 * state.last and state.mu < limit
         mu = state.mu * (self.growth if grow else 1.0)
@@ -128,7 +128,7 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         )
 
     def _evaluate(self, energy: Energy, H: Tensor, Y: Tensor, mu: float) -> dict[str, Any]:
-        """Return what a state knows of a point under these multipliers and this penalty."""
+        """Return the fields of a state at a point with these multipliers and this penalty."""
         value, G, _ = energy.value_and_gradient(H)
         defect = stiefel.defect(H)
         return {
@@ -144,5 +144,5 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
         }
 
     def belong_together(self, state: AugmentedLagrangianState) -> bool:
-        """Whether pairs are pairs."""
+        """Whether the stored pairs are consistent."""
         return are_pairs(state.pairs_s, state.pairs_y, self.memory)

@@ -1,4 +1,4 @@
-"""What a solver is: a first state, a step from state to state, and what a stored state must be to be gone on with."""
+"""The interface of a solver: a first state, a step from state to state, and checks of stored states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drkm.solvers.state import Dimensions, PointState, State, parts_of, restored
 from drkm.validation import parts
 from drkm.validation.registry import Registry
 
-#: by how much numbers that belong together may disagree
+#: by how much redundant numbers of a stored state may disagree
 BELONGS = 1e-3
 
 Own = TypeVar("Own", bound=State)
@@ -25,22 +25,22 @@ Own = TypeVar("Own", bound=State)
 class Solver(ABC, Generic[Own]):
     """An algorithm as a function from state to state.
 
-    `start` and `step` must be deterministic functions of the energy and the state: this is what makes a run that was
-    killed and resumed end at the same point as one that was not.
+    `start` and `step` must be deterministic functions of the energy and the state, so that a run that was killed and
+    resumed ends at the same point as one that was not.
     """
 
     name: str
-    #: the dataclass of its states, by which checkpoints are written and read
+    #: the dataclass of its states, which determines how checkpoints are written and read
     state_class: type[Own]
     #: whether iterates stay on the manifold, so that the start must lie there
     on_manifold: bool = True
-    #: whether the algorithm ends by itself, so that no limit on iterations applies
+    #: whether the algorithm terminates by itself, so that no iteration limit applies
     has_schedule: bool = False
-    #: what a result says of a run that is done before the tolerance is reached
+    #: status of a run that finishes before the tolerance is reached
     short_of_tolerance: Status = Status.STALLED
 
     def __init_subclass__(cls) -> None:
-        """Refuse a solver that does not say what its states are: its checkpoints could not be read."""
+        """Refuse a solver without a `state_class`: its checkpoints could not be read."""
         super().__init_subclass__()
         kind = getattr(cls, "state_class", None)
         if "step" in vars(cls) and not (isinstance(kind, type) and issubclass(kind, State)):
@@ -50,15 +50,15 @@ class Solver(ABC, Generic[Own]):
 
     @property
     def blocks(self) -> int:
-        """n×S blocks that it holds at once, for the account of what a fit takes."""
+        """Number of n×S blocks that it holds at once, for the memory estimate of a fit."""
         return 40
 
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
-        """Return the solver for a model with these λ_l; only one whose objective has them needs to know."""
+        """Return the solver for a model with these λ_l; only solvers whose objective contains them need this."""
         return self
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
-        """Return where to begin instead of H; to be cut short when `is_late` says so."""
+        """Return a better starting point than H; must stop early when `is_late` returns True."""
         return H
 
     @abstractmethod
@@ -67,41 +67,41 @@ class Solver(ABC, Generic[Own]):
 
     @abstractmethod
     def step(self, energy: Energy, state: Own, tol: float) -> Own:
-        """Return the next state; one that has a `status` ends the run."""
+        """Return the next state; a state with a `status` ends the run."""
 
     def belong_together(self, state: Own) -> bool:
-        """Whether the parts of a stored state, each of which is what it must be, can be those of one state."""
+        """Whether the parts of a stored state, each valid by itself, are consistent with each other."""
         return True
 
     def resume(self, energy: Energy, state: Own) -> None:
-        """Bring the energy to a stored state; only solvers that change the energy need to."""
+        """Restore the energy to a stored state; needed only by solvers that change the energy."""
 
 
 Kind = TypeVar("Kind", bound=type[Solver])
 
-#: solvers by the word for them
+#: solvers by name
 NAMES: Registry[type[Solver]] = Registry("solver", "solvers")
 
 
 def register(kind: Kind) -> Kind:
-    """Make a solver known by its `name`: to `solver="…"`, the command line and files; its parameters have defaults."""
+    """Register a solver class under its `name`, for `solver="…"`, the command line and files; fields need defaults."""
     return NAMES.add_class(kind, Solver)
 
 
 def read_state(solver: Solver[Own], dimensions: Dimensions, values: Mapping[str, Any]) -> Own:
-    """Return the state that a file holds, or raise one sentence if the solver cannot go on with it."""
+    """Rebuild the state in a file, or raise an error if the solver cannot resume from it."""
     parts.check(values, parts_of(solver.state_class, dimensions))
     state = restored(solver.state_class, values)
     last = state.history[-1] if state.history else {}
     recorded = all(last.get(name) == getattr(state, name) for name in ("iteration", "objective", "stationarity"))
-    # Rows that processes share are on the manifold together, and one that refuses would leave the others waiting.
+    # Shared rows are on the manifold only together, and a process that refuses would leave the others waiting.
     if not recorded or not (collectives.current() or _is_point(state)) or not solver.belong_together(state):
         raise ValueError("the parts of a state do not belong together")
     return state
 
 
 def _is_point(state: State) -> bool:
-    """Whether codes are on the manifold and their gradients are as long as the stationarity says, if they are to be."""
+    """Whether codes that must be on the manifold are, and their gradients are as long as the stationarity says."""
     if not isinstance(state, PointState):
         return True
     size, size_R = stiefel.norms(state.G, state.R)

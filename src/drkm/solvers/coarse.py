@@ -1,9 +1,9 @@
 """A coarse step: solve the problem with frozen kernels in a small subspace.
 
 Layer-wise kernel PCA is close to a saddle point: it gives the directions that two layers compete for to the lower one,
-and gradient methods need dozens of iterations to hand them over. With the deep kernel matrices frozen and their pull
-linearised, the energy is quadratic, and inside a subspace of a few dozen directions it costs next to nothing. The
-result is kept only if the true energy is lower.
+and gradient methods need dozens of iterations to move them to the upper one. With the deep kernel matrices frozen and
+their pull linearised, the energy is quadratic, and minimising it in a subspace of a few dozen directions costs very
+little. The result is kept only if the true energy is lower.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def coarse_step(energy: Energy, H: Tensor, G: Tensor) -> Tensor | None:
     The model is -Σ 1/(2η_l) tr(C_lᵀ T_l C_l) + ⟨b, C⟩ for H = VC, with T_l = VᵀK_lV and b such that its gradient at the
     present point is the true one; it is minimised by C ← polar(-gradient), which never raises a concave energy.
     """
-    V = stiefel.qr(torch.cat([H, energy.leading_of_first().vectors], dim=1))[0]
+    V = stiefel.qr(torch.cat([H, energy.first_eigenpairs().vectors], dim=1))[0]
     if V.shape[1] >= energy.n:
         return None
     T = [
@@ -44,7 +44,7 @@ def coarse_step(energy: Energy, H: Tensor, G: Tensor) -> Tensor | None:
 
 def _minimise(T: list[np.ndarray], b: np.ndarray, C: np.ndarray, slices: tuple[slice, ...]) -> np.ndarray:
     ascent = np.empty_like(C)
-    # A small multiple of C itself keeps the polar factor well conditioned where a layer has no energy of its own.
+    # A small multiple of C itself keeps the polar factor well conditioned if a layer has no energy of its own.
     proximal = PROXIMAL * max(np.linalg.norm(T_l, 2) for T_l in T)
     for _ in range(MAX_SWEEPS):
         for block, T_l in zip(slices, T, strict=True):

@@ -19,15 +19,15 @@ from drkm.solvers.state import Block, Count, PointState
 from drkm.solvers.warmup import warm_up
 from drkm.validation import checks
 
-#: No single step moves the codes farther than this, √S being the norm of H.
+#: Maximum length of a single step; the norm of H is √S.
 MAX_STEP = 3.0
-#: Iterations between two refreshments of the preconditioner: it changes slowly.
+#: Iterations between updates of the preconditioner, which changes slowly.
 REFRESH = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class LBFGSState(PointState):
-    """A point, the pairs of the last steps and changes of the gradient, and the preconditioner with its age."""
+    """A point, the last pairs of steps and gradient changes, and the preconditioner with its age."""
 
     S: list[Block] = field(default_factory=list)
     Y: list[Block] = field(default_factory=list)
@@ -49,8 +49,8 @@ class LBFGS(Solver[LBFGSState]):
     memory : int
         Number of pairs kept.
     warmup : bool
-        Look for a good basin before the first iteration (`drkm.solvers.warmup`), unless the fit was given the codes to
-        begin with.
+        Search for a good basin before the first iteration (`drkm.solvers.warmup`), unless the caller gave the initial
+        codes.
     """
 
     memory: int = 10
@@ -64,11 +64,11 @@ class LBFGS(Solver[LBFGSState]):
 
     @property
     def blocks(self) -> int:
-        """Two per pair, and what a step makes of them."""
+        """Number of n×S blocks: two per pair, and temporary ones of a step."""
         return 2 * self.memory + 40
 
     def prepare(self, energy: Energy, H: Tensor, is_late: Callable[[], bool]) -> Tensor:
-        """Warm up, unless told not to."""
+        """Run the warm-up, unless it is switched off."""
         if not self.warmup:
             return H
 
@@ -111,27 +111,27 @@ class LBFGS(Solver[LBFGSState]):
         return replace(new, S=S, Y=Y)
 
     def belong_together(self, state: LBFGSState) -> bool:
-        """Whether pairs are pairs, and the preconditioner is there if the next step does not make a new one."""
+        """Whether the pairs are consistent, and the preconditioner is there unless the next step makes a new one."""
         is_there = state.preconditioner is not None or state.age % REFRESH == 0
         return are_pairs(state.S, state.Y, self.memory) and is_there
 
 
 def fresh_preconditioner(energy: Energy, state: PointState) -> RowPreconditioner:
-    """Return the row preconditioner at the present point."""
+    """Return the row preconditioner at the current point."""
     return row_preconditioner(energy, state.multipliers, state.curvature, state.H.dtype)
 
 
 def are_pairs(S: list[Tensor], Y: list[Tensor], memory: int) -> bool:
-    """Whether these can be the pairs of a solver that keeps so many."""
+    """Whether these can be the pairs of a solver that keeps at most `memory`."""
     return len(S) == len(Y) <= memory
 
 
 def with_pair(
     S: list[Tensor], Y: list[Tensor], s: Tensor, y: Tensor, least: float, memory: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the pairs with a step and its change of the gradient added, scaled to ⟨s, y⟩ = 1, and the oldest dropped.
+    """Append a step and its gradient change, scaled to ⟨s, y⟩ = 1, to the pairs, and drop the oldest.
 
-    A pair whose curvature ⟨s, y⟩/(‖s‖‖y‖) is below `least` says nothing reliable and is left out.
+    A pair whose curvature ⟨s, y⟩/(‖s‖‖y‖) is below `least` is unreliable and left out.
     """
     s, y = s.flatten(), y.flatten()
     curvature, (size_s, size_y) = stiefel.inner(s, y), stiefel.norms(s, y)
@@ -163,7 +163,7 @@ def two_loop(R: Tensor, S: list[Tensor], Y: list[Tensor], precondition: Callable
 
 
 def _two_loop_of_sums(R: Tensor, S: Tensor, Y: Tensor, precondition: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the same from the inner products of all pairs: two waits for a GPU or processes, not two per pair."""
+    """Compute the same from the inner products of all pairs: two synchronisations in all, not two per pair."""
     r, count = R.flatten(), len(S)
     products = collectives.total(torch.cat([S @ Y.T, (S @ r)[:, None]], dim=1).double()).tolist()
     alpha = [0.0] * count

@@ -1,4 +1,4 @@
-"""Backtracking along a retraction."""
+"""Line search by backtracking along a retraction."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ MIN_LENGTH = 1e-10
 
 
 def rounding(value: float, dtype: torch.dtype) -> float:
-    """Return by how much two computed energies may differ at one and the same point."""
+    """Return by how much two computed energies of the same point may differ."""
     return 4 * torch.finfo(dtype).eps * abs(value)
 
 
 def backtrack(
     energy: Energy, H: Tensor, direction: Tensor, value: float, slope: float, length: float, size_R: float = 0.0
 ) -> tuple[Tensor, Evaluation] | None:
-    """Return the first point along the direction that lowers the energy enough, or None.
+    """Return the first trial point along the direction that lowers the energy enough, or None.
 
-    The step shrinks to the minimum of the parabola through the value and slope at H and the value at the trial.
-    A rise of a few rounding errors is accepted: near the optimum differences of J are no larger.
+    The step shrinks to the minimum of the parabola through the value and slope at H and the value at the trial. An
+    increase of a few rounding errors is accepted, because differences of J are no larger near the optimum.
 
-    Errors that all rows of a product share, as they do where samples are alike, do not average out in J, and may reach
-    those of one sum of n terms. If the value at H is too low by so much, no point is low enough. The first one then
-    serves whose Riemannian gradient is shorter than `size_R`, that at H.
+    Rounding errors that all rows of a product share, as for samples that are nearly equal, do not average out in J, and
+    may be as large as those of one sum of n terms. If the computed value at H is too low by that much, no point is low
+    enough. Then the first trial is accepted whose Riemannian gradient is shorter than `size_R`, the one at H.
     """
     slack, doubtful = rounding(value, H.dtype), None
     within_rounding = ROUNDING * torch.finfo(H.dtype).eps * abs(value)

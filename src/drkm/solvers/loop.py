@@ -1,4 +1,4 @@
-"""The loop around the steps of a solver: limits, callbacks, the journal, Ctrl-C."""
+"""The loop around the steps of a solver: limits, callbacks, the journal and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from drkm.solvers.state import State
 
 
 class Journal(Protocol):
-    """Where a run keeps its state between interruptions."""
+    """Storage for the state of a run between interruptions."""
 
     def read(self) -> State | None:
         """Return the last state written, or None."""
 
     def write(self, state: State, *, now: bool = False) -> None:
-        """Store a state if it is time to, or at once."""
+        """Store a state if enough time has passed, or immediately."""
 
 
 Callback = Callable[[dict[str, float]], Any]
@@ -47,11 +47,11 @@ def solve(
     give_up: GiveUp | None = None,
     journal: Journal | None = None,
 ) -> Result:
-    """Run a solver from H until it converges or a limit is met.
+    """Run a solver from H until it converges or reaches a limit.
 
-    `prepare` lets the solver look for a better place to begin than H. A callback gets the entry of the history of each
-    iteration and stops the run by returning True; `give_up` gets the history so far and ends a run that is not worth
-    going on with. Ctrl-C ends the run with the best point so far.
+    `prepare` lets the solver search for a better starting point than H. A callback receives the history entry of each
+    iteration and stops the run by returning True; `give_up` receives the history so far and ends a run that is not
+    worth continuing. Ctrl-C ends the run with the best point so far.
     """
     clock = time.perf_counter()
     status: Status | None = None
@@ -60,7 +60,7 @@ def solve(
         solver.resume(energy, state)
         energy.count.evaluations = state.evaluations
     else:
-        # A start off the manifold is a start all the same: solvers that stay on it begin at the nearest point.
+        # A start off the manifold is allowed: solvers that stay on it begin at the nearest point.
         begin = stiefel.polar(H) if solver.on_manifold else H
         try:
             if prepare:
@@ -86,7 +86,7 @@ def solve(
             state = replace(solver.step(energy, state, tol), iteration=state.iteration + 1)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-        # The step that was cut short may have changed the energy already.
+        # The interrupted step may have changed the energy already.
         solver.resume(energy, state)
     return _result(energy, state, status, spent + time.perf_counter() - clock)
 
@@ -106,7 +106,7 @@ def _result(energy: Energy, state: State, status: Status, seconds: float) -> Res
 
 
 def _asked_to_stop(callbacks: Sequence[Callback], entry: dict[str, float]) -> bool:
-    # Every callback is told, even when one before it asks to stop.
+    # Every callback is called, even if an earlier one asks to stop.
     answers = [callback(entry) for callback in callbacks]
     return bool(collectives.agreed(any(answers) or collectives.interrupted()))
 

@@ -1,7 +1,7 @@
-"""Algorithm 1 of the paper: a quadratic penalty with warm start, its subproblems by Adam.
+"""Algorithm 1 of the paper: a quadratic penalty with warm starts, whose subproblems are solved by Adam.
 
-It is here to reproduce what was published. It leaves the manifold, and from a random start it does not reach the
-optimum of the constrained problem (docs/solvers.md shows it); `solver="auto"` does.
+It is included to reproduce the published results. It leaves the manifold, and from a random start it does not reach the
+optimum of the constrained problem (see docs/solvers.md); `solver="auto"` does.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from drkm.validation import checks
 
 #: Adam's own constants, as published
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-#: bounds of a learned log σ², relative to where it began: the energy alone would let it grow for ever
+#: bounds of a learned log σ² relative to its initial value: minimising the energy alone would let it grow forever
 LOG_RANGE = math.log(RANGE)
 
 
 @dataclass(frozen=True)
 class LearnedBandwidths:
-    """log σ² of the layers that have one, where they began, and their moments in Adam."""
+    """log σ² of the layers that have one, their initial values, and their moments in Adam."""
 
     log_sigma2: Logs
     start: Logs
@@ -40,7 +40,7 @@ class LearnedBandwidths:
 
 @dataclass(frozen=True, kw_only=True)
 class PenaltyState(State):
-    """A point off the manifold with the gradient of Q, the moments of Adam, and where it is in which round."""
+    """A point off the manifold with the gradient of Q, the moments of Adam, the round and the step in it."""
 
     Q: Codes
     gradient_norm: NotNegative
@@ -61,16 +61,16 @@ class Penalty(Solver[PenaltyState]):
     Parameters
     ----------
     lam : float or sequence of float, optional
-        λ_l of each layer; in a fit those of the estimator, else 1 by default.
+        λ_l of each layer. A fit uses those of the estimator; otherwise the default is 1.
     learning_rate, mu, tau, growth : float
-        Step of Adam, first penalty μ_0, first tolerance τ_0 (halved in every round) and growth p of μ.
+        Learning rate of Adam, initial penalty μ_0, initial tolerance τ_0 (halved in every round) and growth p of μ.
     inner : int
-        Largest number of Adam steps per round.
+        Maximum number of Adam steps per round.
     outer : int, optional
-        Number of rounds; as published 2 up to n = 100, 4 up to 200 and 7 above.
+        Number of rounds; by default as published: 2 up to n = 100, 4 up to 200 and 7 above.
     learn_bandwidth : bool, optional
-        Make log σ² of every layer a variable of the same optimisation; in a fit as the estimator says, else not by
-        default.
+        Optimise log σ² of every layer together with the codes. A fit uses the setting of the estimator; otherwise the
+        default is not to.
     """
 
     lam: float | Sequence[float] | None = None
@@ -99,7 +99,7 @@ class Penalty(Solver[PenaltyState]):
             checks.boolean("learn_bandwidth", self.learn_bandwidth)
 
     def of_model(self, lam: Sequence[float], learn_bandwidth: bool) -> Penalty:
-        """Return the solver with λ_l of the model and its word on bandwidths, unless it was made with others."""
+        """Return the solver with λ_l and `learn_bandwidth` of the model, unless it was made with other values."""
         own = None if self.lam is None else self._weights(len(lam))
         for name, mine, model in (
             ("lam", own, tuple(lam)),
@@ -107,7 +107,7 @@ class Penalty(Solver[PenaltyState]):
         ):
             if mine is not None and mine != model:
                 raise ValueError(
-                    f"solver: Penalty has {name}={mine} and the model {name}={model}, give {name} to the model alone"
+                    f"solver: Penalty has {name}={mine} and the model {name}={model}, set {name} on the model only"
                 )
         return replace(self, lam=lam, learn_bandwidth=learn_bandwidth)
 
@@ -150,7 +150,7 @@ class Penalty(Solver[PenaltyState]):
         return replace(new, tau=state.tau / 2, round=state.round + 1)
 
     def _learned(self, energy: Energy, H: Tensor, known: LearnedBandwidths, t: int) -> LearnedBandwidths:
-        """Return the bandwidths after one step of Adam, and give them to the energy."""
+        """Return the bandwidths after one step of Adam, and set them in the energy."""
         gradient = [energy.bandwidth_gradient(H, layer) for layer in learnable_layers(energy)]
         logs, m, v = self._adam(known.log_sigma2, torch.tensor(gradient, dtype=torch.float64), known.m, known.v, t)
         logs = torch.minimum(torch.maximum(logs, known.start - LOG_RANGE), known.start + LOG_RANGE)
@@ -187,10 +187,10 @@ class Penalty(Solver[PenaltyState]):
         set_bandwidths(energy, dict(zip(learnable_layers(energy), log_sigma2.exp().tolist(), strict=True)))
 
     def resume(self, energy: Energy, state: PenaltyState) -> None:
-        """Give the energy the bandwidths of a stored state."""
+        """Set the bandwidths of a stored state in the energy."""
         if state.bandwidths:
             self._set_bandwidths(energy, state.bandwidths.log_sigma2)
 
     def belong_together(self, state: PenaltyState) -> bool:
-        """Whether there are bandwidths if this solver learns them."""
+        """Whether the state has bandwidths if this solver learns them."""
         return (state.bandwidths is not None) == bool(self.learn_bandwidth)

@@ -1,17 +1,17 @@
-"""An approximate inverse of the Hessian from what a gradient evaluation leaves behind.
+"""An approximate inverse of the Hessian, computed from the results of a gradient evaluation.
 
 At a tangent vector Z the Hessian of the energy on the manifold is Z(-Λ) - [K_1Z_1, …, K_LZ_L] + …, where Λ holds the
 multipliers. Away from the leading eigenvectors of the K_l, which the codes already span, the kernel matrices add
-little, and what remains acts on each row alone: row i is multiplied by -Λ + d_i E, where d_i is the weight of the
+little, and the rest acts on each row separately: row i is multiplied by -Λ + d_i E, where d_i is the weight of the
 sample's own code in the pull of the layer above and E selects the columns of the layer pulled on. Its inverse costs a
 few thin products.
 
-A tangent vector is HΩ + Z⊥ with a skew Ω, and the inverse of M = -Λ by rows leaves the tangent space where it meets
-HΩ: of a turn between the directions i and j it would keep the mean of 1/m_i and 1/m_j, though its curvature is (m_i +
-m_j)/2. With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times as many
-iterations. There HΩ is divided by its own curvature. With equal weights neither way is better, and the rows alone do.
-A turn inside a layer is held by the layer above alone, and only as far as that has a kernel of features, which sees
-it.
+A tangent vector is HΩ + Z⊥ with a skew Ω, and applying the inverse of M = -Λ by rows leaves the tangent space in the
+part HΩ: for a rotation between the directions i and j it would use the mean of 1/m_i and 1/m_j, although the curvature
+is (m_i + m_j)/2. With layers of unequal weights these differ by orders of magnitude, and L-BFGS takes up to ten times
+as many iterations. In that case HΩ is divided by its own curvature. With equal weights neither way is better, and the
+rows are enough. A rotation inside a layer is determined only by the layer above, and only if that layer has a kernel of
+explicit features, which is not invariant.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from drkm.validation import parts
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
-#: what the layer above holds of a turn inside a layer is at least this fraction of what the layer itself would
+#: the curvature of a rotation inside a layer is at least this fraction of what the layer itself would have
 LEAST_HELD = 1e-3
 
 
@@ -44,8 +44,8 @@ Curvatures = Annotated[Tensor, lambda of: parts.tensor(of.total, dtype=torch.flo
 class RowPreconditioner:
     """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights on what is orthogonal to H alone.
 
-    Of the rest, HΩ, turns between layers have their entries in the basis `axes` divided by means of `curvatures`, and
-    turns inside a layer are multiplied by `within`, which has zeros between layers.
+    In the rest, HΩ, the entries of rotations between layers, in the basis `axes`, are divided by means of `curvatures`,
+    and rotations inside a layer are multiplied by `within`, which has zeros between layers.
     """
 
     basis: Basis
@@ -75,7 +75,7 @@ def row_preconditioner(
 ) -> RowPreconditioner:
     """Return the map Z ↦ Z(-Λ + d_i E)⁻¹, made positive definite."""
     M = -multipliers
-    # With more than one layer pulled on, only the lowest gets its own weight a row; the others get their mean.
+    # If more than one layer is pulled on, only the lowest has a weight per row; the others use their mean.
     rows = curvature[0] if curvature else None
     for block, weight in zip(energy.slices[1:], curvature[1:], strict=False):
         if weight is not None:
@@ -102,14 +102,14 @@ def row_preconditioner(
 
 
 def _scales(energy: Energy, M: Tensor) -> Tensor:
-    """Return factors that bring all layers to one scale: the floor of a light one must not be that of the others."""
+    """Return factors that bring all layers to one scale, so that the floor of a light layer is its own."""
     sizes = [M[block, block].diagonal().abs().mean() for block in energy.slices]
     least = torch.finfo(M.dtype).eps * float(max(sizes)) + torch.finfo(M.dtype).tiny
     return torch.stack(sizes).clamp_min(least).rsqrt().repeat_interleave(torch.tensor(energy.sizes, device=M.device))
 
 
 def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dict[str, Tensor]:
-    """Return what turns between and inside layers are multiplied by, for a positive definite M."""
+    """Return the factors for rotations between and inside layers, for a positive definite M."""
     values, vectors = torch.linalg.eigh(M)
     within: list[Tensor] = []
     for block, above, weight in zip_longest(energy.slices, energy.kernels[1:], curvature):
@@ -117,5 +117,5 @@ def _turns(energy: Energy, M: Tensor, curvature: Sequence[Tensor | None]) -> dic
         if weight is not None and above is not None and above.is_explicit:
             held = collectives.mean(weight).double().clamp_min(LEAST_HELD * held.item())
         within.append((0.5 / held).expand(energy.sizes[len(within)], energy.sizes[len(within)]))
-    # In the layout that a checkpoint gives back, or the last bits would differ after it.
+    # In the layout that a checkpoint restores; otherwise the last bits would differ after it.
     return {"axes": vectors.contiguous(), "curvatures": values, "within": torch.block_diag(*within)}

@@ -15,7 +15,7 @@ from drkm.validation import checks
 
 SUFFICIENT = 1e-4
 MIN_LENGTH = 1e-12
-#: beside so long a step H itself no longer counts: polar(-G) is where all longer ones end
+#: for steps longer than this H itself no longer matters: they all end at polar(-G)
 LONGEST = 1e12
 
 
@@ -34,7 +34,7 @@ class ProjectedGradient(Solver[ProjectedGradientState]):
     Parameters
     ----------
     length : float
-        First step length; every iteration begins with twice the length that the last one accepted.
+        Initial step length; every iteration begins with twice the length that the last one accepted.
     """
 
     length: float = 1.0
@@ -49,7 +49,7 @@ class ProjectedGradient(Solver[ProjectedGradientState]):
         return ProjectedGradientState.at(H, energy.value_and_gradient(H), length=self.length)
 
     def step(self, energy: Energy, state: ProjectedGradientState, tol: float) -> ProjectedGradientState:
-        """Shorten the step until the energy falls in proportion to the squared distance moved."""
+        """Shorten the step until the energy decreases in proportion to the squared distance moved."""
         H, G = state.H, state.G
         length = min(2.0 * state.length, LONGEST / max(stiefel.norm(G), MIN_LENGTH))
         while length > MIN_LENGTH:

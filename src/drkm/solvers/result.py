@@ -1,4 +1,4 @@
-"""What every solver returns: its best point with a certificate, why it stopped, and what to change after that."""
+"""The result of every solver: the best point with its certificate, why the solver stopped, and advice."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Status(StrEnum):
     MAX_SECONDS = "max_seconds"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
-    #: in files of earlier versions alone: codes of small energy still moved when a limit was met
+    #: only in files of earlier versions: codes of small energy still moved when a limit was reached
     UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
     GIVEN_UP = "given_up"
-    #: what a step says when its algorithm has nothing left to do; a result says whether that was enough
+    #: set by a step whose algorithm has nothing left to do; the result says whether that was enough
     DONE = "done"
 
     @property
     def cut_short(self) -> bool:
-        """Whether the run could have gone on, and can another time."""
+        """Whether the run was cut short and can be resumed."""
         return self in (Status.INTERRUPTED, Status.MAX_SECONDS)
 
 
-#: what makes codes of small energy count
+#: advice that gives codes of small energy more weight
 ALIKE = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
 ADVICE = {
     Status.MAX_ITER: "raise max_iter, loosen tol, or try another solver or start",
@@ -50,7 +50,7 @@ ADVICE = {
 
 @dataclass
 class Result:
-    """What every solver returns.
+    """The result of a solver.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Result:
     objective, feasibility, stationarity : float
         J, ‖HᵀH - I‖_F and the relative norm of the Riemannian gradient there.
     n_iter, n_evaluations : int
-        Iterations; energies and gradients computed.
+        Number of iterations, and of evaluations of the energy.
     seconds : float
-        Time spent, over all parts of an interrupted run.
+        Time spent, including the parts before an interruption.
     status : Status
         Why it stopped.
     history : list of dict
@@ -79,12 +79,12 @@ class Result:
     history: list[dict[str, float]] = field(default_factory=list, repr=False)
 
     def facts(self) -> dict[str, Any]:
-        """Return all but H, as JSON takes it."""
+        """Return all fields but H as JSON values."""
         return {**{name: value for name, value in vars(self).items() if name != "H"}, "status": self.status.value}
 
     @classmethod
     def from_facts(cls, H: Tensor, facts: dict[str, Any]) -> Result:
-        """Return the result that `facts` took apart, if it is one."""
+        """Rebuild a result from H and `facts`, after a check."""
         parts.check(facts, FACTS)
         return cls(H=H, **{**facts, "status": Status(facts["status"])})
 
@@ -95,7 +95,7 @@ class Result:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in a few words."""
+        """A short description of how the run ended."""
         numbers = f"stationarity {self.stationarity:.2g}, feasibility {self.feasibility:.2g}"
         steps = counted(self.n_iter, "iteration")
         if self.converged:
@@ -104,14 +104,14 @@ class Result:
 
     @property
     def advice(self) -> str:
-        """What to change if it did not converge."""
+        """Advice on what to change, if it did not converge."""
         if self.status is Status.STALLED and self.H.dtype != torch.float64:
             return ADVICE[self.status] + " or dtype='float64'"
         return ADVICE.get(self.status, "")
 
     @property
     def message(self) -> str:
-        """One sentence of both."""
+        """Outcome and advice in one sentence."""
         return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
 
 
@@ -124,7 +124,7 @@ _ENTRY: dict[str, Part] = {
 }
 HISTORY = parts.several(parts.group(_ENTRY))
 HISTORY_COLUMNS = tuple(_ENTRY)
-#: what a result has beside its codes
+#: fields of a result besides its codes
 FACTS: dict[str, Part] = {
     "objective": parts.number(),
     "feasibility": parts.number(0),
@@ -138,13 +138,13 @@ FACTS: dict[str, Part] = {
 
 
 def history_tensor(history: Sequence[Mapping[str, float]]) -> Tensor:
-    """Return a history as a matrix: a row takes a third of what it takes as text."""
+    """Return a history as a matrix, which takes a third of the size of text."""
     rows = [[entry[name] for name in HISTORY_COLUMNS] for entry in history]
     return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(HISTORY_COLUMNS))
 
 
 def history_entries(matrix: Tensor) -> list[dict[str, float]]:
-    """Return the history that `history_tensor` took apart."""
+    """Rebuild the history from `history_tensor`."""
     entries = [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in matrix.tolist()]
-    # A number of an iteration that is not whole is left as it is, for who checks the entries.
+    # An iteration number that is not an integer is kept, so that a later check finds it.
     return [entry | {"iteration": int(i) if (i := entry["iteration"]).is_integer() else i} for entry in entries]

@@ -1,4 +1,4 @@
-"""What a solver carries from one iteration to the next: one dataclass per solver, checked when a file is read."""
+"""The states of solvers between iterations: one dataclass per solver, checked when a file is read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from drkm.validation.parts import Part
 
 @dataclass(frozen=True)
 class Dimensions:
-    """The sizes of a fit, by which the parts of a state are checked."""
+    """The sizes of a fit, against which the parts of a state are checked."""
 
-    #: samples at hand
+    #: number of samples of this process
     rows: int
     sizes: tuple[int, ...]
     dtype: torch.dtype
@@ -38,22 +38,22 @@ class Dimensions:
 
     @property
     def codes(self) -> Part:
-        """What H, and whatever is of its shape, must be."""
+        """Requirements for H and everything of its shape."""
         return parts.tensor(self.rows, self.total, dtype=self.dtype)
 
     @property
     def square(self) -> Part:
-        """What multipliers of HᵀH must be."""
+        """Requirements for multipliers of HᵀH."""
         return parts.tensor(self.total, self.total, dtype=torch.float64)
 
     @property
     def curvature(self) -> Part:
-        """What the weights of the samples' own codes must be, one vector or None per layer but the last."""
+        """Requirements for the weights of samples' own codes: one vector or None per layer but the last."""
         row = parts.nullable(parts.tensor(self.rows, dtype=self.dtype))
         return parts.each([row] * (len(self.sizes) - 1))
 
 
-#: What a field of a state may be. A file must have that there, in the dimensions of the fit.
+#: Types of the fields of a state. A file must have such values, in the dimensions of the fit.
 Codes = Annotated[Tensor, lambda of: of.codes]
 Square = Annotated[Tensor, lambda of: of.square]
 Block = Annotated[Tensor, lambda of: parts.tensor(of.rows * of.total, dtype=of.dtype)]
@@ -63,24 +63,24 @@ Positive = Annotated[float, lambda of: parts.positive]
 NotNegative = Annotated[float, lambda of: parts.number(0)]
 History = Annotated[list[dict[str, float]], lambda of: HISTORY]
 Curvature = Annotated[Sequence[Tensor | None], lambda of: of.curvature]
-#: what is stored can go on
+#: a stored state can be resumed
 Unfinished = Annotated[Status | None, lambda of: parts.nothing]
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What the states of all solvers have: a point, and where its run is.
+    """The fields common to the states of all solvers: a point, and the progress of its run.
 
-    Checkpoints are written and read by the fields and their types: numbers, tensors, lists of them, or a dataclass of
-    such fields. A type from above says more closely what a file must have there.
+    Checkpoints are written and read according to the fields and their types: numbers, tensors, lists of them, or a
+    dataclass of such fields. The types above restrict what a file may have there.
     """
 
     H: Codes
     objective: float
     stationarity: NotNegative
-    #: ‖HᵀH - I‖_F, which solvers that stay on the manifold need not compute
+    #: ‖HᵀH - I‖_F, which solvers on the manifold need not compute
     feasibility: NotNegative = 0.0
-    #: what a step says that ends the run, else None
+    #: set by a step that ends the run, else None
     status: Unfinished = None
     iteration: Count = 0
     seconds: NotNegative = 0.0
@@ -100,7 +100,7 @@ class PointState(State):
 
     @classmethod
     def at(cls, H: Tensor, evaluation: Evaluation, **own: Any) -> Self:
-        """Return the state at a point, with the fields of its solver's own."""
+        """Return the state at a point, with the solver's own fields."""
         return cls(**_geometry(H, evaluation), **own)
 
     def moved(self, H: Tensor, evaluation: Evaluation, **own: Any) -> Self:
@@ -109,7 +109,7 @@ class PointState(State):
 
 
 def _geometry(H: Tensor, evaluation: Evaluation) -> dict[str, Any]:
-    """Return what a state knows of a point of the manifold."""
+    """Return the fields of a state at a point of the manifold."""
     G = evaluation.gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
@@ -126,7 +126,7 @@ def _geometry(H: Tensor, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def parts_of(kind: type, of: Dimensions) -> dict[str, Part]:
-    """Return what each field of a state, or of a record in it, must be in a file."""
+    """Return the requirements for each field of a state, or of a record in it, in a file."""
     return {name: _part(hint, of) for name, hint in _hints(kind).items()}
 
 
@@ -136,7 +136,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _part(hint: Any, of: Dimensions) -> Part:
-    """Return what a value of this type must be in a file."""
+    """Return the requirements for a value of this type in a file."""
     if get_origin(hint) is Annotated:
         return hint.__metadata__[0](of)
     if get_origin(hint) is list:
@@ -149,7 +149,7 @@ def _part(hint: Any, of: Dimensions) -> Part:
 
 
 def _of_optional(hint: Any) -> Any:
-    """Return the type that a value has unless it is None, where it may be None."""
+    """Return T for the type T | None, and other types unchanged."""
     inner = get_args(hint)
     return next((one for one in inner if one is not NoneType), None) if NoneType in inner else None
 
@@ -158,7 +158,7 @@ Kind = TypeVar("Kind")
 
 
 def restored(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """Return the state, or the record in one, whose fields have these values."""
+    """Build a state, or a record in one, from the values of its fields."""
     made = dict(values)
     for name, hint in _hints(kind).items():
         record = _of_optional(hint) or hint

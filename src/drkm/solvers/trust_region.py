@@ -32,12 +32,12 @@ class TrustRegion(Solver[TrustRegionState]):
     """Newton's method on the Stiefel manifold with exact Hessian products.
 
     The model of the energy around H is minimised by conjugate gradients (Steihaug's rule: stop at the boundary or at
-    negative curvature), preconditioned by the row preconditioner; convergence is quadratic in the end.
+    negative curvature) with the row preconditioner; convergence is eventually quadratic.
 
     Parameters
     ----------
     max_inner : int
-        Largest number of Hessian products per iteration.
+        Maximum number of Hessian products per iteration.
     """
 
     max_inner: int = 100
@@ -52,7 +52,7 @@ class TrustRegion(Solver[TrustRegionState]):
         return TrustRegionState.at(H, energy.value_and_gradient(H), radius=0.5)
 
     def step(self, energy: Energy, state: TrustRegionState, tol: float) -> TrustRegionState:
-        """Minimise the model inside the region, move if the energy agrees with it, and adapt the region."""
+        """Minimise the model inside the region, move if the energy agrees with it, and adapt the radius."""
         H, G, R, radius = state.H, state.G, state.R, state.radius
         euclidean = energy.hessian(H)
 
@@ -93,9 +93,9 @@ def truncated_cg(
     target: float,
     max_inner: int,
 ) -> tuple[Tensor, float, bool]:
-    """Return an approximate minimiser of ⟨R, Z⟩ + ½⟨Z, Hess Z⟩ for ‖Z‖ ≤ radius, its decrease, and if it is outside.
+    """Return an approximate minimiser of ⟨R, Z⟩ + ½⟨Z, Hess Z⟩ for ‖Z‖ ≤ radius, its decrease, and if it was cut off.
 
-    The region is a ball in the norm of the surrounding space.
+    The region is a ball in the Euclidean norm.
     """
     Z, HZ, r = torch.zeros_like(R), torch.zeros_like(R), R
     z = precondition(r)
@@ -109,7 +109,7 @@ def truncated_cg(
             Z, HZ = Z + tau * d, HZ + tau * Hd
             return Z, -_model(R, Z, HZ), True
         Z, HZ, r = Z + alpha * d, HZ + alpha * Hd, r + alpha * Hd
-        # Where ⟨r, z⟩ is 0 to the last digit, of float32 for instance, no step is left to take.
+        # If ⟨r, z⟩ is exactly 0, as can happen in float32, no step is left to take.
         if stiefel.norm(r) <= target or rz == 0:
             break
         z = precondition(r)

@@ -1,4 +1,4 @@
-"""A word when data are strange: samples that a fit makes little of, and new points unlike all samples."""
+"""Warnings about strange data: samples from which a fit learns little, and new points unlike all samples."""
 
 from drkm.strange_data.new_points import Familiarity, warn_of_strangers
 from drkm.strange_data.samples import complaints

@@ -1,7 +1,7 @@
-"""Points that have next to nothing in common with the samples that a model was trained on.
+"""Detection of points that have almost nothing in common with the training samples of a model.
 
-Their codes are those of nothing at all, the same for every such point, and stationary to the last digit: nothing else
-tells that they are worthless. The usual cause is data in other units, or scaled in another way.
+All such points have the same codes, which are stationary to the last digit: nothing else shows that they are
+meaningless. The usual cause is data in other units, or scaled in another way.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from drkm.kernels import Kernel, NystroemFeatures
 from drkm.strange_data.warning import StrangeDataWarning
 from drkm.wording import counted
 
-#: a kernel value below this, relative to those of points with themselves, is next to none: for the RBF kernel a
-#: distance of 4.8σ; held-out halves of real sets have no largest value below 0.01
+#: a kernel value below this, relative to those of points with themselves, counts as none: for the RBF kernel a distance
+#: of 4.8σ; in held-out halves of real datasets no largest value was below 0.01
 CLOSE = 1e-5
-#: a point that is so many times longer than all samples, or shorter, is in other units
+#: a point that is this many times longer, or shorter, than all samples is in other units
 LONGER, SHORTER = 20.0, 50.0
-#: no point is too short where the samples themselves have lengths as different as this: zero is among them
+#: no point counts as too short if the lengths of samples differ by this much: zero is among them
 ALL_LENGTHS = 0.05
-#: samples whose lengths, and features, stand for those of all
+#: number of samples whose lengths and features represent all
 REFERENCE_ROWS = 100
 
 
 class Familiarity:
-    """What a model keeps of its samples to tell points that are unlike all of them.
+    """What a model keeps of its samples to detect points that are unlike all of them.
 
-    A kernel of distances shows it by its largest value with any sample: features of random frequencies never vanish,
-    so that the kernel that they approximate is asked, and Nyström features are short away from their landmarks. Points
-    are compared by their length too, in feature space where this is explicit, so that a cosine has no say in it.
+    For a kernel of distances, the largest kernel value with any sample decides. Random Fourier features never vanish,
+    so the kernel that they approximate is used; Nyström features are short away from their landmarks. Points are also
+    compared by their length, in feature space if that is explicit, so that lengths do not matter to a cosine.
 
     Parameters
     ----------
     kernel : Kernel
-        Kernel of the first layer, with numbers for parameters.
+        Kernel of the first layer, with all parameters as numbers.
     X : Tensor or Rows, of shape (n, d)
         The samples.
     """
@@ -62,7 +62,7 @@ class Familiarity:
             self.reference = rows
 
     def strange(self, points: Tensor, seen: Tensor) -> Tensor:
-        """Return which points are unlike all samples; `seen` is what `drkm.gram.Cross` gives for them."""
+        """Return which points are unlike all samples; `seen` is the result of `drkm.gram.Cross` for them."""
         if self.kernel.is_given:
             size = seen.abs().amax(dim=1)
             mean, most = self.own
@@ -83,19 +83,19 @@ class Familiarity:
         if kernel.original is not kernel:
             return kernel.original(points, self.reference).amax(dim=1)
         if _is_explicit(kernel):
-            # A point without features, like zero for a linear kernel, is not a number here, and not far from any.
+            # A point without features, like zero for a linear kernel, gives NaN here, and is not far from any sample.
             return (seen @ self.reference.T).abs().amax(dim=1) / seen.norm(dim=1)
         return torch.ones_like(seen[:, 0])
 
 
 def warn_of_strangers(strange: Tensor | None, stacklevel: int) -> None:
-    """Warn if there are any; `stacklevel` is that of the function that calls this."""
+    """Warn if any points are strange; `stacklevel` is that of the calling function."""
     if strange is not None and (count := int(strange.sum())):
         warnings.warn(describe(count, len(strange)), StrangeDataWarning, stacklevel=stacklevel + 1)
 
 
 def describe(count: int, of: int) -> str:
-    """Return one sentence about how many points are strange, and why they may be."""
+    """Return a warning about the number of strange points and possible causes."""
     return (
         f"{count} of {counted(of, 'row')} {'is' if count == 1 else 'are'} unlike all training samples (next to no "
         "kernel value with any of them, or another order of magnitude), and what the model makes of them says little: "
@@ -104,5 +104,5 @@ def describe(count: int, of: int) -> str:
 
 
 def _is_explicit(kernel: Kernel) -> bool:
-    """Whether the kernel itself has features, and not only an approximation of it."""
+    """Whether the kernel itself has explicit features, and not only an approximation of it."""
     return kernel.is_explicit and kernel.original is kernel

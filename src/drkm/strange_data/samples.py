@@ -1,4 +1,4 @@
-"""Samples that a fit makes little of: a few columns, or one sample, outweigh all the others, or columns say nothing."""
+"""Detection of samples from which a fit learns little: dominating columns or samples, and constant columns."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from drkm.wording import counted
 
 #: this share of the squared distances is nearly all of them
 NEARLY_ALL = 0.99
-#: columns are few up to so many, and up to this share of all
+#: columns are few up to this number, and up to this share of all
 FEW, FEW_SHARE = 5, 0.2
-#: units differ where variances do by this factor: 30 in the values
+#: units differ if variances differ by this factor: 30 in the values
 OTHER_UNITS = 1e3
-#: a column whose variance is below this share of its mean square is constant beside its size
+#: a column whose variance is below this share of its mean square counts as constant
 CONSTANT = 1e-3
-#: where others have one value in this share of the samples, as pixels at a border do, columns are constant by chance
+#: if other columns have one value in this share of the samples, like pixels at a border, constant ones are expected
 NEARLY_CONSTANT = 0.9
-#: samples farthest from the mean that are looked at
+#: number of samples farthest from the mean that are checked
 CANDIDATES = 10
-#: one sample of at least so many that has more than this share of all squared lengths outweighs the others
+#: with at least this many samples, one that has more than this share of all squared lengths dominates
 LEAST_SAMPLES, OUTWEIGHS = 10, 0.5
-#: numbers that are looked at at once
+#: numbers that are checked at once
 BLOCK = 1 << 20
 
 
 def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[Any] | None = None) -> list[str]:
-    """Return one sentence for each way in which the samples of a fit are strange to the kernel of its first layer.
+    """Return a warning for each way in which samples are strange to the kernel of the first layer.
 
-    `names` are those of the columns. A Gram matrix and a feature map of the caller's own have no columns to look at.
+    `names` are the column names. Precomputed Gram matrices and the caller's feature maps have no columns to check.
     """
     kernel = kernel.original
     if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
         return []
     rows = collectives.spread_rows(X, max(LEAST_SAMPLES, min(MEDIAN_ROWS, BLOCK // X.shape[1])))
     constant = _constant_columns(X, rows)
-    # Processes that share the samples look at some of all of them.
+    # Processes that share the samples check a subset of all of them.
     X = X if collectives.current() is None else rows
     about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
     told, limit = _outliers(kernel, X, about)
@@ -54,7 +54,7 @@ def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[A
 
 
 def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[list[str], float]:
-    """Return a sentence about samples far from all others, and the squared length from which on samples are."""
+    """Return a warning about samples far from all others, and the squared length beyond which samples are."""
     squares = torch.cat([_squares(part, about) for part in _parts(X)])
     farthest = squares.topk(min(CANDIDATES, len(squares)))
     if kernel.is_isotropic:
@@ -89,8 +89,8 @@ def _alone(which: list[int], looked_at: int, why: str) -> str:
 
 
 def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> tuple[list[int], list[str]]:
-    """Return columns that outweigh the others, if there are few of them and others vary too, and a sentence on them."""
-    # Squares of what only a cosine can make use of would overflow.
+    """Return columns that dominate the others, if they are few and others vary too, and a warning about them."""
+    # Squares of numbers that only a cosine kernel can use would overflow.
     rows = rows / rows.abs().max().clamp_min(torch.finfo(rows.dtype).tiny)
     variances = rows.var(dim=0, correction=0)
     weights = variances if of_distances else rows.square().mean(dim=0)
@@ -116,7 +116,7 @@ def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> t
 def _constant_columns(X: Tensor | Rows, rows: Tensor) -> list[int]:
     """Return columns with one value in all samples, if there are few of them and every other column varies.
 
-    `rows` are some of the samples, in which a rare value may be missing.
+    `rows` are some of the samples, which may lack a rare value.
     """
     constant = (rows == rows[0]).all(dim=0).nonzero().flatten()
     if len(rows) < LEAST_SAMPLES or not 0 < len(constant) <= min(_few(X.shape[1]), X.shape[1] - 1):
@@ -139,7 +139,7 @@ def _say_nothing(constant: list[int], count: int, names: Sequence[Any] | None) -
 
 
 def _few(count: int) -> int:
-    """Return how many columns of so many are few."""
+    """Return the maximum number of columns that count as few."""
     return max(1, min(FEW, int(FEW_SHARE * count)))
 
 
@@ -158,7 +158,7 @@ def _squares(rows: Tensor, about: Tensor | None) -> Tensor:
 
 
 def _parts(X: Tensor | Rows) -> Iterator[Tensor]:
-    """Return some rows after the other, so that no copy of all of them is made."""
+    """Yield blocks of rows, so that no copy of all rows is made."""
     if isinstance(X, Rows):
         yield from (X[rows] for rows in X.tiles())
     else:

@@ -1,7 +1,7 @@
-"""What warnings about data are called, so that they can be told from others."""
+"""The warning category for strange data."""
 
 from __future__ import annotations
 
 
 class StrangeDataWarning(UserWarning):
-    """Data from which a model can learn little, or of which it can say little."""
+    """Warns of data from which a model can learn little, or about which it can say little."""

@@ -1,4 +1,4 @@
-"""From samples to a fitted model: the plan of a fit, its run with one start or several, and the record of it."""
+"""Training: the plan of a fit, its run with one or several starts, and the record of the fitted model."""
 
 from drkm.training.plan import Plan
 from drkm.training.record import layer_supports, layer_traces, row_means

@@ -1,4 +1,4 @@
-"""From the estimator's parameters to a checked plan: every wrong value is refused with an error that names it."""
+"""Validation of the estimator's parameters: every wrong value is refused with an error that names it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
-    """Return the plan of a fit to n samples whose Gram matrices are formed by a strategy, the parameter `gram`."""
+    """Validate all parameters and return the plan of a fit to n samples with this Gram strategy."""
     sizes = layer_sizes(parameters["n_components"], n)
     layers = len(sizes)
     lam = per_layer("lam", parameters["lam"], layers)
@@ -43,7 +43,7 @@ def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
     checks.random_state(parameters["random_state"])
     Shrinkage.of(parameters["shrink"])
     init, n_init = start(parameters["init"]), integer("n_init", parameters["n_init"], 1)
-    # A seed is drawn only where it matters, so that an unused random state stays as it was.
+    # A seed is drawn only if it is needed, so that an unused random state does not advance.
     needs_seed = n_init > 1 or (isinstance(init, str) and init in starts.RANDOM)
     max_seconds, verbose = parameters["max_seconds"], parameters["verbose"]
     integer("verbose", int(verbose) if isinstance(verbose, bool | np.bool_) else verbose, 0)
@@ -83,7 +83,7 @@ def layer_sizes(n_components: Any, n: int) -> tuple[int, ...]:
 
 
 def layer_weights(eta: Any, layers: int) -> tuple[float, ...] | None:
-    """Return η of each layer, None where the samples are to say it; one layer has nothing to be weighed against."""
+    """Return η of each layer, or None if it is chosen from the samples; the weight of a single layer is irrelevant."""
     if isinstance(eta, str) and eta == "auto":
         return (1.0,) if layers == 1 else None
     if not (isinstance(eta, numbers.Real) or is_list(eta)):
@@ -92,7 +92,7 @@ def layer_weights(eta: Any, layers: int) -> tuple[float, ...] | None:
 
 
 def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel, ...]:
-    """Return one kernel per layer from a name, an object, or one of those per layer, with the bandwidths for names."""
+    """Return one kernel per layer from a name, an object, or one of those per layer; `sigma2` applies to names."""
     given = [kernel] * layers if isinstance(kernel, str | Kernel) or _is_function(kernel) else kernel
     if not is_list(given):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
@@ -101,8 +101,8 @@ def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel,
     chosen = []
     for entry in given:
         if _is_function(entry):
-            own = 'FeatureMap(function) where it gives features of samples, else its matrix with "precomputed"'
-            raise TypeError(f"kernel: a function is given as {own}, got {entry!r}")
+            own = 'FeatureMap(function) if it returns features of samples, else as its matrix with "precomputed"'
+            raise TypeError(f"kernel: pass a function as {own}, got {entry!r}")
         if not isinstance(entry, str | Kernel):
             raise TypeError(f"kernel: expected a name or a drkm.kernels object, got {entry!r}")
         chosen.append(kernels.by_name(entry) if isinstance(entry, str) else entry)
@@ -111,7 +111,7 @@ def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel,
 
 
 def bandwidths(sigma2: Any, layers: int) -> list[float | str | None]:
-    """Return σ² of each layer, a number, a rule or None for that of the kernel, from one for all or one for each."""
+    """Return σ² of each layer (a number, a rule, or None for the kernel's own) from one value or one per layer."""
     given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
     widths = list(given) if is_list(given) else [given] * layers
     if len(widths) != layers:
@@ -138,7 +138,7 @@ def _is_function(kernel: Any) -> bool:
 
 
 def strategy(value: Any) -> Strategy:
-    """Return the strategy behind a name."""
+    """Return the strategy with this name, or the given object."""
     if isinstance(value, Strategy):
         return value
     if not isinstance(value, str):
@@ -147,7 +147,7 @@ def strategy(value: Any) -> Strategy:
 
 
 def solver(value: Any, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
-    """Return the solver behind a name, or a given one, with what it needs to know of the model."""
+    """Return the solver with this name, or the given object, adapted to the model."""
     if not isinstance(value, str | Solver):
         raise TypeError(f"solver: expected a name or a solver object, got {value!r}")
     chosen = solvers.by_name(value, len(lam)) if isinstance(value, str) else value
@@ -155,7 +155,7 @@ def solver(value: Any, lam: Sequence[float], learn_bandwidth: bool) -> Solver:
 
 
 def start(value: Any) -> str | Tensor:
-    """Return a name of a start, or an array of codes."""
+    """Return the name of a start, or an array of codes."""
     if isinstance(value, str):
         return one_of("init", value, starts.NAMES)
     try:
@@ -165,7 +165,7 @@ def start(value: Any) -> str | Tensor:
 
 
 def checkpoint(value: Any) -> Checkpoint | None:
-    """Return the checkpoint behind a path."""
+    """Return the checkpoint at a path, or the given object."""
     if value is None or isinstance(value, Checkpoint):
         return value
     if not isinstance(value, str | os.PathLike):
@@ -174,17 +174,17 @@ def checkpoint(value: Any) -> Checkpoint | None:
 
 
 def seed(random_state: Any) -> int:
-    """Return a seed drawn from a random state, the same in all processes that share the samples."""
+    """Return a seed drawn from a random state; the same in all processes that share the samples."""
     return int(collectives.agreed(float(checks.random_state(random_state).randint(2**31))))
 
 
 def array(name: str, value: Any) -> Tensor:
-    """Return numbers as a tensor of float64, in our layout; one that is given stays on its device."""
+    """Return numbers as a float64 tensor in our memory layout; tensors stay on their device."""
     if isinstance(value, Tensor):
         return aligned(checks.dense_real(name, value).detach().double())
     try:
         given = np.asarray(value)
-        # numpy takes None for a number that is missing.
+        # numpy would convert None to NaN.
         if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or checks.not_numbers(given):
             raise TypeError("no real numbers")
         return copied(given, np.float64)
@@ -195,7 +195,7 @@ def array(name: str, value: Any) -> Tensor:
 
 
 def grid(name: str, value: Any) -> Tensor:
-    """Return finite numbers in a row."""
+    """Return finite numbers as a vector."""
     numbers = array(name, value).reshape(-1)
     if not torch.isfinite(numbers).all():
         raise ValueError(f"{name}: expected finite numbers, got NaN or inf")
@@ -203,14 +203,14 @@ def grid(name: str, value: Any) -> Tensor:
 
 
 def device(value: Any, data: torch.device | None, n: int) -> torch.device:
-    """Return the device: the one asked for, that of the data, or a GPU where one is there and the problem is large."""
+    """Return the given device, that of the data, or a GPU if there is one and the problem is large."""
     if isinstance(value, str) and value == "auto":
         if data is not None:
             return data
         return torch.device("cuda" if n >= 2000 and torch.cuda.is_available() else "cpu")
     try:
         found = torch.device(value)
-        # One number there and back: the device "meta" keeps none.
+        # Copy one number there and back: the device "meta" holds no values.
         torch.zeros(1, device=found).item()
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device: {value!r} is not available here, use 'auto' or 'cpu'") from error
@@ -218,7 +218,7 @@ def device(value: Any, data: torch.device | None, n: int) -> torch.device:
 
 
 def dtype(value: Any, where: torch.device) -> torch.dtype:
-    """Return the precision: float64 on a CPU and float32 on a GPU unless asked otherwise."""
+    """Return the precision: float64 on a CPU and float32 on a GPU by default."""
     if value == "auto":
         return torch.float32 if where.type == "cuda" else torch.float64
     name = np.dtype(value).name if isinstance(value, type) else str(value).removeprefix("torch.")
@@ -237,14 +237,14 @@ def functions(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """Return the value if it is one of those allowed."""
+    """Return the value if it is allowed."""
     if not any(value is entry or (isinstance(value, str) and value == entry) for entry in allowed):
         raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
     return value
 
 
 def component_columns(components: Any, slices: Sequence[slice], called: str = "components") -> list[int]:
-    """Return the columns of the codes that a description of components names: None, "layer l" or pairs."""
+    """Return the columns of the codes that `components` names: None, "layer l" or pairs."""
     if components is None:
         return list(range(slices[-1].stop))
     if isinstance(components, str):
@@ -257,7 +257,7 @@ def component_columns(components: Any, slices: Sequence[slice], called: str = "c
     for entry in components:
         try:
             layer, index = entry
-            # A truth value counts as an integer in Python, and as a slip here.
+            # bool is a subclass of int, but a mistake here.
             if isinstance(layer, bool) or isinstance(index, bool):
                 raise TypeError("truth values")
             layer, index = operator.index(layer), operator.index(index)

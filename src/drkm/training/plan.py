@@ -1,4 +1,4 @@
-"""What a fit has been asked for."""
+"""The plan of a fit: its validated parameters."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from drkm.kernels import Kernel
 from drkm.solvers import Solver
 from drkm.solvers.loop import Callback
 
-#: n×S blocks more at the peak of a start: centred copies of what K_1 is multiplied by
+#: additional n×S blocks at the peak of a start: centred copies of what K_1 is multiplied by
 CENTRED_BLOCKS = 6
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a fit has been asked for, checked, with one entry per layer where there is one per layer."""
+    """All validated parameters of a fit, with one entry per layer where there is one per layer."""
 
     sizes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    #: None stands for "auto": weights come from the samples (`drkm.training.weights`)
+    #: None means "auto": weights are computed from the samples (`drkm.training.layer_weights`)
     eta: tuple[float, ...] | None
     lam: tuple[float, ...]
     strategy: Strategy
@@ -39,11 +39,11 @@ class Plan:
     max_seconds: float | None = None
     seed: int = 0
     callbacks: Sequence[Callback] = ()
-    #: is told what is being done where no iteration tells it
+    #: called with a description of each step outside of iterations
     tell: Callable[[str], None] = lambda _: None
 
     @property
     def blocks(self) -> int:
-        """n×S blocks alive at once: the Krylov basis of a start or what the solver holds, and the starts before it."""
+        """n×S blocks alive at once: the Krylov basis of a start or the solver's blocks, and the earlier starts."""
         own = max(start_blocks(sum(self.sizes)), self.solver.blocks)
         return own + (CENTRED_BLOCKS if self.center else 0) + 2 * (self.n_init > 1) + self.n_init - 1

@@ -1,4 +1,4 @@
-"""What a fit shows on the way: a progress bar, and what it says in the log."""
+"""The progress bar and log messages of a fit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from drkm.machine.beside import beside
+from drkm.machine.background import in_background
 from drkm.training.plan import Plan
 
-#: seconds after which the clock of a bar is shown again, where nothing else moves it
+#: seconds between updates of the clock of a bar while nothing else moves it
 TICK = 1.0
 
 
@@ -27,7 +27,7 @@ class _AboveTheBar(logging.Handler):
 
 @contextmanager
 def log_shown() -> Iterator[None]:
-    """Show the library's messages on standard error for a while, unless the caller's own settings already do."""
+    """Show the library's log messages on stderr inside the context, unless the caller's logging already does."""
     logger = logging.getLogger("drkm")
     if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
         yield
@@ -44,13 +44,13 @@ def log_shown() -> Iterator[None]:
 
 @contextmanager
 def progress_shown(plan: Plan, began: float) -> Iterator[Plan]:
-    """Show a bar and the library's messages during a fit; give the plan that tells the bar how far it is.
+    """Show a progress bar and log messages during a fit; yield the plan that reports to the bar.
 
     Parameters
     ----------
     plan : Plan
     began : float
-        Since when time is counted, by `time.perf_counter`.
+        Start time, by `time.perf_counter`.
     """
     bar = ProgressBar(plan.tol, began)
     try:
@@ -62,7 +62,7 @@ def progress_shown(plan: Plan, began: float) -> Iterator[Plan]:
 
 @contextmanager
 def _ticking(bar: ProgressBar) -> Iterator[None]:
-    """Let the clock of a bar go on in a terminal while one step takes long; a file would get a line each time."""
+    """Keep the clock of a bar running in a terminal during a long step; in a file each update would be a line."""
     if not sys.stderr.isatty():
         yield
         return
@@ -71,7 +71,7 @@ def _ticking(bar: ProgressBar) -> Iterator[None]:
         while not over.wait(TICK):
             bar.bar.refresh()
 
-    with beside(tick, "drkm-progress"):
+    with in_background(tick, "drkm-progress"):
         yield
 
 
@@ -79,19 +79,19 @@ class ProgressBar:
     """Shows how far the stationarity has come on the way to the tolerance, on a logarithmic scale."""
 
     def __init__(self, tol: float, began: float | None = None):
-        # Here, because a process that loads a model shows no bar.
+        # Imported here, because a process that only loads a model shows no bar.
         from tqdm.auto import tqdm
 
         self.tol = max(tol, 1e-16)
         self.begin: float | None = None
         self.bar = tqdm(total=100, bar_format="fit {percentage:3.0f}%|{bar:10}| {elapsed} {desc}")
-        # Samples were read and checked before there was a bar, and a fit that is resumed has spent time before.
+        # Samples were read before there was a bar, and a resumed fit has spent time before.
         self.bar.start_t -= 0.0 if began is None else time.perf_counter() - began
         self.last = "kernels"
         self.tell(self.last)
 
     def tell(self, what: str) -> None:
-        """Say what is being done where there is nothing to count; with many samples it may take long."""
+        """Show what is being done while there are no iterations to count."""
         self.bar.set_description_str(what)
 
     def __call__(self, entry: dict[str, float]) -> None:
@@ -100,7 +100,7 @@ class ProgressBar:
         if self.begin is None or entry["iteration"] == 0:
             self.begin = max(stationarity, 10 * self.tol)
         share = math.log(self.begin / stationarity) / math.log(self.begin / self.tol)
-        # A narrow terminal cuts the end off: a number without its exponent would be another one.
+        # A narrow terminal cuts off the end: a number without its exponent would mislead.
         self.last = (
             f"iteration {entry['iteration']}, stationarity {entry['stationarity']:.1e}, J {entry['objective']:.6g}"
         )

@@ -1,4 +1,4 @@
-"""Several starts, of which the best is kept: how far from the first the next one begins, and when one is given up."""
+"""Several starts, the best of which is kept: how far from the first the next one begins, and when to abandon one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from drkm.solvers import Result, Status
 from drkm.training.starts import FAR, NEAR
 
-#: Starts are compared when their stationarity first is this: after a third of the evaluations, when their order is
-#: nearly that in which they end.
+#: Starts are compared when their stationarity first reaches this value: after a third of the evaluations, when they are
+#: ranked nearly as at the end.
 HALFWAY = 3e-3
-#: So many random starts are near and far by turns; then the length that did better is preferred,
+#: This many random starts alternate between near and far; then the length that did better is preferred,
 BY_TURNS = 4
-#: and every so many starts the other one is tried.
+#: and every this many starts the other one is tried.
 TRY_OTHER = 4
 
 
 class Race:
-    """What the starts so far say about the next one.
+    """Chooses the next start from the results so far.
 
-    It is a function of their results alone, so that a fit that was killed goes on as it would have.
+    It depends only on these results, so that a fit that was killed continues as it would have.
     """
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Race:
 
     @property
     def objectives(self) -> list[float | None]:
-        """The energies of all starts, None for those that were given up."""
+        """The energies of all starts, None for abandoned ones."""
         return [None if result.status is Status.GIVEN_UP else result.objective for result in self.results]
 
     @property
     def length(self) -> float:
-        """The step from the first start to the next one: 0 for the first itself, and for it after gradient steps."""
+        """Length of the step from the first start to the next; 0 for the first two, which begin at the first start."""
         number = len(self.results)
         if number <= 1:
             return 0.0
@@ -50,12 +50,12 @@ class Race:
         return NEAR if (near < far) != (number % TRY_OTHER == 0) else FAR
 
     def add(self, result: Result) -> None:
-        """Take the result of the next start."""
+        """Add the result of the next start."""
         self._lengths.append(self.length)
         self.results.append(result)
 
     def is_behind(self, history: Sequence[dict[str, float]]) -> bool:
-        """Whether a run has come halfway with a higher energy than the best one had there."""
+        """Whether a run is halfway with a higher energy than the best one had there."""
         if self.best is None or history[-1]["stationarity"] > HALFWAY:
             return False
         return _halfway(history) >= _halfway(self.best.history)

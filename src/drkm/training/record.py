@@ -1,4 +1,4 @@
-"""From the point that a solver has found to the record of a fitted model."""
+"""Builds the record of a fitted model from the point that a solver has found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record_of(
     G = energy.value_and_gradient(H).gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
-    # Rounding alone moves the gradient by so much: there is nothing left to settle.
+    # Rounding alone changes the gradient by this much: there is nothing left to settle.
     exact = result.stationarity <= EXACT * torch.finfo(H.dtype).eps
     rotation = axes_of.rotations(energy, H, plan.axes)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
@@ -64,11 +64,11 @@ def record_of(
 
 
 def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram]:
-    """Return a model whose pre-images begin from landmarks without its samples, and the operator of its first layer.
+    """Drop the samples of a model whose pre-images need only landmarks; return it and its first Gram operator.
 
-    Codes and pre-images see features φ(x) in the span of the codes alone, s ≤ S + 1 numbers per sample: what a file
-    holds. Samples of fewer numbers than that stay, because a file that holds them needs no features. Models with
-    other kernels stay as they are.
+    Codes and pre-images depend only on features φ(x) in the span of the codes, s ≤ S + 1 numbers per sample, which a
+    file holds. Samples that are smaller than that stay, because a file with samples needs no features. Models with
+    other kernels are returned unchanged.
     """
     kernel = fitted.kernels[0]
     if not isinstance(kernel, NystroemFeatures):
@@ -79,7 +79,7 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
     features = CodedFeatures(coded.phi, eye, coded.lengths)
     n, d = fitted.X.shape
     s, m = coded.basis.shape[1], len(kernel.landmarks)
-    # Features come with their lengths, and with the factor of the landmarks.
+    # The features need their lengths too, and the factor of the landmarks.
     narrow = n * d <= n * (s + 1) + m * s
     keeps = narrow and fitted.is_quickly_formed and not fitted.strategy.hides_samples
     X = in_memory(fitted.X) if keeps else AbsentRows((n, d), largest_values(fitted.X))
@@ -88,9 +88,9 @@ def without_samples(fitted: FittedModel, first: Gram) -> tuple[FittedModel, Gram
 
 
 def with_all_samples(fitted: FittedModel) -> FittedModel:
-    """Return a model of samples that processes share with the samples and codes of all of them.
+    """Gather the samples and codes of all processes into a model of shared samples.
 
-    Kernels of pairs of points need them for new points, and n·d numbers are few beside n²/P.
+    Pairwise kernels need them for new points, and n·d numbers are few compared with n²/P.
     """
     begin, count = collectives.offset(), len(fitted.X)
     means = fitted.row_means
@@ -107,14 +107,15 @@ def with_all_samples(fitted: FittedModel) -> FittedModel:
 def layer_traces(energy: Energy, H: Tensor) -> tuple[float, ...]:
     """Return the trace of the Gram matrix of each layer."""
     own = [energy.gram(layer, H).diagonal().double().sum() for layer in range(len(energy.sizes))]
-    # Centring takes as much as there is from samples that are all alike, give or take rounding.
+    # Centring leaves nothing of equal samples, up to rounding.
     return tuple(collectives.total(torch.stack(own)).clamp(min=0).tolist())
 
 
 def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
-    """Return the effective sample size of each layer: (Σ_i ‖h_i‖²)²/Σ_i ‖h_i‖⁴, whatever the axes.
+    """Return the effective sample size of each layer, (Σ_i ‖h_i‖²)²/Σ_i ‖h_i‖⁴, which does not depend on the axes.
 
-    It is n where all samples have codes of one length, and m where m samples share the layer and the others have none.
+    It is n if all samples have codes of the same length, and m if m samples share the layer equally and the others have
+    none.
     """
     squares = torch.stack([block.double().square().sum(dim=1) for block in H.split(list(sizes), dim=1)])
     lengths, fourth = collectives.total(torch.stack([squares.sum(dim=1), squares.square().sum(dim=1)])).tolist()
@@ -122,7 +123,7 @@ def layer_supports(H: Tensor, sizes: Sequence[int]) -> tuple[float, ...]:
 
 
 def row_means(energy: Energy) -> Tensor | None:
-    """Return the means of the rows of K_1 where new points are centred with them; features are centred by their sum."""
+    """Return the means of the rows of K_1 if new points are centred with them; features are centred by their sum."""
     if not energy.center or energy.kernels[0].is_explicit:
         return None
     ones = torch.full((energy.rows, 1), 1.0 / energy.n, dtype=energy.dtype, device=energy.device)

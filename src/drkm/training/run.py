@@ -1,4 +1,4 @@
-"""From samples to a trained model: resolve kernels, start, solve, choose the best of several starts, fix the axes."""
+"""The training run: resolve kernels, start, solve, choose the best of several starts, fix the axes."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
 from drkm.solvers.loop import GiveUp
 from drkm.solvers.state import Dimensions
-from drkm.training import starts, weights
+from drkm.training import layer_weights, starts
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 from drkm.training.record import record_of, with_all_samples, without_samples
 
-#: rounds of learning kernels between solves, first between loose ones, then between ones to the tolerance of the fit
+#: rounds of learning kernels between solves: first loose ones, then to the tolerance of the fit
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
-#: the change of log σ² that ends either, and how far loose ones are solved
+#: the change of log σ² that ends each kind of round, and the tolerance of loose solves
 LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
-#: operations of a gradient below which more than one thread gains nothing (n = 1,500 with two layers), and on a busy
-#: machine, where threads wait for each other, makes a fit up to a hundred times slower
+#: operations of a gradient below which more than one thread gains nothing (n = 1,500 with two layers); on a busy
+#: machine, where threads wait for each other, several threads make such a fit up to a hundred times slower
 SMALL_GRADIENT = 2e8
 
 
 def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) -> tuple[FittedModel, Gram | None]:
-    """Return the model fitted to the rows of X, and the operator of its first layer if one is formed for them all."""
+    """Fit the model to the rows of X; also return the Gram operator of the first layer if it covers all samples."""
     if plan.kernels[0].is_given:
         X = in_memory(X)
     energy = _energy(X, plan)
@@ -61,7 +61,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
                 with _threads(energy):
                     result = _run(energy, plan, race, checkpoint)
             except KeyboardInterrupt:
-                # Before its solver begins a start has no point to return, but an earlier one may.
+                # A start has no result before its solver begins, but an earlier start may have one.
                 if not race.results:
                     raise
                 cut_short = True
@@ -79,7 +79,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
         if result.status is Status.INTERRUPTED:
             break
     assert race.best is not None
-    # Features of a learned kernel are formed anew, outside of what limits threads: as from a file, to the last bit.
+    # Compute features of a learned kernel again, outside the thread limit, to get the same bits as from a file.
     pairs = zip(best_kernels, kernels, strict=True)
     energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
     with _threads(energy):
@@ -92,7 +92,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
 
 
 def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
-    """Refuse what a fit that trains feature maps cannot do."""
+    """Refuse options that a fit with trainable feature maps does not support."""
     if checkpoint and plan.n_init > 1:
         raise ValueError("checkpoint: several starts that train a feature map cannot be resumed, use n_init=1")
     if collectives.current():
@@ -100,32 +100,32 @@ def _check_training_of_maps(plan: Plan, checkpoint: Checkpoint | None) -> None:
 
 
 def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
-    """Return what the states of the solver are measured by in a fit to the rows of X."""
+    """Return the dimensions against which states of the solver are checked in a fit to the rows of X."""
     widths = tuple(kernel.has_bandwidth for kernel in plan.kernels)
     learns = plan.learn_bandwidth or any(k.trainable for k in plan.kernels)
     return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
 def _threads(energy: Energy) -> AbstractContextManager[None]:
-    """Return what keeps a fit to one thread if its gradients are little work."""
+    """Return a context that limits a fit to one thread if its gradients are little work."""
     return one_thread(energy.cost.flops < SMALL_GRADIENT)
 
 
 def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
-    """Return the energy to minimise, with numbers where the plan has rules."""
-    # What does not fit is refused before anything is allocated, as by the rule of a bandwidth.
+    """Return the energy to minimise, with all rules of the plan resolved to numbers."""
+    # Refuse what does not fit before anything is allocated, for example by a bandwidth rule.
     grams.check(plan.strategy, workload(X, plan.kernels, plan.sizes, plan.blocks))
     eta = plan.eta or (1.0,) * len(plan.sizes)
     plan.tell("kernels")
     kernels = resolve_kernels(X, plan)
     plan.tell("forming K_1")
-    # How many features a map has is known now, so that what they leave of a budget is counted again.
+    # The number of features of a map is known now: recompute what they leave of a budget.
     energy = Energy(X, kernels, plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
     if plan.eta is None:
         plan.tell("weights of the layers")
         try:
             with _threads(energy):
-                energy.eta = weights.balanced(energy)
+                energy.eta = layer_weights.balanced(energy)
         except (FloatingPointError, torch.linalg.LinAlgError) as error:
             raise ValueError(_overflow(energy)) from error
     return energy
@@ -141,27 +141,27 @@ def _overflow(energy: Energy) -> str:
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels with copies of the maps that training changes in place: one set per start."""
+    """Copy the feature maps that training changes in place: one set per start."""
     return [copy.deepcopy(k) if k.trainable else k for k in kernels]
 
 
 def resolve_kernels(X: Tensor | Rows, plan: Plan) -> list[Kernel]:
-    """Return the kernels of the model: with numbers for parameters, approximated if the strategy does that.
+    """Return the kernels of the model: with all parameters as numbers, approximated if the strategy says so.
 
-    Rules see some 2,000 rows of samples that are in a file.
+    Rules use about 2,000 rows of samples that are in a file.
     """
     kernels = []
     points = collectives.spread_rows(X, MEDIAN_ROWS) if isinstance(X, Rows) else X
     for layer, (kernel, size) in enumerate(zip(plan.kernels, plan.sizes, strict=True), start=1):
         resolved = kernel.resolve(points, layer=layer)
         kernels.append(plan.strategy.approximate(resolved, X if layer == 1 else points, layer=layer))
-        # Any matrix with orthonormal columns: deep rules depend on nothing else.
+        # Any matrix with orthonormal columns will do: rules of deep layers depend on nothing else.
         points = collectives.eye(len(X), size, like=X)
     return kernels
 
 
 def first_point(energy: Energy, plan: Plan, race: Race) -> Tensor:
-    """Return where the next start begins: where it was asked to, then at random points around that or anew."""
+    """Return the initial point of the next start: the given one first, then random points around it or fresh ones."""
     generator = torch.Generator().manual_seed(plan.seed + len(race.results))
     if isinstance(plan.init, Tensor):
         H = starts.given(energy, plan.init)
@@ -187,11 +187,11 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
     begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     stage = 0
-    # A trained map is not in the file: its rounds are repeated, to the same result.
+    # A trained map is not in the file: its rounds are repeated, with the same result.
     if interrupted and not learning.trainable_layers(energy):
         stage, sigma2 = interrupted
         learning.set_bandwidths(energy, {layer: value for layer, value in enumerate(sigma2) if value is not None})
-    # All rounds together are one start, with one time limit and one Ctrl-C.
+    # All rounds together are one start, with one time limit and one Ctrl-C handler.
     clock = time.perf_counter()
     while stage < LEARNING_ROUNDS:
         loose = stage < LOOSE_ROUNDS
@@ -208,7 +208,7 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
             return _interrupted(energy, plan, H)
         stage += 1
         if change <= LEARNING_TOL:
-            # Loosely solved codes that no longer move say little: only what the next ones settle on is the end.
+            # Loosely solved codes that no longer move prove little: only the tighter rounds decide about the end.
             if not loose:
                 break
             stage = LOOSE_ROUNDS
@@ -216,7 +216,7 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
 
 
 def _rest(plan: Plan, clock: float) -> Plan:
-    """Return the plan with the time that is left of it; never none, so that a run sees where it is."""
+    """Return the plan with the remaining time; never none, so that a run evaluates its start."""
     if plan.max_seconds is None:
         return plan
     spent = collectives.agreed(time.perf_counter() - clock)
@@ -224,8 +224,8 @@ def _rest(plan: Plan, clock: float) -> Plan:
 
 
 def _interrupted(energy: Energy, plan: Plan, H: Tensor) -> Result:
-    """Return the result of a start that was interrupted while its kernels were changed."""
-    energy.form_first()
+    """Return the result of a start that was interrupted while its kernels were being changed."""
+    energy.form_first_gram()
     return _solve(energy, replace(plan, init=H, callbacks=(lambda _: True,)), H, plan.tol, (0, 0), None)
 
 
@@ -245,8 +245,8 @@ def _solve(
         tol=tol,
         max_iter=plan.max_iter,
         max_seconds=plan.max_seconds,
-        # A caller who gives the codes to begin with means these.
-        # Later rounds of learning go on from the codes of the one before, or the energy could rise.
+        # Initial codes that the caller gave are used without a warm-up.
+        # Later rounds of learning continue from the codes of the previous one; otherwise the energy could rise.
         prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
         callbacks=plan.callbacks,
         give_up=give_up,

@@ -1,4 +1,4 @@
-"""Where training begins."""
+"""Starting points of the training."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.energy import LEADING_TOL, Energy
 from drkm.solvers.projected_gradient import ProjectedGradient
 
-#: starts that are drawn, from a seed
+#: starts that are drawn at random
 RANDOM = ("random", "orthogonal")
 NAMES = ("kpca", *RANDOM)
-#: lengths of the steps to further starts: which one ends lower depends on the bandwidths
+#: lengths of the steps to further starts; which one ends lower depends on the bandwidths
 NEAR, FAR = 0.5, 4.0
-#: gradient steps from a far one: they lead to lower optima than quasi-Newton steps from there; from the first start,
-#: to another one
+#: gradient steps from a far start: they lead to lower optima than quasi-Newton steps; from the first start, to another
+#: optimum
 DESCENT = 16
 
 
 def kernel_pca(energy: Energy) -> Tensor:
     """Return layer-wise kernel PCA, each layer in the orthogonal complement of the ones below it.
 
-    The paper's layer-wise start solves each layer alone; where a deep kernel matrix is nearly constant its leading
+    The paper's layer-wise start solves each layer alone. If a deep kernel matrix is nearly constant, its leading
     eigenvectors repeat those of the first layer and the stacked H loses rank, hence the complement.
     """
     H = torch.zeros(energy.rows, energy.n_components, dtype=energy.dtype, device=energy.device)
-    H[:, energy.slices[0]] = energy.leading_of_first().vectors[:, : energy.sizes[0]]
+    H[:, energy.slices[0]] = energy.first_eigenpairs().vectors[:, : energy.sizes[0]]
     for layer, block in enumerate(energy.slices[1:], start=1):
         below = H[:, : block.start]
         pairs = leading_eigenpairs(energy.moving(layer, H), energy.sizes[layer], like=H, outside=below, tol=LEADING_TOL)
@@ -37,7 +37,7 @@ def kernel_pca(energy: Energy) -> Tensor:
 
 
 def random(energy: Energy, generator: torch.Generator) -> Tensor:
-    """Return standard normal numbers, off the manifold, as the paper's random start."""
+    """Return standard normal numbers, off the manifold, like the paper's random start."""
     draw = collectives.normal(energy.rows, energy.n_components, generator)
     return draw.to(dtype=energy.dtype, device=energy.device)
 
@@ -48,7 +48,7 @@ def orthogonal(energy: Energy, generator: torch.Generator) -> Tensor:
 
 
 def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator) -> Tensor:
-    """Return a random point `NEAR` H, or one `FAR` from it, or (length 0) H itself: these two after gradient steps."""
+    """Return a random point `NEAR` H or `FAR` from it, or (length 0) H itself; the last two after gradient steps."""
     if length > 0:
         invariant = all(kernel.rotation_invariant for kernel in energy.kernels[1:])
         H = perturbed(_signed(H) if invariant else H, generator, length)
@@ -59,13 +59,13 @@ def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator
 
 
 def _signed(H: Tensor) -> Tensor:
-    """Return H with columns whose cubes have a positive sum: rounding alone decides the signs of eigenvectors."""
+    """Return H with signs such that the cubes of each column have a positive sum: rounding decides them otherwise."""
     cubes = collectives.total(H.double().pow(3).sum(dim=0))
     return torch.where(cubes < 0, -H, H)
 
 
 def _descended(energy: Energy, H: Tensor) -> Tensor:
-    """Return H after some steps of projected gradients."""
+    """Return H after some projected gradient steps."""
     solver = ProjectedGradient()
     state = solver.start(energy, H)
     for _ in range(DESCENT):
@@ -74,7 +74,7 @@ def _descended(energy: Energy, H: Tensor) -> Tensor:
 
 
 def perturbed(H: Tensor, generator: torch.Generator, size: float) -> Tensor:
-    """Return H after a random step; `size` is its length relative to ‖H‖, before it is brought back to the manifold."""
+    """Return H after a random step of length `size` relative to ‖H‖, brought back to the manifold."""
     noise = collectives.normal(len(H), H.shape[1], generator).to(H)
     return stiefel.polar(H + (size / collectives.samples(len(H)) ** 0.5) * noise)
 

@@ -1,5 +1,4 @@
-"""Checks of single values, of parts of files and of names inside parameters: a wrong one is refused with one sentence.
+"""Checks of single values, of parts of files and of nested parameter names, with errors of one sentence.
 
-What the estimator's own parameters may be stands in `drkm.training.parameters`, a bandwidth's in
-`drkm.kernels.bandwidth`.
+The estimator's own parameters are checked in `drkm.training.parameters`, bandwidths in `drkm.kernels.bandwidth`.
 """

@@ -1,4 +1,4 @@
-"""Checks of single values: a wrong one is refused with an error that says its name, the value and what is allowed."""
+"""Checks of single values: errors give the parameter, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def number(name: str, value: Any, *, positive: bool = True) -> float:
 
 
 def is_finite(value: numbers.Real | float) -> bool:
-    """Whether float64 can hold a number; Python has integers that it cannot."""
+    """Whether a number is finite in float64; Python has integers that are not."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -41,18 +41,18 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Return a truth value."""
+    """Return True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}: expected True or False, got {value!r}")
     return bool(value)
 
 
 def random_state(value: Any) -> np.random.RandomState:
-    """Return the generator behind a seed or a random state."""
+    """Return the generator for a seed or a random state."""
     from sklearn.utils import check_random_state
 
     try:
-        # A truth value counts as an integer in Python, and as a slip here.
+        # bool is a subclass of int, but a mistake here.
         return check_random_state(repr(value) if isinstance(value, bool | np.bool_) else value)
     except ValueError as error:
         allowed = "an integer from 0 to 2**32 - 1, a RandomState or None"
@@ -60,7 +60,7 @@ def random_state(value: Any) -> np.random.RandomState:
 
 
 def not_numbers(array: np.ndarray) -> str:
-    """Return what an array holds that numpy would turn into numbers though it is none; nothing for other arrays."""
+    """Describe values of an array that numpy would wrongly convert to numbers; an empty string if there are none."""
     kind = array.dtype.kind
     if kind in "USO":
         texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
@@ -69,7 +69,7 @@ def not_numbers(array: np.ndarray) -> str:
 
 
 def dense_real(name: str, tensor: Tensor) -> Tensor:
-    """Return a tensor of real numbers, all of them stored."""
+    """Return a dense tensor of real numbers, or raise an error."""
     import torch
 
     odd = {
@@ -84,7 +84,7 @@ def dense_real(name: str, tensor: Tensor) -> Tensor:
 
 
 def is_list(value: Any) -> bool:
-    """Whether it holds one entry after another: an array without dimensions does not, nor does text."""
+    """Whether a value is a sequence of entries; text and arrays without dimensions are not."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)

@@ -1,6 +1,6 @@
-"""Parameters of parameters, by scikit-learn's names: `kernel__sigma2`, `kernel__layer1__sigma2`, `gram__m`.
+"""Nested parameters by scikit-learn's names: `kernel__sigma2`, `kernel__layer1__sigma2`, `gram__m`.
 
-Kernels, solvers and strategies are values that never change: setting a parameter of one puts another in its place.
+Kernels, solvers and strategies are immutable: setting a parameter of one replaces it by another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PARTS = ("kernel", "solver", "gram")
 
 
 def names(name: str, value: Any) -> dict[str, Any]:
-    """Return the parameters inside a value, and inside these, each by its full name."""
+    """Return the parameters inside a value, recursively, by their full names."""
     found: dict[str, Any] = {}
     for inner, part in _inside(value).items():
         full = f"{name}__{inner}"
@@ -22,7 +22,7 @@ def names(name: str, value: Any) -> dict[str, Any]:
 
 
 def changed(name: str, value: Any, path: str, new: Any) -> Any:
-    """Return the value with `new` for the parameter at a path inside it."""
+    """Return the value with the parameter at a path replaced by `new`."""
     head, _, rest = path.partition("__")
     inside = _inside(value)
     if head not in inside:
@@ -43,7 +43,7 @@ def _inside(value: Any) -> dict[str, Any]:
 
 def _valid(name: str, value: Any) -> str:
     if isinstance(value, str):
-        return f", a name without parameters: give an object of drkm.{_module(name)} instead"
+        return f", a name without parameters: pass a drkm.{_module(name)} object instead"
     valid = list(names(name, value))
     return f", which has {', '.join(valid)}" if valid else ", which has none"
 

@@ -1,6 +1,6 @@
-"""What the parts of a file must be: checked when it is read, so that nothing fails later for want of them.
+"""Requirements for the parts of a file, which are checked when it is read so that nothing fails later.
 
-A part is a function of a name and a value that raises an error unless the value is what it must be.
+A part is a function of a name and a value that raises an error unless the value meets the requirements.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import torch
 
 Part = Callable[[str, Any], None]
-#: stands for a value that is not there
+#: marks a missing value
 MISSING = object()
 
 
 def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> None:
-    """Raise an error unless the values are these parts, and no others but where they are allowed."""
+    """Raise an error unless the values meet the requirements of these parts, without others unless allowed."""
     if not isinstance(values, Mapping):
         raise TypeError(f"expected {', '.join(parts)}, got {_short(values)}")
     for name, part in parts.items():
@@ -30,10 +30,10 @@ def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> No
 
 
 def tensor(*shape: int, dtype: torch.dtype) -> Part:
-    """Return the part of finite numbers in this shape and precision."""
+    """Return the requirement of finite numbers in this shape and precision."""
 
     def part(name: str, value: Any) -> None:
-        # Results of runs are checked without it.
+        # Results of runs are checked without torch.
         import torch
 
         wanted = f"{str(dtype).removeprefix('torch.')} numbers of shape {shape}"
@@ -49,7 +49,7 @@ def tensor(*shape: int, dtype: torch.dtype) -> Part:
 
 
 def number(least: float = -math.inf, most: float = math.inf) -> Part:
-    """Return the part of one finite number."""
+    """Return the requirement of one finite number."""
 
     def part(name: str, value: Any) -> None:
         # Compared, not converted: an integer may be too large for a float.
@@ -64,12 +64,12 @@ def number(least: float = -math.inf, most: float = math.inf) -> Part:
 
 
 def positive(name: str, value: Any) -> None:
-    """Raise an error unless it is a positive finite number."""
+    """Raise an error unless the value is a positive finite number."""
     number(math.ulp(0.0))(name, value)
 
 
 def count(least: int = 0, most: int = 2**53) -> Part:
-    """Return the part of one integer."""
+    """Return the requirement of one integer."""
 
     def part(name: str, value: Any) -> None:
         if type(value) is not int or not least <= value <= most:
@@ -79,19 +79,19 @@ def count(least: int = 0, most: int = 2**53) -> Part:
 
 
 def present(name: str, value: Any) -> None:
-    """Raise an error unless there is a value, whatever it is."""
+    """Raise an error unless there is a value, of any kind."""
     if value is MISSING:
         raise TypeError(f"{name}: expected a value, got nothing")
 
 
 def text(name: str, value: Any) -> None:
-    """Raise an error unless it is text."""
+    """Raise an error unless the value is text."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected text, got {_short(value)}")
 
 
 def truth(name: str, value: Any) -> None:
-    """Raise an error unless it is a truth value."""
+    """Raise an error unless the value is true or false."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}: expected true or false, got {_short(value)}")
 
@@ -103,7 +103,7 @@ def nothing(name: str, value: Any) -> None:
 
 
 def choice(*allowed: str) -> Part:
-    """Return the part of one of these texts."""
+    """Return the requirement of one of these texts."""
 
     def part(name: str, value: Any) -> None:
         if value not in allowed:
@@ -113,7 +113,7 @@ def choice(*allowed: str) -> Part:
 
 
 def nullable(inner: Part) -> Part:
-    """Return the part that may be None."""
+    """Return the same requirement, with None allowed."""
 
     def part(name: str, value: Any) -> None:
         if value is not None:
@@ -123,7 +123,7 @@ def nullable(inner: Part) -> Part:
 
 
 def optional(inner: Part) -> Part:
-    """Return the part that need not be there."""
+    """Return the same requirement, for a part that may be missing."""
 
     def part(name: str, value: Any) -> None:
         if value is not MISSING:
@@ -133,7 +133,7 @@ def optional(inner: Part) -> Part:
 
 
 def several(inner: Part, most: float = math.inf, least: int = 0) -> Part:
-    """Return the part of a list."""
+    """Return the requirement of a list."""
 
     def part(name: str, value: Any) -> None:
         if not isinstance(value, list | tuple) or not least <= len(value) <= most:
@@ -146,7 +146,7 @@ def several(inner: Part, most: float = math.inf, least: int = 0) -> Part:
 
 
 def each(inner: list[Part]) -> Part:
-    """Return the part of a list whose entries are these, in their order."""
+    """Return the requirement of a list with these entries in order."""
 
     def part(name: str, value: Any) -> None:
         if not isinstance(value, list | tuple) or len(value) != len(inner):
@@ -158,7 +158,7 @@ def each(inner: list[Part]) -> Part:
 
 
 def group(parts: Mapping[str, Part], *, others: bool = False) -> Part:
-    """Return the part that has these parts itself."""
+    """Return the requirement of a mapping with these parts."""
 
     def part(name: str, value: Any) -> None:
         try:
@@ -170,7 +170,7 @@ def group(parts: Mapping[str, Part], *, others: bool = False) -> Part:
 
 
 def entries(key: str, names: Sequence[str], parts: Mapping[str, Part]) -> Part:
-    """Return the part of a list with one entry for each of the names, which stand in the part `key` of the entries."""
+    """Return the requirement of a list with one entry per name, which is the part `key` of the entry."""
     inner = several(group({key: text, **parts}, others=True))
 
     def part(name: str, value: Any) -> None:
@@ -182,7 +182,7 @@ def entries(key: str, names: Sequence[str], parts: Mapping[str, Part]) -> Part:
 
 
 def columns(names: Sequence[str], inner: Part) -> Part:
-    """Return the part that has lists of one length under these names."""
+    """Return the requirement of lists of equal length under these names."""
     every = group(dict.fromkeys(names, several(inner, least=1)), others=True)
 
     def part(name: str, value: Any) -> None:
@@ -194,7 +194,7 @@ def columns(names: Sequence[str], inner: Part) -> Part:
 
 
 def named(inner: Part) -> Part:
-    """Return the part that has such parts, whatever their names."""
+    """Return the requirement of a mapping with any names to such parts."""
 
     def part(name: str, value: Any) -> None:
         group(dict.fromkeys(value, inner) if isinstance(value, dict) else {})(name, value)
@@ -203,7 +203,7 @@ def named(inner: Part) -> Part:
 
 
 def numbered(inner: Part) -> Part:
-    """Return the part that has one entry for each of some numbers from 0."""
+    """Return the requirement of a mapping from numbers to such parts."""
 
     def part(name: str, value: Any) -> None:
         if not isinstance(value, dict) or not all(_is_number(key) for key in value):
@@ -219,7 +219,7 @@ def _is_number(key: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """Return a value as it can stand in a sentence."""
+    """Return a short form of a value for an error message."""
     if value is MISSING:
         return "nothing"
     if hasattr(value, "shape"):

@@ -1,4 +1,4 @@
-"""Families whose members make themselves known by name: kernels, strategies, solvers, metrics and datasets."""
+"""Registries of kernels, strategies, solvers, metrics and datasets by name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Kind = TypeVar("Kind", bound=type)
 
 
 class Unknown(ValueError):
-    """A name in a file that no member of a family has here."""
+    """A file names a member that is not registered here."""
 
 
 class Registry(dict[str, Member]):
-    """Members of a family by name, in the order in which they were made known.
+    """Members of a family by name, in the order of registration.
 
     Parameters
     ----------
     family, home : str
-        What an error calls a member, and the package of the family.
+        Name of the family in error messages, and its package.
     """
 
     def __init__(self, family: str, home: str):
@@ -27,10 +27,10 @@ class Registry(dict[str, Member]):
         self._places: dict[str, tuple[str, str]] = {}
 
     def add(self, name: Any, member: Member, home: Any) -> None:
-        """Make a member known under its name.
+        """Register a member under its name.
 
-        `home` is the class or function behind it. One that is defined anew, as when a cell of a notebook is run again,
-        takes the place of the one before; any other must choose another name.
+        `home` is its class or function. If it is defined again, as when a notebook cell is run again, it replaces the
+        earlier one; any other member must choose another name.
         """
         place = home.__module__, home.__qualname__
         if not isinstance(name, str) or not name:
@@ -43,19 +43,19 @@ class Registry(dict[str, Member]):
         self._places[name] = place
 
     def add_class(self, kind: Kind, base: type) -> Kind:
-        """Make a class known by its attribute `name`, and return it: the rest of a decorator."""
+        """Register a class under its attribute `name` and return it, for use in a decorator."""
         self.check_class(kind, base)
         self.add(kind.name, kind, kind)  # type: ignore[arg-type, attr-defined]
         return kind
 
     def check_class(self, kind: Any, base: type) -> None:
-        """Refuse what is no class of the family."""
+        """Refuse an object that is not a class of the family."""
         if not (isinstance(kind, type) and issubclass(kind, base)):
             expected = f"drkm.{self.home}.{base.__name__}"
             raise TypeError(f"{self.family}: expected a subclass of {expected} to register, got {kind!r}")
 
     def forget(self, name: str) -> None:
-        """Take a member out again."""
+        """Unregister a member."""
         del self[name], self._places[name]
 
     def written(self, name: Any) -> Member:

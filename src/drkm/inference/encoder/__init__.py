@@ -1,4 +1,4 @@
-"""Codes of new points: by stationarity, or by the formulas of the paper."""
+"""Encoders: codes of new points by stationarity, or by the paper's formulas."""
 
 from drkm.inference.encoder.encoding import Encoding
 from drkm.inference.encoder.projection import ProjectionEncoder

@@ -1,4 +1,4 @@
-"""How the codes of one point in two neighbouring layers meet the training codes: Σ_j k(u, u_j) ⟨h, a_j⟩.
+"""The coupling of a point's codes in two neighbouring layers through the training codes: Σ_j k(u, u_j) ⟨h, a_j⟩.
 
 u is the point's code in the lower layer, h in the upper one, u_j and a_j those of training sample j. The encoder needs
 this sum with its first and second derivatives, for a batch of points at once.
@@ -72,7 +72,7 @@ class PairwiseCoupling(Coupling):
     """Closed forms for kernels f(e) of an exponent e.
 
     Kernel values of a few points with all samples are formed, used for every sum and overwritten while they are in the
-    processor's cache: encoding would otherwise spend more time on moving them than on the first layer's product.
+    processor's cache; otherwise encoding would spend more time moving them than on the first layer's product.
     """
 
     kernel: Pairwise
@@ -149,7 +149,7 @@ class PairwiseCoupling(Coupling):
 
 
 class ExplicitCoupling(Coupling):
-    """Kernels of explicit features, φ(u)·φ(u_j): the sum over samples is done once, derivatives are automatic."""
+    """Kernels of explicit features, φ(u)·φ(u_j): the sum over samples is computed once, derivatives by autograd."""
 
     kernel: Explicit
 
@@ -228,7 +228,7 @@ def couplings(kernels: Sequence[Kernel], blocks: Sequence[Tensor], center: bool)
 
 @singledispatch
 def coupling(kernel: Kernel, below: Tensor, own: Tensor, center: bool) -> Coupling:
-    """Return the coupling of a layer with the one below it, by the family of its kernel."""
+    """Return the coupling of a layer with the one below it, according to the family of its kernel."""
     raise TypeError(f"kernel: {type(kernel).__name__} cannot be used above the first layer")
 
 

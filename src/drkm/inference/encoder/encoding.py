@@ -1,4 +1,4 @@
-"""What an encoder returns."""
+"""The result of an encoder."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-#: a relative residual above this is no rounding and no tolerance
+#: a relative residual above this cannot be explained by rounding or tolerance
 UNSETTLED = 1e-3
 
 
 class Encoding(NamedTuple):
-    """Codes with what is known of their quality.
+    """Codes with measures of their quality.
 
     Attributes
     ----------
     codes : Tensor of shape (m, S)
     residual : Tensor of shape (m,)
-        Norm of the gradient of ψ, relative to that of its parts.
+        Norm of the gradient of ψ relative to that of its parts.
     ambiguous : Tensor of bool, shape (m,), or None
         Whether the codes of the second nearest training sample lead to another minimum of ψ.
     strange : Tensor of bool, shape (m,), or None
-        Whether the point is unlike all training samples (`drkm.strange_data`), so that its codes say little; an encoder
-        alone, which sees kernel values and not points, does not know.
+        Whether the point is unlike all training samples (`drkm.strange_data`), so that its codes say little; None from
+        an encoder alone, which has kernel values but not the points.
     """
 
     codes: Tensor
@@ -31,7 +31,7 @@ class Encoding(NamedTuple):
     strange: Tensor | None = None
 
     def doubt(self) -> str:
-        """Return one sentence if some codes are far from stationary, as after a fit that did not converge, else ""."""
+        """Return a warning if some codes are far from stationary, as after a fit that did not converge, else ""."""
         count = int((self.residual > UNSETTLED).sum())
         if not count:
             return ""

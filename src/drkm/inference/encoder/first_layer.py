@@ -1,6 +1,6 @@
-"""How a new point meets the first layer: by its scores t = H_1ᵀk_1(X, x), and by the samples nearest to it.
+"""The first layer at new points: their scores t = H_1ᵀk_1(X, x), and the nearest samples.
 
-Codes of a point depend on the point through its scores alone; the samples are where the search for codes begins.
+Codes depend on a point only through its scores; the search for codes starts from the nearest samples.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from drkm.inference.subspace import component_sums
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
-#: samples of other processes that a process keeps the scores and codes of
+#: number of other processes' samples whose scores and codes a process keeps
 SHARED_STARTS = 1 << 17
 
 
 class FirstLayer(ABC):
-    """What the codes of a new point need to know of it."""
+    """What an encoder needs to know of new points."""
 
     @abstractmethod
     def scores(self, rows: Tensor) -> Tensor:
@@ -54,21 +54,21 @@ class KernelRows(FirstLayer):
         return (rows if self.row_means is None else rows - self.row_means) @ self.H1
 
     def affine(self) -> tuple[Tensor, Tensor]:
-        """Return H_1 and what centring takes off."""
+        """Return H_1 and the shift of centring."""
         return self.H1, torch.zeros_like(self.H1[0]) if self.row_means is None else self.row_means @ self.H1
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        # Where all samples have one length the kernel values themselves tell more: 1 - 2k is 1 for every small k.
+        # If all samples have the same length, kernel values resolve more than 1 - 2k, which rounds to 1 for small k.
         apart = -rows if self.one_length else torch.sub(self.diagonal, rows, alpha=2)
         return _smallest(apart, count)
 
 
 class FeatureRows(FirstLayer):
-    """New points given by their explicit features, m×D; the sum over samples is done once.
+    """New points given by their explicit features, m×D; the sum over samples is computed once.
 
-    Codes depend on a point through its scores alone, so that samples with similar scores are near: s_1 numbers per
-    sample to compare instead of D.
+    Codes depend on a point only through its scores, so that samples with similar scores are near: this compares s_1
+    numbers per sample instead of D.
     """
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
@@ -84,11 +84,11 @@ class FeatureRows(FirstLayer):
         return rows @ self.sums - self.shift
 
     def affine(self) -> tuple[Tensor, Tensor]:
-        """Return ΦᵀH_1 and what centring takes off."""
+        """Return ΦᵀH_1 and the shift of centring."""
         return self.sums, self.shift
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
-        """Return the samples nearest in their scores."""
+        """Return the samples with the nearest scores."""
         n = len(self.training_scores)
         height = max(1, NEAREST_ENTRIES["cuda" if rows.is_cuda else "cpu"] // n)
         found = []
@@ -98,20 +98,20 @@ class FeatureRows(FirstLayer):
 
 
 def starting_points(rows: Tensor) -> Tensor:
-    """Return a row for each sample that codes of new points may begin from: all of them, if one process has them all.
+    """Return the rows of the samples from which codes of new points may start: all, if one process has them.
 
-    Where samples are shared out, each process keeps some of all, so that it can encode without the others.
+    If processes share the samples, each keeps some of all samples, so that it can encode without the others.
     """
     return rows if collectives.current() is None else collectives.spread_rows(rows, SHARED_STARTS)
 
 
 def first_layer(fitted: FittedModel, gram: FirstGram) -> FirstLayer:
-    """Return how new points are seen by the first layer: by their features where these are explicit."""
+    """Return the first layer for new points: by explicit features if the kernel has them, else by kernel values."""
     return FeatureRows(fitted, gram) if fitted.kernels[0].is_explicit else KernelRows(fitted)
 
 
 def first_diagonal(fitted: FittedModel) -> Tensor:
-    """Return k_1(x_i, x_i) of every sample, without K_1; samples in a file are read in tiles."""
+    """Return k_1(x_i, x_i) of every sample without forming K_1; samples in a file are read in tiles."""
     kernel, X = fitted.kernels[0], fitted.X
     if isinstance(X, Rows):
         return torch.cat([kernel.diagonal(X[rows]) for rows in X.tiles()])
@@ -119,10 +119,10 @@ def first_diagonal(fitted: FittedModel) -> Tensor:
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
-    """Return the distances of all rows, squared on a GPU, by differences: with products no sample finds itself."""
+    """Return distances of all rows (squared on a GPU) from differences: from products no sample would find itself."""
     if not x.is_cuda:
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
-    # There cdist gives a block of threads to each pair, and takes 25 times as long as this for ten columns.
+    # On a GPU cdist uses a block of threads per pair, and takes 25 times as long as this for ten columns.
     total = x.new_zeros(len(x), len(y))
     difference = torch.empty_like(total)
     for a, b in zip(x.T, y.T.contiguous(), strict=True):
@@ -132,7 +132,7 @@ def _distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _smallest(distances: Tensor, count: int) -> Tensor:
-    """Return the columns of the smallest entries of each row, in order, the first of those that are equal first."""
+    """Return the columns of the smallest entries of each row, in order; ties go to the first."""
     found = [distances.argmin(dim=1, keepdim=True)]
     for _ in range(1, min(count, distances.shape[1])):
         distances.scatter_(1, found[-1], torch.inf)

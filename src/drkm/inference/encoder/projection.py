@@ -1,4 +1,4 @@
-"""Codes of new points by the formulas of the paper."""
+"""Codes of new points by the paper's formulas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drkm.inference.first_gram import FirstGram
 class ProjectionEncoder:
     """The paper's formulas, one layer after the other (`codes_of`).
 
-    They do not return the codes of the training points and are here for reproduction.
+    They do not reproduce the codes of the training points and are included to reproduce the paper.
     """
 
     def __init__(self, fitted: FittedModel, gram: FirstGram):
@@ -26,7 +26,7 @@ class ProjectionEncoder:
         self.deep = couplings(fitted.kernels, fitted.layer_codes(), fitted.center)
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given as `drkm.gram.Cross` gives them."""
+        """Return the codes of points in the format of `drkm.gram.Cross`."""
         z = self.codes_of(self.first.scores(rows))
         unknown = torch.full_like(z[:, 0], torch.nan)
         return Encoding(z, unknown, torch.zeros_like(unknown, dtype=torch.bool) if ambiguity else None)

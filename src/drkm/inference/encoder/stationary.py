@@ -1,16 +1,16 @@
-"""Codes of new points by stationarity.
+"""Codes of new points from the stationarity conditions of the fit.
 
 At a stationary point of the energy G = HΛ, row by row. A new point x enters this condition with its own codes
 z = (h¹, …, h^L) in place of a row, which makes z a stationary point of
 
     ψ(z) = -h¹·t/η_1 - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz,    t = H_1ᵀk_1(X, x).
 
-`StationaryEncoder` minimises ψ by a saddle-free Newton method, from the codes of the nearest training sample; next to
-a training sample, plain Newton steps stay with the stationary point that the sample itself has.
+`StationaryEncoder` minimises ψ by a saddle-free Newton method, starting from the codes of the nearest training sample.
+Close to a training sample, plain Newton steps find the stationary point of the sample itself.
 
-A fit ends at its tolerance, where G = HΛ + R with a small R: H is the exact stationary point of the energy less
-⟨R, H⟩. The encoder therefore subtracts ⟨z, r⟩ from ψ, with r = R_i at sample i and next to none away from the samples,
-which returns the codes of the samples however loose the tolerance was.
+A fit ends at its tolerance, where G = HΛ + R with a small R: H is the exact stationary point of the energy minus ⟨R,
+H⟩. The encoder therefore subtracts ⟨z, r⟩ from ψ, with r = R_i at sample i and almost 0 away from the samples. This
+returns the codes of the samples for any tolerance.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from drkm.solvers.accuracy import UNDETERMINED
 #: relative residual at which codes count as stationary
 TOL = 1e-10
 MAX_NEWTON = 100
-#: relative residual and relative length of a move within which a point counts as next to a training sample
+#: relative residual and relative step length within which a point counts as close to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-7
 
 
-class Local(NamedTuple):
-    """ψ, its gradient and its Hessian at a batch of codes, and the size of what cancels in the gradient, never 0."""
+class LocalExpansion(NamedTuple):
+    """ψ, its gradient and its Hessian at a batch of codes, and the size, never 0, of what cancels in the gradient."""
 
     value: Tensor
     gradient: Tensor
     hessian: Tensor
     size: Tensor
 
-    def of(self, rows: Tensor) -> Local:
-        """Return that of some rows."""
-        return Local(*(part[rows] for part in self))
+    def of(self, rows: Tensor) -> LocalExpansion:
+        """Return the expansion of some rows."""
+        return LocalExpansion(*(part[rows] for part in self))
 
 
 class StationaryEncoder:
@@ -57,7 +57,7 @@ class StationaryEncoder:
     Parameters
     ----------
     fitted : FittedModel
-        Whose H is a stationary point but for its residual R, and whose multipliers are Λ.
+        Its H is a stationary point up to its residual R, and its multipliers are Λ.
     gram : FirstGram
         K_1, which is formed only if the first layer has explicit features.
     """
@@ -79,7 +79,7 @@ class StationaryEncoder:
         self.scale = scale.item()
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
-        """Return the codes of points given as `drkm.gram.Cross` gives them."""
+        """Return the codes of points in the format of `drkm.gram.Cross`."""
         t = self.first.scores(rows)
         nearest = self.first.nearest(rows, 2 if ambiguity else 1)
         pull = self._pull(t, nearest[:, 0])
@@ -100,13 +100,13 @@ class StationaryEncoder:
         return self.eta[0] * gradient
 
     def code_matrix(self) -> Tensor:
-        """Return C of z = tC, for one layer, where t/η = Mz; without the residual R that the fit has left."""
+        """Return C of z = tC for one layer, where t/η = Mz; the residual R of the fit is ignored."""
         return torch.linalg.pinv(self.eta[0] * self.M, rtol=UNDETERMINED, hermitian=True)
 
     def _pull(self, t: Tensor, nearest: Tensor) -> Tensor:
         """Return f of the linear term -⟨f, z⟩ of ψ for each row: t/η_1 in the first layer, and r in all of them.
 
-        r is that of the nearest sample at its own scores, and next to nothing where these differ by more than R.
+        r is R_i at the scores of the nearest sample i, and almost 0 where the scores differ by more than R.
         """
         first, R = self.slices[0], self.R[nearest]
         away = (t - self.scores_of(self.H[nearest])) / self.eta[0] + R[:, first]
@@ -118,8 +118,8 @@ class StationaryEncoder:
     def _solve(self, pull: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return a stationary point of ψ for each row, and its relative residual.
 
-        Next to a training sample its own stationary point is the answer, whether or not ψ has a minimum there: plain
-        Newton steps stay with it. Everywhere else ψ is minimised.
+        Close to a training sample the result is the sample's own stationary point, whether or not ψ has a minimum
+        there, found by plain Newton steps. Everywhere else ψ is minimised.
         """
         null = self.undetermined
         start = z - (z @ null) @ null.T
@@ -131,8 +131,8 @@ class StationaryEncoder:
             z[far], residual[far] = self._minimise(pull[far], start[far], there.of(far), tol)
         return z, residual
 
-    def _follow(self, pull: Tensor, start: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
-        """Take plain Newton steps while they are short and at least halve the residual; others keep residual inf."""
+    def _follow(self, pull: Tensor, start: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
+        """Take plain Newton steps while they are short and halve the residual or better; others get residual inf."""
         z, size = start.clone(), start.norm(dim=1)
         residual = torch.full_like(z[:, 0], torch.inf)
         last = torch.full_like(residual, 2 * LOCAL)
@@ -154,7 +154,7 @@ class StationaryEncoder:
             z[active] = moved[short]
         return z, residual
 
-    def _minimise(self, pull: Tensor, z: Tensor, there: Local, tol: float) -> tuple[Tensor, Tensor]:
+    def _minimise(self, pull: Tensor, z: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Minimise ψ for each row by Newton's method with absolute eigenvalues and backtracking."""
         z = z.clone()
         residual = torch.full_like(z[:, 0], torch.inf)
@@ -179,7 +179,7 @@ class StationaryEncoder:
     def _newton_step(self, gradient: Tensor, hessian: Tensor, sign: Callable[[Tensor], Tensor]) -> Tensor:
         """Return -|Hess|⁻¹ times the gradient with the given signs: those of the eigenvalues, or all positive.
 
-        Where all eigenvalues are positive, which is the rule, a Cholesky factor does, at a fraction of the time.
+        If all eigenvalues are positive, as usual, a Cholesky factorisation is used, which takes a fraction of the time.
         """
         null = self.undetermined
         factor, failed = torch.linalg.cholesky_ex(hessian + self.scale * (null @ null.T))
@@ -212,21 +212,21 @@ class StationaryEncoder:
         return moved
 
     def _value(self, pull: Tensor, z: Tensor) -> Tensor:
-        """Return ψ alone, as `_expand` has it."""
+        """Return only ψ, as in `_expand`."""
         value = 0.5 * ((z @ self.M) * z).sum(dim=1) - (z * pull).sum(dim=1)
         for layer, coupling in enumerate(self.deep, start=1):
             below, own = z[:, self.slices[layer - 1]], z[:, self.slices[layer]]
             value = value - coupling.value(below, own) / self.eta[layer]
         return value
 
-    def _expand(self, pull: Tensor, z: Tensor) -> Local:
+    def _expand(self, pull: Tensor, z: Tensor) -> LocalExpansion:
         """Return ψ to second order.
 
             ψ(z) = -⟨f, z⟩ - Σ_{l≥2} Σ_j k_l(h^{l-1}, H_{l-1,j}) ⟨h^l, H_{l,j}⟩/η_l - ½ zᵀΛz
 
-        f (`pull`) is t/η_1 in the first layer, t = H_1ᵀk_1(X, x), and r more in all layers: the residual R_i of the
-        fit at training sample i, and next to none elsewhere. The gradient of ψ is one row of G - HΛ - R with this
-        point's own codes z in it. ψ replaces equations (10) and (11) of the paper, which `ProjectionEncoder` has.
+        f (`pull`) is t/η_1 in the first layer, t = H_1ᵀk_1(X, x), plus r in all layers: the residual R_i of the fit at
+        training sample i, and almost 0 elsewhere. The gradient of ψ is one row of G - HΛ - R with this point's own
+        codes z in it. ψ replaces equations (10) and (11) of the paper, which `ProjectionEncoder` has.
         """
         quadratic, linear = z @ self.M, -pull
         value = 0.5 * (quadratic * z).sum(dim=1) - (z * pull).sum(dim=1)
@@ -242,9 +242,9 @@ class StationaryEncoder:
             hessian[:, own, below] -= part.mixed.mT / eta
         null, gradient = self.undetermined, quadratic + linear
         size = (quadratic.norm(dim=1) + linear.norm(dim=1)).clamp_min(torch.finfo(z.dtype).tiny)
-        return Local(value, gradient - (gradient @ null) @ null.T, hessian, size)
+        return LocalExpansion(value, gradient - (gradient @ null) @ null.T, hessian, size)
 
 
 def _where(rows: Tensor) -> Tensor:
-    """Return the numbers of the rows that are true: asked for once, as a GPU is waited for at every such question."""
+    """Return the indices of true rows; computed once, because each such query synchronises with a GPU."""
     return rows.nonzero()[:, 0]

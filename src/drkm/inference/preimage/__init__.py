@@ -1,4 +1,4 @@
-"""From projections on components back to points: their pre-images."""
+"""Pre-images: points of the input space for projections onto components."""
 
 from drkm.inference.preimage.search import METHODS, PreImage, preimage, prepared_search
 

@@ -1,8 +1,8 @@
-"""Many small minimisations at once: Newton's method or limited-memory BFGS on the rows of a batch.
+"""Many small minimisation problems at once: Newton's method or limited-memory BFGS on the rows of a batch.
 
-The rows are independent problems that share their evaluation: one sweep over the training points serves all.
-A row that has converged leaves the sweep; one whose trial fails shortens its step while the others go on.
-Newton steps are taken where Hessians are given, in the rows whose own is positive definite.
+The rows are independent problems that share their evaluation: one sweep over the training points serves all. A row that
+has converged leaves the sweep; a row whose trial fails shortens its step while the others continue. Newton steps are
+taken in rows whose Hessian is given and positive definite.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 ARMIJO = 1e-4
-#: a step is never longer than this many times the scale of the problem, so that it stays in its basin
+#: maximum step length in units of the scale of the problem, so that a step stays in its basin
 LONGEST_STEP = 2.0
 #: a Hessian counts as positive definite if its pivots are above this fraction of its largest diagonal entry
 LEAST_PIVOT = 1e-6
-#: how many times below the tolerance a gradient that is only estimated must be
+#: by which factor a gradient that is only estimated must be below the tolerance
 SAFETY = 10.0
 
 
@@ -39,13 +39,13 @@ class Derivatives(NamedTuple):
         return Derivatives(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
 
     def in_units_of(self, length: float) -> Derivatives:
-        """Return what it is as a function of x/length."""
+        """Return the derivatives with respect to x/length."""
         curvature, hessian = (None if part is None else length**2 * part for part in (self.curvature, self.hessian))
         return Derivatives(self.value, length * self.gradient, curvature, hessian)
 
 
 class Minima(NamedTuple):
-    """Where each row ended, its value, the number of steps it took and whether it converged."""
+    """The final point of each row, its value, the number of steps and whether it converged."""
 
     points: Tensor
     values: Tensor
@@ -68,25 +68,25 @@ def minimise(
     memory: int = 4,
     use_curvature: bool = True,
 ) -> Minima:
-    """Minimise one function per row, from the rows of `start`; values never rise beyond rounding.
+    """Minimise one function per row, from the rows of `start`; values never increase beyond rounding.
 
     Parameters
     ----------
     evaluate : callable
-        Value, gradient, curvature and Hessian of the rows asked for.
+        Returns value, gradient, curvature and Hessian of the given rows.
     start : Tensor of shape (m, d)
-        First points.
+        Initial points.
     scale, unit : float
         Typical distance in the inputs and typical value of the function.
     tol : float
         A row has converged when its natural step is below tol·scale, or its gradient below tol·unit/scale; after a
         last Newton step that gradient is an estimate.
     max_iter : int
-        Evaluations of a row.
+        Maximum number of evaluations per row.
     memory : int
-        Steps remembered by the quasi-Newton direction; 0 is the plain iteration.
+        Number of steps that the quasi-Newton direction remembers; 0 is the plain iteration.
     use_curvature : bool
-        Take the curvature for the metric of the direction; otherwise it only decides about convergence.
+        Use the curvature as the metric of the direction; otherwise it only decides about convergence.
     """
     tol = max(tol, 4 * torch.finfo(start.dtype).eps)
     search = _Descent(evaluate, start, scale, unit, tol, memory, use_curvature)
@@ -99,7 +99,7 @@ def minimise(
 
 
 class _Descent:
-    """Where every row is, its direction and the length of its next step along it."""
+    """The current point of every row, its direction and the length of its next step."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Descent:
         self.memory = memory
         self.S, self.Y = (start.new_zeros(m, memory, d) for _ in range(2))
         self.rho = start.new_zeros(m, memory)
-        #: where each row keeps its oldest pair, which the next one replaces
+        #: slot of each row's oldest pair, which the next one replaces
         self.oldest = torch.zeros(m, dtype=torch.long, device=start.device)
         self.direction, self.step = torch.empty_like(start), start.new_ones(m)
         self.by_newton = torch.zeros(m, dtype=torch.bool, device=start.device)
@@ -137,11 +137,11 @@ class _Descent:
         new = self.evaluate(trial, active)
         slope = (g * p).sum(dim=1)
         rounding = 8 * torch.finfo(v.dtype).eps * (v.abs() + self.unit)
-        # As a difference: next to a large value a small descent rounds to none, and a step that does not move passes.
+        # As a difference: next to a large value a small descent rounds to 0, and a step that does not move would pass.
         rise = new.value - v
         flatter = new.gradient.norm(dim=1) < g.norm(dim=1)
-        # Values within rounding say nothing, gradients do: on a plateau they still point down after the step, behind a
-        # minimum they do not, and there a step taken for a decrease is taken back by the next, over and over.
+        # Values within rounding are not reliable, but gradients are: on a plateau they still point down after the step,
+        # behind a minimum they do not, and a step accepted there would be undone by the next, over and over.
         onward = (new.gradient * p).sum(dim=1) <= 0
         accepted = (rise <= ARMIJO * t * slope) & ((rise < -rounding) | onward)
         accepted |= (rise <= rounding) & flatter
@@ -169,11 +169,11 @@ class _Descent:
             self._finish(index, step, turn)
 
     def _finish(self, index: Tensor, before: Tensor, turn: Tensor) -> None:
-        """Take a last Newton step without another evaluation where it surely meets the tolerance.
+        """Take a last Newton step without another evaluation if it surely reaches the tolerance.
 
-        A Newton step p leaves a gradient T(p, p)/2, where T are the third derivatives. The step before tells their
-        size, by how far it turned the Hessian and by the gradient it left; only its part along p counts, as it may have
-        been long where they vanish. The quadratic model tells the new value.
+        A Newton step p leaves a gradient T(p, p)/2, where T are the third derivatives. Their size is estimated from the
+        previous step, by how much it changed the Hessian and by the gradient it left; only its part along p counts,
+        because it may have been long where T vanishes. The quadratic model gives the new value.
         """
         p, gradient = self.direction[index], self.gradient[index]
         length = p.norm(dim=1)
@@ -193,8 +193,8 @@ class _Descent:
         self.step[index] *= (-descent / (2 * (rise - descent))).nan_to_num(0.1).clamp(0.1, 0.5)
         short = self.step[index] * self.direction[index].norm(dim=1) <= 1e-2 * self.tol * self.scale
         stuck = index[short]
-        # No step along a refined direction: try the plain one; no step there either: a minimum, smooth to rounding,
-        # or a kink.
+        # No step along a refined direction: try the plain one. No step there either: it is a minimum, smooth to
+        # rounding, or a kink.
         refined = self.by_newton[stuck] | (self.rho[stuck] > 0).any(dim=1)
         self.converged[stuck[~refined]] = True
         again = stuck[refined]
@@ -203,7 +203,7 @@ class _Descent:
             self._aim(again)
 
     def _aim(self, index: Tensor, hessian: Tensor | None = None) -> None:
-        """Choose directions: Newton's where the Hessian is positive definite, else from what is remembered."""
+        """Choose directions: Newton's if the Hessian is positive definite, else from the remembered pairs."""
         if hessian is None:
             q, newton = self._quasi_newton(index), torch.zeros_like(index, dtype=torch.bool)
         else:
@@ -222,7 +222,7 @@ class _Descent:
         return _two_loops(self.gradient[index], curvature, S, Y, rho, self.scale)
 
     def _remember(self, index: Tensor, s: Tensor, y: Tensor) -> None:
-        """Keep the pairs of positive curvature in place of the oldest of their rows."""
+        """Store pairs of positive curvature in place of the oldest pairs of their rows."""
         inner = (s * y).sum(dim=1)
         good = inner > 1e-10 * s.norm(dim=1) * y.norm(dim=1)
         index = index[good]
@@ -238,9 +238,9 @@ class _Descent:
 
 
 def _two_loops(gradient: Tensor, curvature: Tensor | None, S: Tensor, Y: Tensor, rho: Tensor, scale: float) -> Tensor:
-    """Return the inverse Hessian, as far as it is remembered, times the gradient: the two-loop recursion.
+    """Return the approximate inverse Hessian times the gradient, by the two-loop recursion.
 
-    The pairs of a row come from the oldest to the last; one with rho 0 counts as none.
+    The pairs of a row are ordered from the oldest to the last; a pair with rho 0 is ignored.
     """
     q = gradient.clone()
     memory = rho.shape[1]
@@ -273,6 +273,6 @@ def _first_guess(gradient: Tensor, curvature: Tensor | None, Y: Tensor, rho: Ten
         guess = torch.where(last > 0, 1.0 / last.clamp(min=tiny), guess)
     if curvature is not None:
         guess = torch.where(curvature > 0, 1.0 / curvature.clamp(min=tiny), guess)
-    # So large that the length of steps is what bounds them, in the units of the inputs, and still no overflow.
+    # So large that the step length is the limit, in the units of the inputs, but without overflow.
     largest = torch.finfo(gradient.dtype).max
     return guess.clamp(max=min(largest, largest**0.25 * scale**2))

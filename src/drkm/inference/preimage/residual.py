@@ -1,4 +1,4 @@
-"""The residual of a pre-image and its derivatives, for every family of kernels, in blocks of the cache."""
+"""The residual of a pre-image and its derivatives, for every family of kernels, in cache-sized blocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from drkm.inference.preimage.descent import Derivatives
 from drkm.inference.subspace import Components
 from drkm.kernels import Explicit, Pairwise
 
-#: with at most so many columns more, sums with every component are formed instead of β
+#: with at most this many additional columns, sums with every component are computed instead of β
 FEW_SUMS = 16
 
 
 class Target(NamedTuple):
-    """The residual as a function of x - origin: small numbers can move by small steps, large ones cannot.
+    """The residual as a function of x - origin: small numbers can change by small steps, large ones cannot.
 
-    With a `basis` (d×r, orthonormal columns), as a function of the coordinates of x - origin in it.
+    With a `basis` (d×r, orthonormal columns), a function of the coordinates of x - origin in it.
     """
 
     evaluate: Callable[[Tensor, Tensor], Derivatives]
@@ -29,11 +29,11 @@ class Target(NamedTuple):
     basis: Tensor | None = None
 
     def inside(self, points: Tensor) -> Tensor:
-        """Return points as the residual takes them."""
+        """Convert points to the coordinates of the residual."""
         return points - self.origin if self.basis is None else (points - self.origin) @ self.basis
 
     def outside(self, found: Tensor, begin: Tensor, start: Tensor) -> Tensor:
-        """Return what was found as points; what has not moved from its start is as it was, to the last digit."""
+        """Convert results back to points; those that have not moved equal their start to the last digit."""
         if self.basis is None:
             return torch.where(found == begin, start, found + self.origin)
         unmoved = (found == begin).all(dim=1, keepdim=True)
@@ -43,13 +43,13 @@ class Target(NamedTuple):
 def residual_of(components: Components, *, second_order: bool = False, in_span: bool = False) -> Target:
     """Return the residual without its constant, k(x, x) - 2 Σ β_i k(x, x_i), with its gradient.
 
-    With `second_order` (kernels of distances) also with its Hessian. With `in_span` (kernels of distances and of dot
-    products) for points in the span of the training points, by their coordinates there: it holds the gradients too.
+    With `second_order` (kernels of distances) it also returns the Hessian. With `in_span` (kernels of distances and of
+    dot products) it is a function of coordinates in the span of the training points, which also contains the gradients.
     """
     kernel = components.kernel
     match kernel:
         case Pairwise():
-            # Only differences matter to kernels of distances.
+            # Kernels of distances depend only on differences.
             origin = mean_row(components.X) if kernel.is_isotropic else torch.zeros_like(components.X[:1][0])
             basis: Tensor | None = None
             if isinstance(components.X, Rows):
@@ -70,7 +70,7 @@ def residual_of(components: Components, *, second_order: bool = False, in_span: 
 class _PairwiseTarget:
     """The residual for k(x, y) = f(e): one sweep gives Σ β f, Σ β f' (1, x_i) and Σ β f'' (1, x_i, x_i x_iᵀ).
 
-    Training points in a file are read in tiles by every sweep, and there the `origin` is subtracted from them.
+    Training points in a file are read in tiles by every sweep, where the `origin` is subtracted from them.
     """
 
     def __init__(self, components: Components, kernel: Pairwise, X: Tensor | Rows, origin: Tensor, second_order: bool):
@@ -79,11 +79,11 @@ class _PairwiseTarget:
         self.B = components.H
         if components.center:
             self.B = torch.cat([self.B, components.mean_weights[:, None]], dim=1)
-        #: the file, or what is made of the samples in memory once
+        #: the file, or tables computed once from samples in memory
         self._source = X if isinstance(X, Rows) else [_Tables(kernel, X, self.B, second_order)]
 
     def tables(self) -> Iterable[_Tables]:
-        """Return the tables of all training points, or yield those of a tile after the other."""
+        """Return the tables of all training points, or yield those of one tile after another."""
         X = self._source
         if not isinstance(X, Rows):
             return X
@@ -122,14 +122,14 @@ class _PairwiseTarget:
         total, mean, second = sums[2][:, 0], sums[2][:, 1 : 1 + d], sums[2][:, 1 + d :][:, _pairs(d, x.device)]
         # Σ β f'' (x_i - x)(x_i - x)ᵀ
         cross = (mean - 0.5 * total[:, None] * x)[:, :, None] * x[:, None, :]
-        # The square of the scale may be no number of the precision at hand, where all else is.
+        # The square of the scale may be outside the range of the precision, even if everything else is inside.
         hessian = -2 * scale * (scale * (second - cross - cross.mT))
         hessian.diagonal(dim1=1, dim2=2).add_(curvature[:, None])
         return Derivatives(value, gradient, curvature, hessian)
 
 
 class _Tables:
-    """What sums over training points need of these: their right factors, monomials and coefficients."""
+    """Tables for sums over training points: right factors, monomials and coefficients."""
 
     def __init__(self, kernel: Pairwise, X: Tensor, B: Tensor, second_order: bool):
         self.kernel, d = kernel, X.shape[1]
@@ -139,16 +139,16 @@ class _Tables:
             first, second = torch.triu_indices(d, d, device=X.device)
             monomials.append(X[:, first] * X[:, second])
         self.monomials = torch.cat(monomials, dim=1)
-        #: how many of them each derivative of f is summed with
+        #: the number of monomials that each derivative of f is summed with
         self.widths = (1, 1 + d, self.monomials.shape[1])[: 3 if second_order else 2]
         self.Bt = B.T.contiguous()
-        # Sums with β are linear in the coordinates: with few components, sums with B_ic come cheaper than forming β
+        # Sums with β are linear in the coordinates: with few components, sums with B_ic are cheaper than computing β
         # for every point.
         few = B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
         self.table = (self.monomials[:, :, None] * B[:, None, :]).flatten(1) if few else None
 
     def sums(self, left: Tensor, coordinates: Tensor) -> list[Tensor]:
-        """Return Σ_i β_i f(e_i) m(x_i) for each derivative f and its monomials m, one row a point."""
+        """Return Σ_i β_i f(e_i) m(x_i) for each derivative f and its monomials m, one row per point."""
         sums = [left.new_empty(len(left), width) for width in self.widths]
         for rows, jet, (weights,) in jets(self.kernel, left, self.right, len(sums) - 1, spare=1):
             self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
@@ -168,7 +168,7 @@ class _Tables:
 
 
 def _pairs(d: int, device: torch.device) -> Tensor:
-    """Return where the product of two coordinates is among the monomials of second order."""
+    """Return the index of the product of two coordinates among the second-order monomials."""
     first, second = torch.triu_indices(d, d, device=device)
     pair = torch.empty(d, d, dtype=torch.long, device=device)
     pair[first, second] = pair[second, first] = torch.arange(len(first), device=device)
@@ -176,7 +176,7 @@ def _pairs(d: int, device: torch.device) -> Tensor:
 
 
 def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
-    """Return the transposed right factor of the samples, made in tiles: its copies would be what memory goes into."""
+    """Return the transposed right factor of the samples, computed in tiles because copies would need most memory."""
     right = X.new_empty(kernel.factors(X[:1])[1].shape[1], len(X))
     for rows in tiles(X):
         right[:, rows] = kernel.factors(X[rows])[1].T

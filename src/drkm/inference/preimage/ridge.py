@@ -11,7 +11,7 @@ from drkm.distributed import collectives
 from drkm.inference.preimage.descent import Minima
 from drkm.inference.subspace import Components
 
-#: training points used: the eigendecomposition costs their cube
+#: number of training points used: the eigendecomposition costs their cube
 MAX_POINTS = 2000
 PENALTIES = tuple(10.0**k for k in range(-10, 3))
 
@@ -28,7 +28,7 @@ class RidgeMap:
 
     @classmethod
     def fit(cls, components: Components) -> RidgeMap:
-        """Fit on at most 2,000 evenly spaced training points; the penalty by leave-one-out error."""
+        """Fit on at most 2,000 evenly spaced training points, with the penalty chosen by leave-one-out error."""
         values, vectors = torch.linalg.eigh(components.M.double())
         root = (vectors * values.clamp(min=0).sqrt()).to(components.M)
         Z = collectives.spread_rows(components.training_coordinates(), MAX_POINTS) @ root
@@ -51,7 +51,7 @@ class RidgeMap:
         return cls(root, Z, coefficients.to(X), mean, scale2)
 
     def search(self, coordinates: Tensor) -> Minima:
-        """Return the points for the projections, as a search that takes one step."""
+        """Return the points for the projections, in the format of a search with one step."""
         Z = coordinates @ self.root
         points = torch.empty(len(Z), len(self.mean), dtype=Z.dtype, device=Z.device)
         for i in range(0, len(Z), 1024):

@@ -1,4 +1,4 @@
-"""From projections on components back to points: their pre-images.
+"""The search for pre-images: points of the input space for projections onto components.
 
 A pre-image of a projection Σ_i β_i φ_1(x_i) minimises the residual r(x) = ‖φ_1(x) - Σ_i β_i φ_1(x_i)‖²
 (`Components.residual`).
@@ -22,22 +22,22 @@ from drkm.inference.subspace import Components
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
-#: by default: when to stop, after how many evaluations at the latest, and how many steps a direction remembers
+#: default tolerance, maximum number of evaluations, and number of remembered steps
 TOL, MAX_ITER, MEMORY = 1e-8, 1000, 4
-#: rows handled together, as long as they are so many numbers at most (the search keeps about twenty times as many);
-#: their kernel values are formed and used in smaller blocks
+#: rows processed together, and the maximum of numbers in such a batch (the search keeps about twenty times as many);
+#: their kernel values are computed and used in smaller blocks
 BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
-#: a start whose kernel sum is this small beside that of the best training point carries no information
+#: a start whose kernel sum is this small compared with that of the best training point carries no information
 VANISHED = 1e-10
-#: from so many dimensions a training point, and projections an eighth of the training points, the search pays for a
-#: basis of their span, in which the points it finds lie
+#: with at least this many dimensions per training point, and projections at least an eighth of the training points, a
+#: basis of their span, in which the pre-images lie, pays off
 WIDE, MANY = 4, 1 / 8
-#: up to so many dimensions sums for a Hessian cost less than the steps it saves
+#: up to this many dimensions sums for a Hessian cost less than the steps they save
 NEWTON_DIMENSIONS = 8
 
 
 class Search(NamedTuple):
-    """A function from (coordinates, starting points) to points, and whether it uses the latter."""
+    """A function from (coordinates, starting points) to points, and whether it uses the starting points."""
 
     run: Callable[[Tensor, Tensor], Minima]
     iterative: bool
@@ -45,14 +45,14 @@ class Search(NamedTuple):
 
 @dataclass(frozen=True)
 class PreImage:
-    """Points of the input space that stand for projections.
+    """Pre-images of projections in the input space.
 
     Attributes
     ----------
     points : Tensor of shape (m, d)
     residual : Tensor of shape (m,)
-        Squared distance in feature space to the projection; never above that of the starting point (of the
-        one given, for "ridge", which has none of its own).
+        Squared distance in feature space to the projection; never above that of the starting point (for "ridge", which
+        has none, that of the one given).
     iterations : Tensor of shape (m,)
         Steps taken.
     converged : Tensor of shape (m,), bool
@@ -81,7 +81,7 @@ def preimage(
     out: Tensor | None = None,
     search: Search | None = None,
 ) -> PreImage:
-    """Return the points whose images are nearest to projections.
+    """Find the points whose images are nearest to projections.
 
     Parameters
     ----------
@@ -96,19 +96,20 @@ def preimage(
         (kernels that can be differentiated): L-BFGS. "ridge": kernel ridge regression from projections to
         inputs, fitted on the training points.
     start : Tensor or Rows of shape (m, d), optional
-        Where to begin; by default the training point of smallest residual. The paper takes the noisy point.
+        Starting points; by default the training point of smallest residual. The paper starts from the noisy point.
     tol : float
         Stop when a step is shorter than this fraction of the bandwidth σ.
     max_iter : int
-        Largest number of evaluations per point.
+        Maximum number of evaluations per point.
     batch_size : int, optional
-        Points handled together; the result does not depend on it.
+        Number of points processed together; the result does not depend on it.
     memory : int
-        Steps the quasi-Newton direction remembers; 0 is the plain iteration, with step control, also in few dimensions.
+        Number of steps that the quasi-Newton direction remembers; 0 is the plain iteration with step control, even in
+        few dimensions.
     out : Tensor of shape (m, d), optional
-        Where to write the points.
+        Tensor to write the points to.
     search : Search, optional
-        What `prepared_search` gave for these components; by default it is made here, as the options say.
+        Result of `prepared_search` for these components; by default a search is prepared here.
     """
     checks.number("tol", tol)
     checks.integer("max_iter", max_iter, 1)
@@ -142,14 +143,14 @@ def preimage(
 
 
 def prepared_search(components: Components, method: str) -> Search:
-    """Return the search for pre-images with all that it forms, for many small batches one after the other."""
+    """Prepare a search for pre-images for many small batches in sequence."""
     return _search(components, method, TOL, MAX_ITER, MEMORY, _is_wide(components, components.n))
 
 
 def _search(
     components: Components, method: str, tol: float, max_iter: int, memory: int, in_span: bool = False
 ) -> Search:
-    """Return how to find points (from starts in the span of the training points), if the kernel allows it."""
+    """Return the search for a method, for starts in the span of the training points, if the kernel supports it."""
     kernel = components.kernel
     name = type(kernel).__name__
     if method not in METHODS:
@@ -169,7 +170,7 @@ def _search(
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else spread(components.X) or 1.0
     unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
 
-    # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
+    # A power of 2, which is exact: norms of very small or large numbers would underflow or overflow.
     length = 2.0 ** round(math.log2(scale))
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:
@@ -190,7 +191,7 @@ def _search(
         points = target.outside(length * found.points, begin, start)
         if not kernel.is_kinked:
             return found._replace(points=points)
-        # The last digit of a point next to a kink is half of those of its residual.
+        # Close to a kink, a point has only half the digits of its residual.
         values = components.residual(points, coordinates) - components.norm2(coordinates)
         return found._replace(points=points, values=values)
 
@@ -198,12 +199,12 @@ def _search(
 
 
 def _has_cheap_hessian(components: Components) -> bool:
-    """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
+    """Return whether the kernel is twice differentiable (its spectrum has a variance) and there are few dimensions."""
     return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
 
 
 def _is_wide(components: Components, m: int) -> bool:
-    """Return whether m points have so many dimensions that coordinates in the span of the training points save time."""
+    """Return whether m points have so many dimensions that coordinates in the span of the samples save time."""
     n, d = components.X.shape
     return components.is_in_memory and components.kernel.is_pairwise and d >= WIDE * n and m >= MANY * n
 
@@ -225,7 +226,7 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
         residual = (found.values + components.norm2(coordinates)).clamp(min=0)
     else:
         residual = components.residual(found.points, coordinates)
-    # The learned map has no starting point of its own: only one that the caller gives is a bound for it.
+    # The learned map has no starting point of its own: only a given one is a bound for it.
     worse = ~(residual <= begin_residual) if search.iterative or start is not None else residual.isnan()
     return PreImage(
         torch.where(worse[:, None], begin, found.points),

@@ -1,4 +1,4 @@
-"""Fits that survive the end of their process."""
+"""Checkpoints: fits that can be resumed after their process was killed."""
 
 from drkm.training.checkpoint.checkpoint import Checkpoint
 

@@ -1,4 +1,4 @@
-"""A long fit that survives being killed or stopped: the state of the solver, on disk, every few seconds.
+"""Checkpoints of long fits: the state of the solver is written to disk every few seconds.
 
 Solvers are deterministic functions of their state, so a fit that is killed and started again with the same data and
 parameters ends at the same result as one that was not.
@@ -36,14 +36,14 @@ class FinishedStart:
     sigma2: list[float | None]
 
     def kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-        """Return the kernels with the bandwidths that this start ended with."""
+        """Return the kernels with the bandwidths that this start learned."""
         pairs = zip(kernels, self.sigma2, strict=True)
         return tuple(kernel if value is None else kernel.with_parameters(sigma2=value) for kernel, value in pairs)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where the run of a solver is: the stage of its start, the bandwidths of that stage, and the state."""
+    """The progress of a solver's run: the stage of its start, the bandwidths of that stage, and the state."""
 
     stage: int
     sigma2: list[float | None]
@@ -51,20 +51,20 @@ class Run:
 
 
 class Checkpoint:
-    """The file behind one fit.
+    """The checkpoint file of one fit.
 
     Parameters
     ----------
     path : str or path
-        Where to write. The file is removed when the fit ends, unless `keep` or it was interrupted or out of time: the
-        same fit goes on from there, with a larger `max_seconds` if that was the reason; of several starts all that
-        were out of time. Processes that share the samples keep two files each, with their number added to the name
-        (`drkm.training.checkpoint.slots`).
+        Where to write. The file is removed when the fit ends, unless `keep` is set or the fit was interrupted or
+        reached `max_seconds`. Then the same fit resumes from it, with a larger `max_seconds` if that was the reason;
+        with several starts, all that ran out of time resume. Processes that share the samples keep two files each, with
+        their rank in the name (`drkm.training.checkpoint.slots`).
     every : float
-        Least seconds between two writes.
+        Minimum number of seconds between two writes.
     keep : bool
-        Whether the file outlives the fit, whose result it then holds, until the caller, who has put that in safety,
-        calls `remove`.
+        Whether the file is kept after the fit, with its result, until the caller has stored the result and calls
+        `remove`.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = 5.0, *, keep: bool = False):
@@ -78,7 +78,7 @@ class Checkpoint:
         self._runs: dict[int, Run] = {}
 
     def bind(self, fingerprint: str, solver: Solver, dimensions: Dimensions) -> None:
-        """Read the file, if there is one, and make sure that it belongs to this fit and that its solver can go on."""
+        """Read the file, if there is one, and check that it belongs to this fit and that the solver can resume."""
         self.fingerprint = fingerprint
         self._finished, self._runs = {}, {}
         if not self.path.parent.is_dir():
@@ -120,7 +120,7 @@ class Checkpoint:
         parts.check(left, {})
 
     def finished_starts(self) -> dict[int, FinishedStart]:
-        """Return the starts that had ended before the interruption, by their numbers."""
+        """Return the starts that had finished before the interruption, by number."""
         return dict(self._finished)
 
     def finish_start(self, number: int, result: Result, kernels: Sequence[Kernel]) -> None:
@@ -135,7 +135,7 @@ class Checkpoint:
         return sum([*ended, *(run.state.seconds for run in self._runs.values())])
 
     def interrupted_stage(self, number: int) -> tuple[int, list[float | None]] | None:
-        """Return the stage at which this start was interrupted, with the bandwidths it had then."""
+        """Return the stage at which this start was interrupted, and its bandwidths at that time."""
         run = self._runs.get(number)
         return None if run is None else (run.stage, run.sigma2)
 
@@ -144,11 +144,11 @@ class Checkpoint:
         return _StageJournal(self, stage, _sigma2_of(kernels))
 
     def remove(self) -> None:
-        """Delete the file: its fit is not needed any more."""
+        """Delete the file."""
         self._place.remove()
 
     def store(self, stage: tuple[int, int], sigma2: list[float | None], state: State, *, now: bool = False) -> None:
-        """Write the state of a run, if the last write is long enough ago or `now`."""
+        """Write the state of a run, if the last write was long enough ago or `now` is set."""
         if not now and collectives.agreed(time.monotonic() - self._last_write) < self.every:
             return
         self._runs[stage[0]] = Run(stage[1], sigma2, state)
@@ -156,7 +156,7 @@ class Checkpoint:
         self._last_write = time.monotonic()
 
     def recall(self, stage: tuple[int, int]) -> State | None:
-        """Return the stored state of this stage, once."""
+        """Return the stored state of this stage; only the first call returns it."""
         run = self._runs.get(stage[0])
         return self._runs.pop(stage[0]).state if run is not None and run.stage == stage[1] else None
 
@@ -194,7 +194,7 @@ class _StageJournal:
 
 
 def _parts(dimensions: Dimensions) -> dict[str, Part]:
-    """Return what the header of a checkpoint must have; the states are the solver's."""
+    """Return the requirements for the header of a checkpoint; those of states belong to the solver."""
     sigma2 = parts.each([parts.positive if has else parts.nothing for has in dimensions.widths])
     run = {
         "stage": parts.count(most=dimensions.stages),

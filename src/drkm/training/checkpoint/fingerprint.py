@@ -1,4 +1,4 @@
-"""What tells one fit from another: its samples and every parameter that its result depends on."""
+"""Fingerprints that identify a fit: a hash of its samples and of all parameters that its result depends on."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def fingerprint(X: Tensor | Rows, parameters: dict[str, Any]) -> str:
 
 
 def settings(parameters: dict[str, Any]) -> str:
-    """Return what parameters say, as text that is the same wherever it is made."""
+    """Return the parameters as text that is the same in every process."""
     return json.dumps(_canonical(parameters), sort_keys=True)
 
 
 def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
-    """Return what a parameter says, in full and without addresses: text would shorten arrays and hide functions.
+    """Return the value of a parameter, in full and without addresses: `repr` would shorten arrays and hide functions.
 
-    `inside` are the functions that it is part of, one of which it may name.
+    `inside` are the functions that contain it, which it may refer to.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -42,10 +42,10 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
     if isinstance(value, list | tuple):
         return [_canonical(entry, inside) for entry in value]
     if isinstance(value, set | frozenset):
-        # Their order differs from one process to the next.
+        # The order of sets differs between processes.
         return sorted(json.dumps(_canonical(entry, inside)) for entry in value)
     if isinstance(value, Sharded):
-        # Who shares the samples does not change the result.
+        # The result does not depend on which processes share the samples.
         return _canonical(value.inner)
     if isinstance(value, Tensor):
         value = value.detach().cpu().numpy()
@@ -68,7 +68,7 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
         parts = [value.__code__, value.__defaults__, value.__kwdefaults__, held]
         return [value.__module__, value.__qualname__, _canonical(parts, inside)]
     if isinstance(value, CodeType):
-        # What a function does: its operations, the names they use, and its constants, functions among them.
+        # A function by what it does: its bytecode, the names it uses, and its constants, including functions.
         return [value.co_code.hex(), _canonical([value.co_names, value.co_consts], inside)]
     if isinstance(value, BuiltinFunctionType | type):
         return [value.__module__, value.__qualname__]

@@ -1,4 +1,4 @@
-"""States in a file: what JSON takes stands in its header, in the place of each tensor the name that it has there."""
+"""States in a file: the header holds the JSON values, and the name of each tensor in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEPTH = 2
 
 
 def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """Return a value as JSON takes it; its tensors are added to `tensors`, under names that begin with this one."""
+    """Convert a value to JSON; its tensors are added to `tensors` under names that begin with `name`."""
     if isinstance(value, Tensor):
         tensors[name] = value
         return {TENSOR: name}
@@ -28,7 +28,7 @@ def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def unpack(value: Any, tensors: dict[str, Tensor], depth: int = DEPTH) -> Any:
-    """Return what `pack` was given, with dicts for dataclasses; its tensors are taken out of `tensors`, each once."""
+    """Undo `pack`, with dicts instead of dataclasses; each tensor is removed from `tensors` once."""
     if isinstance(value, dict) and value.keys() == {TENSOR} and isinstance(value[TENSOR], str):
         return tensors.pop(value[TENSOR], MISSING)
     if isinstance(value, dict) and depth:

@@ -1,4 +1,4 @@
-"""Where a checkpoint lies: in one file, or, for processes that share the samples, in two files per process."""
+"""Where a checkpoint is stored: in one file or, for processes that share the samples, two files per process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Content = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 class Place(Protocol):
-    """Where the latest content is read from, written to whole, and removed."""
+    """A storage place whose latest content is read, replaced as a whole, and removed."""
 
     def read(self, device: torch.device) -> Content | None:
         """Return the latest content, or None."""
@@ -31,12 +31,12 @@ class Place(Protocol):
 
 
 def place(path: Path) -> Place:
-    """Return where the checkpoint of that path lies in the present fit."""
+    """Return the place of the checkpoint with this path in the current fit."""
     return OneFile(path) if collectives.current() is None else TwoFiles(path)
 
 
 class OneFile:
-    """A file that is replaced whole."""
+    """A file that is replaced atomically."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -57,8 +57,8 @@ class OneFile:
 class TwoFiles:
     """Two files per process, written in turn, each with the rows of that process.
 
-    Processes exchange sums between any two writes, so that none is more than one write ahead of another: whenever one
-    of them is killed, there is a write that all of them have, and it is the last or the one before.
+    Processes exchange sums between any two writes, so that none is more than one write ahead of another. Whenever one
+    is killed, there is therefore a write that all of them have: the last one or the one before.
     """
 
     def __init__(self, path: Path):
@@ -110,7 +110,7 @@ class TwoFiles:
 
 
 def _turn_and_content(file: Path, device: torch.device) -> tuple[int, Content]:
-    """Return the number of a write and what it wrote."""
+    """Return the number of a write and its content."""
     tensors, header = container.read(file, KIND, VERSION, device)
     try:
         parts.check(header, {"turn": parts.count()}, others=True)

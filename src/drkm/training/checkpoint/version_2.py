@@ -1,6 +1,6 @@
-"""Checkpoints of version 2, read as if they had been written today.
+"""Conversion of version 2 checkpoints to the current format.
 
-A state was a flat dict, of which the header had the plain values and the lengths of the lists of tensors. Layers were
+A state was a flat dict; the header had its plain values and the lengths of its lists of tensors. Layer numbers were
 part of the names of its parts, and so were the records that are now inside a state.
 """
 
@@ -16,9 +16,9 @@ from drkm.training.checkpoint.packing import TENSOR
 from drkm.validation import parts
 
 VERSION = 2
-#: more tensors than any list of a state had
+#: more tensors than any list in a state had
 LONGEST_LIST = 100_000
-#: fields that hold records today, with the names that the parts of these had
+#: fields that hold records now, with the former names of their parts
 RECORDS = {
     "preconditioner": {name: name for name in ("basis", "scale", "axes", "curvatures", "within")},
     "bandwidths": {"log_sigma2": "log_sigma2", "start": "log_sigma2_start", "m": "m_log", "v": "v_log"},
@@ -26,7 +26,7 @@ RECORDS = {
 
 
 def upgraded(header: dict[str, Any], tensors: dict[str, Tensor], kind: type, dimensions: Dimensions) -> dict[str, Any]:
-    """Return the header as today's version has it, for a solver with states of this kind."""
+    """Convert a header to the current version, for a solver with states of this class."""
     old = {"scalars": parts.group({}, others=True), "lists": parts.named(parts.count(most=LONGEST_LIST))}
     parts.check(header, {"runs": parts.numbered(parts.group(old, others=True))}, others=True)
     runs = {}
@@ -37,7 +37,7 @@ def upgraded(header: dict[str, Any], tensors: dict[str, Tensor], kind: type, dim
 
 
 def _state(run: dict[str, Any], tensors: dict[str, Tensor], prefix: str, kind: type, layers: int) -> dict[str, Any]:
-    """Return a state as `pack` gives it, from the parts that a run has in the header and in the tensors."""
+    """Return a state in the format of `pack`, from the parts of a run in the header and in the tensors."""
     own = {name.removeprefix(prefix): {TENSOR: name} for name in tensors if name.startswith(prefix)}
     lists = {
         name: [own.pop(f"{name}.{number}", None) for number in range(length)] for name, length in run["lists"].items()
@@ -46,7 +46,7 @@ def _state(run: dict[str, Any], tensors: dict[str, Tensor], prefix: str, kind: t
     names = {field.name for field in fields(kind)}
     if "curvature" in names:
         above = [f"curvature{layer}" for layer in range(layers - 1)]
-        # One that is missing stays so: None would be a value.
+        # A missing part stays missing: None would be a value.
         flat["curvature"] = [flat.pop(name, {TENSOR: name}) for name in above]
     for name, olds in RECORDS.items():
         if name in names:

@@ -1,4 +1,4 @@
-"""How much of the noise in points a denoiser lets pass, by small changes of the points."""
+"""A warning for models that remove little noise, measured by small changes of the points."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from drkm.inference.inference import Inference
 
 #: points that are changed, and the length of a change relative to the bandwidth σ
 ROWS, LENGTH = 64, 0.02
-#: fewer points say little
+#: minimum number of points for a reliable estimate
 LEAST_ROWS = 20
-#: a model that lets this part of small changes pass does not denoise
+#: a model that keeps this share of small changes does not denoise
 MOST_NOISE = 0.9
 
 
 class NoiseWarning(UserWarning):
-    """A model that leaves nearly all of the noise was asked to denoise."""
+    """Warns that a model leaves nearly all of the noise when it denoises."""
 
 
-def noise_passed(inference: Inference, points: Tensor | Rows, columns: Sequence[int], method: str | None) -> str:
-    """Return one sentence, once per model, if most of the noise in points is left by denoising them."""
+def noise_warning(inference: Inference, points: Tensor | Rows, columns: Sequence[int], method: str | None) -> str:
+    """Return a warning, once per model, if denoising leaves most of the noise in points; else an empty string."""
     kernel = inference.fitted.kernels[0]
     if inference.noise_told or not kernel.is_isotropic or len(points) < LEAST_ROWS:
         return ""
@@ -42,7 +42,7 @@ def noise_passed(inference: Inference, points: Tensor | Rows, columns: Sequence[
 
 
 def share_passed(denoise: Callable[[Tensor], Tensor], points: Tensor, scale: float) -> float:
-    """Return which part of small random changes is still there after denoising: 1 for a map that changes nothing.
+    """Return the share of small random changes that denoising keeps: 1 for a map that changes nothing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Powers of e by who is quickest on the CPU at hand."""
+"""The exponential function, by numpy or torch, whichever is faster on this CPU."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: what numpy calls the instructions with which its exp takes half the time of torch's
+#: numpy's names of instruction sets with which its exp takes half the time of torch's
 _WIDE = ("AVX512", "X86_V4")
 
 
 def exp_(exponents: Tensor) -> Tensor:
-    """Replace numbers by their powers of e, without gradients; several threads of torch are quicker than numpy."""
+    """Replace numbers by their exponentials, without gradients; torch with several threads is faster than numpy."""
     if exponents.is_cuda or torch.get_num_threads() > 1 or not _numpy_is_quick():
         return exponents.exp_()
     try:
         array = exponents.numpy()
     except RuntimeError:
-        # Inside the transformations of torch.func a tensor has no memory of its own.
+        # Inside torch.func transformations a tensor has no memory of its own.
         return exponents.exp_()
     np.exp(array, out=array)
     return exponents
@@ -27,7 +27,7 @@ def exp_(exponents: Tensor) -> Tensor:
 
 @cache
 def _numpy_is_quick() -> bool:
-    # Not by a race of the two: results must not depend on who else is busy. Before numpy 2.1 nobody can say.
+    # Not decided by timing: results must not depend on the load. Before numpy 2.1 there is no way to tell.
     introspect = getattr(np.lib, "introspect", None)
     if introspect is None:
         return False

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, for as long as a block lasts."""
+"""Background threads that run for the duration of a block."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run work in a thread until the block ends; it is given the event that tells it to end."""
+def in_background(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `work` in a thread until the block ends; `work` receives an event that is set at the end."""
     over = threading.Event()
     thread = threading.Thread(target=work, args=(over,), name=name, daemon=True)
     thread.start()
