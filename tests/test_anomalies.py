@@ -63,6 +63,19 @@ def test_an_isolated_sample_does_not_explain_itself():
     assert scores[150] < 3 * np.sort(scores)[1]
 
 
+def test_samples_without_neighbours_are_refused_by_what_is_wrong_with_them():
+    with pytest.raises(ValueError, match=r"^X: no two of \d samples are near each other"):
+        AnomalyDetector().fit(X[[0, 60, 110, 149]])
+
+
+def test_a_fit_that_fails_leaves_the_detector_as_it_was():
+    detector = AnomalyDetector().fit(X)
+    scores = detector.score_samples(X)
+    with pytest.raises(ValueError, match=r"^X: contains NaN"):
+        detector.fit(np.full((9, 7), np.nan))
+    assert detector.score_samples(X).tobytes() == scores.tobytes()
+
+
 @pytest.mark.parametrize("share", [0.02, 0.2])
 def test_false_alarms_on_new_samples_are_about_as_many_as_were_allowed(share):
     random = np.random.RandomState(0)

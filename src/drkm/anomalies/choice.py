@@ -13,6 +13,7 @@ from torch import Tensor
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import in_memory
 from drkm.inference.eigencomponents import EigenComponents
+from drkm.inference.subspace import NothingLeft
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.problem.shrinkage import Shrinkage
@@ -43,7 +44,11 @@ def held_out_scores(model: ConstrDRKM, X: np.ndarray, random: RandomState) -> np
         fitted = clone(model).set_params(checkpoint=None, callbacks=(), verbose=0)
         if isinstance(fitted.n_components, int) and fitted.n_components > len(others):
             fitted.set_params(n_components=len(others))
-        scores[held] = np.asarray(fitted_quietly(fitted, others).score_samples(X[held]))
+        try:
+            scores[held] = np.asarray(fitted_quietly(fitted, others).score_samples(X[held]))
+        except NothingLeft as error:
+            few = f"no two of {len(others)} samples are near each other"
+            raise ValueError(f"X: {few}, so that nothing tells strange ones from the others") from error
     return scores
 
 

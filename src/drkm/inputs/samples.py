@@ -64,6 +64,7 @@ def checked(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
 
     if np.ma.is_masked(X):
         raise ValueError("X: contains masked values, fill them or leave their samples out")
+    X = checks.dense_real("X", X).numpy(force=True) if isinstance(X, Tensor) else X
     try:
         if not hasattr(X, "tocsr") and (found := checks.not_numbers(np.asarray(X))):
             raise ValueError(f"X: expected numbers, got {found}")
