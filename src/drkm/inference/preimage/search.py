@@ -19,6 +19,7 @@ from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
+from drkm.kernels import Linear
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
@@ -37,10 +38,11 @@ NEWTON_DIMENSIONS = 8
 
 
 class Search(NamedTuple):
-    """A function from (coordinates, starting points) to points, and whether it uses the latter."""
+    """A function from (coordinates, starting points) to points, whether it uses the latter, and whether it is exact."""
 
     run: Callable[[Tensor, Tensor], Minima]
     iterative: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,14 @@ def _search(
             'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
             f'got {name}; use method="gradient" or "ridge"'
         )
+    if isinstance(kernel, Linear):
+        return Search(lambda coordinates, start: _itself(components.projected_features(coordinates)), False, exact=True)
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
     target = residual_of(components, second_order=newton, in_span=in_span)
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else spread(components.X) or 1.0
-    unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
+    # What centring takes from features is not theirs to differ by.
+    common = 0.0 if kernel.is_isotropic else components.mean_norm2
+    unit = max(float(components.diagonal.mean()) - common, torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which costs no digit: norms of very small or large numbers vanish or overflow.
     length = 2.0 ** round(math.log2(scale))
@@ -197,6 +203,12 @@ def _search(
     return Search(search, iterative=True)
 
 
+def _itself(projections: Tensor) -> Minima:
+    """Return projections that are points themselves, as a search that takes one step."""
+    ones = torch.ones(len(projections), dtype=torch.long, device=projections.device)
+    return Minima(projections, projections.new_zeros(len(projections)), ones, ones.bool())
+
+
 def _has_cheap_hessian(components: Components) -> bool:
     """Return whether the kernel is twice differentiable (its spectrum has a variance) and dimensions are few."""
     return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
@@ -221,12 +233,15 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
             vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)
             begin = torch.where(vanished[:, None], default, begin)
     found = search.run(coordinates, begin)
-    if search.iterative:
+    if search.exact:
+        residual = found.values
+    elif search.iterative:
         residual = (found.values + components.norm2(coordinates)).clamp(min=0)
     else:
         residual = components.residual(found.points, coordinates)
     # The learned map has no starting point of its own: only one that the caller gives is a bound for it.
-    worse = ~(residual <= begin_residual) if search.iterative or start is not None else residual.isnan()
+    bounded = not search.exact and (search.iterative or start is not None)
+    worse = ~(residual <= begin_residual) if bounded else residual.isnan()
     return PreImage(
         torch.where(worse[:, None], begin, found.points),
         torch.where(worse, begin_residual, residual),
