@@ -62,6 +62,8 @@ def choose(
         isinstance(judge, Perturbed)
         and may_be_less
         and (less := judge.consistent_noise(best)) < TOO_LARGE * np.max(sigma)
+        # A denoiser that leaves all as it is tells no level.
+        and not is_rounding(less, some)
     ):
         sigma = less
         search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)
