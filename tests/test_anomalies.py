@@ -124,3 +124,13 @@ def test_anomalies_choose_the_model_alone_and_need_a_place_in_the_file(table, tm
     said = refused("fit", table, "-o", tmp_path / "m", "--id", "plant", "--impute", "mean", "--anomalies", "-c", "3")
     assert "anomalies: chooses components itself" in said
     assert "anomaly: " in refused("encode", tmp_path / "m", table, "-o", tmp_path / "c.npy", "--anomaly")
+
+
+def test_models_of_too_few_samples_have_no_threshold_and_say_so(tmp_path):
+    np.save(tmp_path / "few.npy", X[:3])
+    np.save(tmp_path / "new.npy", X)
+    said = refused("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--anomalies")
+    assert "data: strange samples are told by others, expected at least 4 samples, got 3" in said
+    drkm("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--components", "1")
+    said = refused("encode", tmp_path / "few.safetensors", tmp_path / "new.npy", "-o", tmp_path / "c.csv", "--anomaly")
+    assert "model: strange samples are told by others, expected at least 4 samples, got 3" in said

@@ -26,10 +26,13 @@ WIDTH = 0.25
 SHRINK = Shrinkage(1.01, "firm")
 #: parts of the samples that are scored by models of the others
 FOLDS = 5
+#: of so many samples two are left where the others are judged
+FEWEST = 4
 
 
 def parameters(X: Tensor) -> dict[str, Any]:
     """Return parameters of `ConstrDRKM` for samples among which strange ones are looked for."""
+    _check_count(len(X))
     kernel = RBF(WIDTH * resolve_bandwidth("median", X, layer=1))
     rank = EigenComponents(kernel, X.double()).rank(SHRINK)
     return {"n_components": rank, "kernel": kernel, "shrink": SHRINK.parameter}
@@ -59,7 +62,13 @@ def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
     their denoised selves than new ones.
     """
     samples = in_memory(model.fitted_.X).double().cpu().numpy()
-    return -float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
+    _check_count(len(samples), "model")
+    return 0.0 - float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
+
+
+def _check_count(n: int, name: str = "X") -> None:
+    if n < FEWEST:
+        raise ValueError(f"{name}: strange samples are told by others, expected at least {FEWEST} samples, got {n}")
 
 
 def fitted_quietly(model: ConstrDRKM, X: np.ndarray) -> ConstrDRKM:

@@ -59,7 +59,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             raise ValueError(f"false_alarms: expected a number between 0 and 1, got {self.false_alarms}")
         random = checks.random_state(self.random_state)
         with inputs.restored_on_failure(self):
-            samples = inputs.checked(self, X, reset=True, dtype=np.float64, ensure_min_samples=4, copy=True)
+            samples = inputs.checked(self, X, reset=True, dtype=np.float64, ensure_min_samples=choice.FEWEST, copy=True)
             model = ConstrDRKM(**choice.parameters(torch.from_numpy(samples)))
             scores = choice.held_out_scores(model, samples, random)
             self.offset_ = float(np.quantile(scores, self.false_alarms))
