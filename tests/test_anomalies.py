@@ -63,6 +63,19 @@ def test_an_isolated_sample_does_not_explain_itself():
     assert scores[150] < 3 * np.sort(scores)[1]
 
 
+def test_samples_without_neighbours_are_refused_by_what_is_wrong_with_them():
+    with pytest.raises(ValueError, match=r"^X: no two of \d samples are near each other"):
+        AnomalyDetector().fit(X[[0, 60, 110, 149]])
+
+
+def test_a_fit_that_fails_leaves_the_detector_as_it_was():
+    detector = AnomalyDetector().fit(X)
+    scores = detector.score_samples(X)
+    with pytest.raises(ValueError, match=r"^X: contains NaN"):
+        detector.fit(np.full((9, 7), np.nan))
+    assert detector.score_samples(X).tobytes() == scores.tobytes()
+
+
 @pytest.mark.parametrize("share", [0.02, 0.2])
 def test_false_alarms_on_new_samples_are_about_as_many_as_were_allowed(share):
     random = np.random.RandomState(0)
@@ -111,3 +124,13 @@ def test_anomalies_choose_the_model_alone_and_need_a_place_in_the_file(table, tm
     said = refused("fit", table, "-o", tmp_path / "m", "--id", "plant", "--impute", "mean", "--anomalies", "-c", "3")
     assert "anomalies: chooses components itself" in said
     assert "anomaly: " in refused("encode", tmp_path / "m", table, "-o", tmp_path / "c.npy", "--anomaly")
+
+
+def test_models_of_too_few_samples_have_no_threshold_and_say_so(tmp_path):
+    np.save(tmp_path / "few.npy", X[:3])
+    np.save(tmp_path / "new.npy", X)
+    said = refused("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--anomalies")
+    assert "data: strange samples are told by others, expected at least 4 samples, got 3" in said
+    drkm("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--components", "1")
+    said = refused("encode", tmp_path / "few.safetensors", tmp_path / "new.npy", "-o", tmp_path / "c.csv", "--anomaly")
+    assert "model: strange samples are told by others, expected at least 4 samples, got 3" in said

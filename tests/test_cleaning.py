@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 
 import drkm
 from command_line import drkm as command
@@ -213,6 +213,13 @@ def test_noise_is_found_in_repeats_and_in_an_empty_region():
         ({"criterion": "reconstruction"}, "criterion: unknown name 'reconstruction', allowed are risk, masked"),
         ({"criterion": "masked", "for_": "new"}, "for_: got 'new', allowed are these"),
         ({"max_seconds": 0}, "max_seconds: expected a positive number"),
+        ({"noise": 1e10}, "noise: expected that of the samples, which vary by 1.* at most, got 1e"),
+        ({"random_state": 1.5}, "random_state: expected an integer of at least 0, got 1.5"),
+        (
+            {"random_state": np.random.RandomState(0)},
+            "random_state: expected an integer of at least 0, got RandomState",
+        ),
+        ({"grid": {1: [2]}}, "grid: unknown parameter 1, allowed are"),
     ],
 )
 def test_other_wishes_are_refused(options, said):
@@ -223,6 +230,21 @@ def test_other_wishes_are_refused(options, said):
 def test_a_grid_takes_one_noise_level():
     with pytest.raises(ValueError, match="noise: expected one number with a grid, got 6"):
         select(plane(30)[0], {"n_components": [2]}, noise=np.ones(6))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_denoiser_that_leaves_all_as_it_is_tells_no_noise_level():
+    # Columns of which some vary 100,000 times as much as others.
+    X = load_breast_cancer().data[:100]
+    cleaned, found = drkm.denoise(X, return_selection=True, max_seconds=1)
+    assert np.isfinite(cleaned).all()
+    assert found.noise > 0
+
+
+def test_samples_too_large_for_the_squares_of_errors_are_refused():
+    for scale in (1e80, 1e300):
+        with pytest.raises(ValueError, match=r"^X: values are too large for their squares, divide them"):
+            drkm.denoise(scale * plane(30)[0])
 
 
 def test_samples_without_noise_have_nothing_to_clean():

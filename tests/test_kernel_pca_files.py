@@ -74,6 +74,25 @@ def test_a_loaded_model_gives_equal_bits(name, tmp_path):
     assert_equal_bits(model, saved(other, tmp_path / "again"), NEW)
 
 
+UNUSUAL = {
+    "numbers of numpy": {"kernel": "rbf", "gamma": np.float32(0.3), "alpha": np.float64(2), "degree": np.int32(2)},
+    "a regression with a kernel object": {"kernel": kernels.RBF(3.0), "preimage": "ridge"},
+    "no component": {"kernel": "rbf", "gamma": 0.0, "n_components": None},
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_every_model_that_is_written_can_be_read(name, dtype, tmp_path):
+    model = KernelPCA(**{"n_components": 3, **UNUSUAL[name]}).fit(X.astype(dtype))
+    assert_equal_bits(model, saved(model, tmp_path / "model"), NEW.astype(dtype))
+
+
+def test_sparse_samples_without_an_entry_are_read_again(tmp_path):
+    rows = sparse.csr_matrix((20, 4))
+    assert_equal_bits(model := KernelPCA(2, kernel="rbf").fit(rows), saved(model, tmp_path / "model"), rows)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "sigmoid"])
 def test_sparse_samples_are_read_as_sparse_ones(kernel, tmp_path):
     rows = sparse.random(40, 30, density=0.1, random_state=0, format="csr")

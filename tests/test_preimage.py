@@ -442,6 +442,20 @@ def test_bad_input_gets_one_clear_sentence():
         Components(RBF(0.5), X, X[:, :0])
 
 
+@pytest.mark.parametrize("far", [0.0, 1e4, 1e6])
+@pytest.mark.parametrize("kernel", [Linear(), FeatureMap(lambda x: x, normalize=False)], ids=ids)
+def test_samples_far_from_zero_have_the_pre_images_of_principal_components(kernel, far):
+    X = points(60, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + far
+    components = Components(kernel, X, leading(kernel, X - X.mean(dim=0), 2), center=True)
+    found = preimage(components, components.coordinates(kernel(X, X)), method="gradient", start=X).points
+    middle = X.mean(dim=0)
+    axes = torch.linalg.svd(X - middle, full_matrices=False)[2][:2]
+    expected = (X - middle) @ axes.T @ axes + middle
+    # What is left of products of numbers of this size.
+    atol = 1e-6 + 1e-15 * far**2
+    torch.testing.assert_close(found, expected, rtol=0, atol=atol)
+
+
 @pytest.mark.parametrize("kernel", [Polynomial(2, 1.0), Linear()], ids=ids)
 def test_fixed_point_names_what_it_needs(kernel):
     components, _, a = make(kernel)

@@ -292,7 +292,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         file ("file.h5:name"). With gram="tiled" it is read in tiles and never loaded as a whole.
         """
         began = time.perf_counter()
-        with inputs.features_restored_on_failure(self):
+        with inputs.restored_on_failure(self):
             samples, given = self._samples(X), self.get_params(deep=False)
             strategy, checkpoint = parameters.strategy(self.gram), parameters.checkpoint(self.checkpoint)
             if strategy.shares:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from drkm import inputs
@@ -158,7 +160,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         learns = self._learns
         if self._is_precomputed and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
-        with inputs.features_restored_on_failure(self):
+        with inputs.restored_on_failure(self):
             samples = self._samples(X)
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -179,6 +181,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         points = self._read(X, reset=False)
         if not isinstance(self.kernel_, ScikitKernel):
+            points = points.toarray() if hasattr(points, "tocsr") else points
             points = _tensor(points).to(self._projection.weights)
         return inputs.write(self._projection(points), X)
 
@@ -186,15 +189,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
         check_is_fitted(self)
         if self.preimage in ("fixed-point", "gradient"):
-            codes = parameters.array("X", X).to(self._projection.weights)
-            return inputs.write(self._preimages(codes), X)
+            return inputs.write(self._preimages(self._codes(X)), X)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
-        points = self._on_codes(X, self.X_transformed_fit_) @ self.dual_coef_
-        return inputs.write(torch.from_numpy(points), X) if isinstance(X, Tensor) else points
+        points = self._on_codes(self._codes(X), self.X_transformed_fit_) @ self.dual_coef_
+        return inputs.write(torch.from_numpy(points), X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
@@ -262,28 +264,50 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Check all parameters and return how eigenpairs are found."""
         if self.n_components is not None:
             checks.integer("n_components", self.n_components, 1)
-        if not callable(self.kernel):
-            parameters.one_of("kernel", self.kernel, scikit.NAMES)
+        self._check_kernel()
         for name in ("gamma", "degree", "alpha", "tol"):
             if getattr(self, name) is not None or name != "gamma":
                 checks.number(name, getattr(self, name), positive=False)
-        checks.number("coef0", abs(self.coef0), positive=False)
+        checks.real("coef0", self.coef0)
         for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
             checks.boolean(name, getattr(self, name))
         if self.max_iter is not None:
             checks.integer("max_iter", self.max_iter, 1)
-        if self.iterated_power != "auto":
+        if not (isinstance(self.iterated_power, str) and self.iterated_power == "auto"):
             checks.integer("iterated_power", self.iterated_power, 0)
         parameters.one_of("preimage", self.preimage, PREIMAGES)
         solver = parameters.one_of("eigen_solver", self.eigen_solver, SOLVERS)
         return Method(solver, self.tol, self.max_iter, self.iterated_power, checks.random_state(self.random_state))
 
+    def _check_kernel(self) -> None:
+        if not callable(self.kernel):
+            parameters.one_of("kernel", self.kernel, scikit.NAMES)
+        if isinstance(self.kernel, type):
+            raise TypeError(f"kernel: expected an object, as {self.kernel.__name__}(), got the class")
+        if getattr(self.kernel, "is_given", False):
+            raise ValueError(f'kernel: a kernel matrix is given as X with kernel="precomputed", got {self.kernel!r}')
+        if self._learns and hasattr(self.kernel, "map"):
+            raise ValueError("kernel: a feature map has no values on codes to learn from, use preimage='gradient'")
+        if not isinstance(self.kernel_params, dict | None):
+            raise TypeError(f"kernel_params: expected a dict or None, got {self.kernel_params!r}")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs: expected a number of processes, or -1 for all, got {self.n_jobs!r}")
+
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Validate X and return it as an array, which may be sparse, or as a tensor."""
         if isinstance(X, Tensor):
             return inputs.read(self, X, reset=reset)
-        kinds = (np.float64, np.float32)
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=kinds)
+        sparse = False if self._is_precomputed else "csr"
+        return inputs.checked(self, X, reset=reset, accept_sparse=sparse, dtype=(np.float64, np.float32))
+
+    def _codes(self, X: Any) -> Tensor:
+        """Return codes to invert, one column per component, in the precision of the model."""
+        codes, count = parameters.array("X", X), self.eigenvalues_.shape[0]
+        if codes.ndim != 2 or codes.shape[1] != count:
+            raise ValueError(f"X: expected m×{count} codes, got {'×'.join(map(str, codes.shape))}")
+        if not torch.isfinite(codes).all():
+            raise ValueError("X: contains NaN or infinity")
+        return codes.to(self._projection.weights)
 
     def _samples(self, X: Any) -> Any:
         """Return the samples of a fit: a tensor where torch computes their kernel, else an array."""
@@ -307,7 +331,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return None if is_own else torch.empty_like(samples)
 
     def _gamma(self, n_features: int) -> float:
-        return 1 / n_features if self.gamma is None else self.gamma
+        return 1 / n_features if self.gamma is None else float(self.gamma)
 
     def _own_kernel(self, n_features: int) -> Kernel | None:
         return scikit.own_kernel(self.kernel, self._gamma(n_features), self.degree, self.coef0)
@@ -324,13 +348,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             assert kernel is not None
             # Kernels with scikit-learn's names have numbers for parameters already.
             kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
+            _check_size(kernel, samples)
             strategy = parameters.strategy(self.gram)
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
             return kernel_components.of_samples(
                 samples, kernel, self.n_components, method, strategy, keep_zeros=keep_zeros, room=room
             )
-        K = np.asarray(self._scikit_kernel()(samples))
+        # What numpy would warn of is refused in the next lines; a sum holds no second matrix.
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self._scikit_kernel()(samples))
+            is_finite = np.isfinite(K.sum())
+        if not is_finite:
+            raise ValueError(f"kernel: {self.kernel!r} has values on these samples that are NaN or infinite")
         return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)
 
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
@@ -338,6 +368,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
         self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
+        # Scikit-learn's own where the caller named it: the regression is to be the same.
+        own = found.kernel if callable(self.kernel) else None
+        self._kernel_of_codes: Any = self._scikit_kernel() if own is None else own.original
         self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
         self.X_fit_ = inputs.write(samples, like) if isinstance(samples, Tensor) else samples
         pairs = (torch.from_numpy(np.ascontiguousarray(part)) for part in (found.values, found.vectors))
@@ -353,26 +386,37 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Learn a kernel ridge regression from codes to samples, with the kernel of the model on the codes."""
         from scipy.linalg import solve
 
+        if not self._n_features_out:
+            raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
         self.X_transformed_fit_ = self._training_codes()
         K = self._on_codes(self.X_transformed_fit_, self.X_transformed_fit_)
         K[np.diag_indices_from(K)] += self.alpha
-        self.dual_coef_ = solve(K, _array(self.X_fit_), assume_a="pos", overwrite_a=True)
+        try:
+            self.dual_coef_ = solve(K, _array(self.X_fit_), assume_a="pos", overwrite_a=True)
+        except np.linalg.LinAlgError as error:
+            told = f"alpha: with {self.alpha} the regression of fit_inverse_transform is singular, take a larger number"
+            raise np.linalg.LinAlgError(told) from error
 
     def _on_codes(self, Z: Any, centres: Any) -> np.ndarray:
-        """Return the kernel values of codes."""
-        Z, centres = _array(Z), _array(centres)
-        if not callable(self.kernel) or isinstance(self.kernel_, ScikitKernel):
-            return self._scikit_kernel()(Z, centres)
-        return np.asarray(self.kernel_(*(parameters.array("X", part) for part in (Z, centres))))
+        """Return the values of the fitted kernel on codes."""
+        if isinstance(self._kernel_of_codes, ScikitKernel):
+            return self._kernel_of_codes(_array(Z), _array(centres))
+        pair = (parameters.array("X", part).to("cpu", self._projection.weights.dtype) for part in (Z, centres))
+        return np.asarray(self._kernel_of_codes(*pair))
 
     def _preimages(self, codes: Tensor) -> Tensor:
         """Return the points whose images are nearest to the projections with these codes."""
         if isinstance(self.kernel_, ScikitKernel):
-            needs = f"needs dense samples and a kernel of ours, got {self.kernel!r}"
+            needs = f"needs dense samples and a kernel of ours, got {self.kernel_.metric!r}"
             raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
         kernel: Any = self.kernel_
+        if self.preimage == "fixed-point" and not kernel.is_isotropic and not kernel.preimages_without_samples:
+            needs = f"needs a kernel of distances (RBF, Laplacian, Matern), got {type(kernel).__name__}"
+            raise TypeError(f'preimage: "fixed-point" {needs}; use "gradient" or "ridge"')
         values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
         positive = values > 0
+        if not positive.any():
+            raise ValueError("X: no component of the model has a positive eigenvalue, so that codes say nothing")
         values, H = values[positive], H[:, positive]
         X = self._projection.points
         if kernel.preimages_without_samples:
@@ -383,6 +427,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             basis = Components(kernel, X, H, center=True)
         coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
         return preimage(basis, coordinates, method=str(self.preimage)).points
+
+
+def _check_size(kernel: Kernel, X: Tensor) -> None:
+    """Raise one sentence for samples whose kernel values, or distances, are more than their precision can hold."""
+    longest = X[torch.linalg.vector_norm(X, dim=1).argmax()][None]
+    largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
+    if not math.isfinite(len(X) * largest.detach()):
+        kind = str(X.dtype).removeprefix("torch.")
+        raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
 
 
 def _array(values: Any) -> np.ndarray:

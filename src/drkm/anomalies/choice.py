@@ -13,6 +13,7 @@ from torch import Tensor
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import in_memory
 from drkm.inference.eigencomponents import EigenComponents
+from drkm.inference.subspace import NothingLeft
 from drkm.kernels import RBF
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.problem.shrinkage import Shrinkage
@@ -26,10 +27,13 @@ WIDTH = 0.25
 SHRINK = Shrinkage(1.01, "firm")
 #: number of parts of the samples, each of which is scored by models of the others
 FOLDS = 5
+#: of so many samples two are left where the others are judged
+FEWEST = 4
 
 
 def parameters(X: Tensor) -> dict[str, Any]:
     """Return parameters of `ConstrDRKM` for finding strange samples in X."""
+    _check_count(len(X))
     kernel = RBF(WIDTH * resolve_bandwidth("median", X, layer=1))
     rank = EigenComponents(kernel, X.double()).rank(SHRINK)
     return {"n_components": rank, "kernel": kernel, "shrink": SHRINK.parameter}
@@ -44,7 +48,11 @@ def held_out_scores(model: ConstrDRKM, X: np.ndarray, random: RandomState) -> np
         fitted = clone(model).set_params(checkpoint=None, callbacks=(), verbose=0)
         if isinstance(fitted.n_components, int) and fitted.n_components > len(others):
             fitted.set_params(n_components=len(others))
-        scores[held] = np.asarray(fitted_quietly(fitted, others).score_samples(X[held]))
+        try:
+            scores[held] = np.asarray(fitted_quietly(fitted, others).score_samples(X[held]))
+        except NothingLeft as error:
+            few = f"no two of {len(others)} samples are near each other"
+            raise ValueError(f"X: {few}, so that nothing tells strange ones from the others") from error
     return scores
 
 
@@ -55,7 +63,13 @@ def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
     closer to their denoised versions than new ones.
     """
     samples = in_memory(model.fitted_.X).double().cpu().numpy()
-    return -float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
+    _check_count(len(samples), "model")
+    return 0.0 - float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
+
+
+def _check_count(n: int, name: str = "X") -> None:
+    if n < FEWEST:
+        raise ValueError(f"{name}: strange samples are told by others, expected at least {FEWEST} samples, got {n}")
 
 
 def fitted_quietly(model: ConstrDRKM, X: np.ndarray) -> ConstrDRKM:

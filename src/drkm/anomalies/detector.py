@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from drkm import inputs
 from drkm.anomalies import choice
 from drkm.estimator import ConstrDRKM
 from drkm.validation import checks
@@ -57,17 +58,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         if checks.number("false_alarms", self.false_alarms) >= 1:
             raise ValueError(f"false_alarms: expected a number between 0 and 1, got {self.false_alarms}")
         random = checks.random_state(self.random_state)
-        samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=4, copy=True)
-        model = ConstrDRKM(**choice.parameters(torch.from_numpy(samples)))
-        scores = choice.held_out_scores(model, samples, random)
-        self.offset_ = float(np.quantile(scores, self.false_alarms))
-        self.model_ = choice.fitted_quietly(model, samples)
+        with inputs.restored_on_failure(self):
+            samples = inputs.checked(self, X, reset=True, dtype=np.float64, ensure_min_samples=choice.FEWEST, copy=True)
+            model = ConstrDRKM(**choice.parameters(torch.from_numpy(samples)))
+            scores = choice.held_out_scores(model, samples, random)
+            self.offset_ = float(np.quantile(scores, self.false_alarms))
+            self.model_ = choice.fitted_quietly(model, samples)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the distance between each row of X and its denoised version: lower is more abnormal."""
         check_is_fitted(self)
-        return self.model_.score_samples(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.model_.score_samples(inputs.checked(self, X, reset=False, dtype=np.float64))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores minus the threshold: negative is strange."""

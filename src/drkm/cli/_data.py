@@ -120,10 +120,14 @@ def check_finite(path: Path, table: files.Table, *, gaps: bool = False) -> None:
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
+        mend = (
+            "remove such rows"
+            if gaps
+            else "remove such rows or fill them in, as drkm fill and drkm fit --impute fill do"
+        )
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
-            f"{(~finite).sum()} of its {finite.size} entries: remove such rows or fill them in, as "
-            "drkm fill and drkm fit --impute fill do"
+            f"{(~finite).sum()} of its {finite.size} entries: {mend}"
         )
 
 

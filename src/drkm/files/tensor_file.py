@@ -113,7 +113,9 @@ def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
     """Yield the bytes of all numbers; those in a file a few rows at a time."""
     parts = (numbers[rows] for rows in numbers.tiles()) if isinstance(numbers, Rows) else (numbers,)
     for part in parts:
-        yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
+        # No numbers may have strides by which torch sees no bytes in them.
+        if part.numel():
+            yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
 
 def parsed(text: str) -> Any:

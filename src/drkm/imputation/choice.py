@@ -40,7 +40,7 @@ HOW = ("fill", "mean", "median")
 
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     """Learn from X, which has NaN in its gaps, how to fill gaps of such rows; every column must have a number."""
-    offset, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    offset, spread = _middle_and_spread(X)
     # The mean of equal values is rounded, so that their deviation from it is not always 0.
     scale = np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(offset), spread, 1.0)
     plain = Filling(offset, scale)
@@ -56,6 +56,13 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     unit = _median_bandwidth(reference)
     resolved = tuple(_resolved(member, len(reference), unit) for member in members)
     return replace(plain, linear=linear, reference=reference, members=resolved)
+
+
+def _middle_and_spread(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of columns, of which each has a number."""
+    # In units of a power of 2, which costs no digit: squares of very large or small numbers overflow or vanish.
+    unit = np.ldexp(1.0, np.frexp(np.nanmax(np.abs(X), axis=0))[1] - 1)
+    return unit * np.nanmean(X / unit, axis=0), unit * np.nanstd(X / unit, axis=0)
 
 
 def filling(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:
@@ -100,6 +107,9 @@ def _chosen(Z: np.ndarray, random: RandomState) -> tuple[float | None, tuple[Mem
         return None if wide else (CAUTIOUS, ())
     masks = min(MASKS, 1 + int(ENTRIES / (SHARE * known)))
     trials = [_Trial(Z, random) for _ in range(masks)]
+    if not any(len(trial.truth) for trial in trials):
+        # Rows of one number each have none to spare.
+        return None if wide else (CAUTIOUS, ())
     ridge = None
     if not wide:
         paths = [trial.linear_path() for trial in trials]
@@ -130,7 +140,11 @@ class _Trial:
     """Rows with some known entries masked, and the values that candidates give to these."""
 
     def __init__(self, Z: np.ndarray, random: RandomState):
-        masked = masked_entries(~np.isnan(Z), SHARE, random.random_sample)
+        known = ~np.isnan(Z)
+        masked = masked_entries(known, SHARE, random.random_sample)
+        if masked.sum() < SHARE * known.sum() / 2:
+            # Whoever removed entries by numbers of the same seed has left few of those that they say: by other numbers.
+            masked = masked_entries(known, SHARE, random.random_sample)
         self.Z, self.masked, self.truth = np.where(masked, np.nan, Z), masked, Z[masked]
         self.begin = np.nan_to_num(self.Z)
 

@@ -89,7 +89,10 @@ class Filling:
             return values
         filled = np.asarray(values, dtype=np.float64).copy()
         rows = gaps.any(axis=1)
-        found = self._fill_standard((filled[rows] - self.offset) / self.scale) * self.scale + self.offset
+        # Entries so far from all samples that their squares overflow say nothing of those beside them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._fill_standard((filled[rows] - self.offset) / self.scale) * self.scale + self.offset
+        found = np.where(np.isfinite(found), found, self.offset)
         filled[gaps] = found[gaps[rows]]
         return filled
 

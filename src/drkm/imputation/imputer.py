@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from drkm import inputs
 from drkm.imputation import choice
 from drkm.validation import checks
 
@@ -77,8 +78,14 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for name in ("add_indicator", "keep_empty_features"):
             checks.boolean(name, getattr(self, name))
         checks.integer("max_samples", self.max_samples, 2)
+        if not self._gaps_are_nan:
+            checks.real("missing_values", self.missing_values)
         random = checks.random_state(self.random_state)
-        values = self._read(X, reset=True)
+        with inputs.restored_on_failure(self):
+            self._learn(self._read(X, reset=True), random)
+        return self
+
+    def _learn(self, values: np.ndarray, random: np.random.RandomState) -> None:
         empty = np.isnan(values).all(axis=0)
         if empty.all():
             raise ValueError(f"X: expected at least one number, got {values.size} gaps")
@@ -91,7 +98,6 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             from sklearn.impute import MissingIndicator
 
             self.indicator_ = MissingIndicator(error_on_new=False).fit(values)
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Fill the gaps of the rows of X; all other entries are unchanged."""
@@ -127,7 +133,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         """Return X as float64 with NaN in its gaps."""
         finite = "allow-nan" if self._gaps_are_nan else True
-        values = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, copy=True)
+        values = inputs.checked(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, copy=True)
         if not self._gaps_are_nan:
             values[values == self.missing_values] = np.nan
         return values

@@ -22,6 +22,10 @@ from drkm.kernels import Kernel, NystroemFeatures
 from drkm.problem.shrinkage import Shrinkage
 
 
+class NothingLeft(ValueError):
+    """Weights of components that are all zero."""
+
+
 class Components:
     """A set of components as a subspace of the first feature space.
 
@@ -119,7 +123,7 @@ class Components:
         weights = shrink.weights(values)
         if not self.center and not weights.any():
             largest = f"the largest eigenvalue is {float(values[-1]):.3g}"
-            raise ValueError(f"shrink: no component is left, {largest}, got {shrink.threshold:.3g}")
+            raise NothingLeft(f"shrink: no component is left, {largest}, got {shrink.threshold:.3g}")
         ritz = basis @ vectors
         return ((ritz * (weights / torch.where(values > 0, values, 1.0))) @ ritz.T).to(self.H)
 

@@ -2,13 +2,14 @@
 
 from drkm.inputs.samples import (
     as_row,
+    checked,
     empty_frame,
-    features_restored_on_failure,
     is_frame,
     place,
     read,
+    restored_on_failure,
     target,
     write,
 )
 
-__all__ = ["as_row", "empty_frame", "features_restored_on_failure", "is_frame", "place", "read", "target", "write"]
+__all__ = ["as_row", "checked", "empty_frame", "is_frame", "place", "read", "restored_on_failure", "target", "write"]

@@ -46,37 +46,43 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
         return _read_rows(estimator, open_rows(X), reset=reset, least=least)
     if isinstance(X, Rows) or is_on_disk(X):
         return _read_rows(estimator, X if isinstance(X, Rows) else Rows(X), reset=reset, least=least)
-    from sklearn.utils.validation import validate_data
-
-    if np.ma.is_masked(X):
-        raise ValueError("X: contains masked values, fill them or leave their samples out")
     # Pixels keep their small type until they reach the device and the precision of the model.
     kinds = (np.float64, np.float32, np.uint8)
     if isinstance(X, np.ndarray):
         # A copy, so that changes of the caller's array do not change the model.
         item = X.dtype.itemsize if X.dtype in kinds else 8
         memory.require(item * X.size, torch.device("cpu"), f"X: a copy of {X.size} values", AS_A_FILE)
+    return copied(checked(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least))
+
+
+def checked(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """Return samples as the array that scikit-learn's `validate_data` makes of them with these options.
+
+    What it would take for numbers though it is none is refused, and its complaints are one sentence.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if np.ma.is_masked(X):
+        raise ValueError("X: contains masked values, fill them or leave their samples out")
+    X = checks.dense_real("X", X).numpy(force=True) if isinstance(X, Tensor) else X
     try:
-        if found := checks.not_numbers(np.asarray(X)):
+        if not hasattr(X, "tocsr") and (found := checks.not_numbers(np.asarray(X))):
             raise ValueError(f"X: expected numbers, got {found}")
-        array = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_min_samples=least)
+        return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(str(error))) from error
     except OverflowError as error:
         raise ValueError("X: expected numbers that float64 can hold, got one beyond 1.8e308") from error
-    return copied(array)
 
 
 @contextmanager
-def features_restored_on_failure(estimator: Any) -> Iterator[None]:
-    """Restore the feature attributes if a fit fails, so that an earlier fit stays usable."""
-    names = ("n_features_in_", "feature_names_in_")
-    known = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Restore the attributes of the estimator if a fit fails, so that an earlier fit stays usable."""
+    known = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in names:
-            vars(estimator).pop(name, None)
+        vars(estimator).clear()
         vars(estimator).update(known)
         raise
 
@@ -98,6 +104,8 @@ def _one_sentence(message: str) -> str:
         return "X: expected numbers, got columns of other kinds beside them"
     if first.startswith(("Complex data", "Found array")):
         return f"X: {first}"
+    if first.startswith("Expected unique column names"):
+        return f"X: expected columns of different names, got {message.split('- ', 1)[-1].splitlines()[0]}"
     if first.startswith("Expected a 2-dimensional container"):
         advice = "use X.to_frame() for one feature or X.to_frame().T for one sample"
         return f"X: expected rows and columns, got a Series, {advice}"

@@ -62,6 +62,8 @@ def choose_model(
         isinstance(judge, Perturbed)
         and may_be_less
         and (less := judge.consistent_noise(best)) < TOO_LARGE * np.max(sigma)
+        # A denoiser that changes nothing tells no noise level.
+        and not is_rounding(less, some)
     ):
         sigma = less
         search = Search(some, Perturbed(some, sigma, for_, rng), each, deadline)

@@ -30,7 +30,7 @@ def fits_of(grid: Any) -> list[tuple[dict[str, Any], Variants]]:
     place = itertools.count()
     for part in grids:
         for name, values in part.items():
-            if name not in known and name.partition("__")[0] not in PARTS:
+            if name not in known and str(name).partition("__")[0] not in PARTS:
                 raise ValueError(f"grid: unknown parameter {name!r}, allowed are {', '.join(known)}")
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise TypeError(f"grid: expected a list of values to try for {name}, got {values!r}")

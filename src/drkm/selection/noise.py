@@ -47,6 +47,10 @@ FEW = 2
 
 #: noise below this fraction of the largest deviation is rounding
 LEAST_NOISE = 1e-6
+#: noise of more times the largest deviation is not that of these samples
+MOST_NOISE = 100.0
+#: samples farther apart have squared errors whose squares are no numbers
+LARGEST = 1e70
 NO_NOISE = (
     "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win; "
     "give it as a number, or leave columns out"
@@ -73,14 +77,22 @@ def noise_level(noise: Any, samples: np.ndarray) -> Level:
     if isinstance(noise, Real):
         if isinstance(noise, bool) or not 0 < float(noise) < math.inf:
             raise ValueError(f"{expected}, got {noise!r}")
-        return Level(float(noise))
+        return _within_reach(Level(float(noise)), samples)
     try:
         levels = array("noise", noise).numpy(force=True)
     except TypeError as error:
         raise ValueError(f"{expected}, got {noise!r}") from error
     if levels.shape != samples.shape[1:] or not (np.isfinite(levels) & (levels >= 0)).all() or not levels.any():
         raise ValueError(f"{expected}, got {levels.size} of them for {samples.shape[1]} columns")
-    return Level(levels)
+    return _within_reach(Level(levels), samples)
+
+
+def _within_reach(level: Level, samples: np.ndarray) -> Level:
+    """Return noise that samples may have: they vary by as much at least, but for few of them."""
+    varies, most = float(samples.std(axis=0).max()), float(np.max(level.sigma))
+    if most > MOST_NOISE * varies:
+        raise ValueError(f"noise: expected that of the samples, which vary by {varies:.3g} at most, got {most:.3g}")
+    return level
 
 
 def is_rounding(noise: float | np.ndarray, samples: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from drkm.inputs import is_frame
 from drkm.machine import interrupts
 from drkm.selection.automatic import choose_model
 from drkm.selection.grid import Variants, check, configured, fits_of, kept_components, split
-from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
+from drkm.selection.noise import LARGEST, NO_NOISE, is_rounding, noise_level
 from drkm.selection.result import Selection
 from drkm.selection.risk import denoising_losses, perturbations
 from drkm.training import parameters
@@ -124,9 +125,8 @@ def select(
         if criterion == "masked" and samples.shape[1] < 2:
             raise ValueError("criterion: 'masked' needs at least 2 columns, which tell of each other, got 1")
         limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
-        _generator(random_state)
         # A separate stream: if X was made with the same seed, the very same noise would be used to score it.
-        rng = np.random.default_rng([int(random_state), OWN_STREAM])
+        rng = _generator(random_state, OWN_STREAM)
         return choose_model(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
     groups = fits_of(grid)
     base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
@@ -173,9 +173,12 @@ def _check_choices(
         raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
 
 
-def _generator(random_state: int) -> np.random.Generator:
+def _generator(random_state: Any, *stream: int) -> np.random.Generator:
+    """Return the generator of a seed, or of one of its streams; that of None is another every time."""
     try:
-        return np.random.default_rng(random_state)
+        if random_state is None or not stream:
+            return np.random.default_rng(random_state)
+        return np.random.default_rng([operator.index(random_state), *stream])
     except (TypeError, ValueError) as error:
         raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
 
@@ -193,6 +196,8 @@ def _finite(name: str, points: Any) -> np.ndarray:
     found = array(name, points).cpu().numpy()
     if not np.isfinite(found).all():
         raise ValueError(f"{name}: contains NaN or infinity")
+    if found.size and np.ptp(found) > LARGEST:
+        raise ValueError(f"{name}: values are too large for their squares, divide them by their typical size")
     return found
 
 

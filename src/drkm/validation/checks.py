@@ -23,6 +23,15 @@ def number(name: str, value: Any, *, positive: bool = True) -> float:
     return float(value)
 
 
+def real(name: str, value: Any) -> float:
+    """Return a finite number of either sign."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+    if not is_finite(value):
+        raise ValueError(f"{name}: expected a finite number, got {value}")
+    return float(value)
+
+
 def is_finite(value: numbers.Real | float) -> bool:
     """Whether a number is finite in float64; Python has integers that are not."""
     try:

@@ -19,6 +19,7 @@ from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
+from drkm.kernels import Linear
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
@@ -37,10 +38,11 @@ NEWTON_DIMENSIONS = 8
 
 
 class Search(NamedTuple):
-    """A function from (coordinates, starting points) to points, and whether it uses the starting points."""
+    """A function from (coordinates, starting points) to points, whether it uses the latter, and whether it is exact."""
 
     run: Callable[[Tensor, Tensor], Minima]
     iterative: bool
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,6 @@ def _search(
 ) -> Search:
     """Return the search for a method, for starts in the span of the training points, if the kernel supports it."""
     kernel = components.kernel
-    name = type(kernel).__name__
     if method not in METHODS:
         raise ValueError(f"method: unknown name {method!r}, allowed are {', '.join(METHODS)}")
     if kernel.is_given:
@@ -163,12 +164,22 @@ def _search(
     if method == "fixed-point" and not kernel.is_isotropic:
         raise TypeError(
             'method: "fixed-point" needs a kernel of distances (RBF, Laplacian, Matern), '
-            f'got {name}; use method="gradient" or "ridge"'
+            f'got {type(kernel).__name__}; use method="gradient" or "ridge"'
         )
+    if isinstance(kernel, Linear):
+        return Search(lambda coordinates, start: _itself(components.projected_features(coordinates)), False, exact=True)
+    return _descent(components, method, tol, max_iter, memory, in_span)
+
+
+def _descent(components: Components, method: str, tol: float, max_iter: int, memory: int, in_span: bool) -> Search:
+    """Return the search that minimises the distance in the feature space, from a start per point."""
+    kernel = components.kernel
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
     target = residual_of(components, second_order=newton, in_span=in_span)
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else spread(components.X) or 1.0
-    unit = max(float(components.diagonal.mean()), torch.finfo(components.X.dtype).tiny)
+    # What centring takes from features is not theirs to differ by.
+    common = 0.0 if kernel.is_isotropic else components.mean_norm2
+    unit = max(float(components.diagonal.mean()) - common, torch.finfo(components.X.dtype).tiny)
 
     # A power of 2, which is exact: norms of very small or large numbers would underflow or overflow.
     length = 2.0 ** round(math.log2(scale))
@@ -198,6 +209,12 @@ def _search(
     return Search(search, iterative=True)
 
 
+def _itself(projections: Tensor) -> Minima:
+    """Return projections that are points themselves, as a search that takes one step."""
+    ones = torch.ones(len(projections), dtype=torch.long, device=projections.device)
+    return Minima(projections, projections.new_zeros(len(projections)), ones, ones.bool())
+
+
 def _has_cheap_hessian(components: Components) -> bool:
     """Return whether the kernel is twice differentiable (its spectrum has a variance) and there are few dimensions."""
     return components.kernel.is_smooth and components.X.shape[1] <= NEWTON_DIMENSIONS
@@ -222,12 +239,15 @@ def _one_batch(components: Components, coordinates: Tensor, start: Tensor | None
             vanished = (S.abs() <= VANISHED * S_best) & (default_residual <= begin_residual)
             begin = torch.where(vanished[:, None], default, begin)
     found = search.run(coordinates, begin)
-    if search.iterative:
+    if search.exact:
+        residual = found.values
+    elif search.iterative:
         residual = (found.values + components.norm2(coordinates)).clamp(min=0)
     else:
         residual = components.residual(found.points, coordinates)
     # The learned map has no starting point of its own: only a given one is a bound for it.
-    worse = ~(residual <= begin_residual) if search.iterative or start is not None else residual.isnan()
+    bounded = not search.exact and (search.iterative or start is not None)
+    worse = ~(residual <= begin_residual) if bounded else residual.isnan()
     return PreImage(
         torch.where(worse[:, None], begin, found.points),
         torch.where(worse, begin_residual, residual),
