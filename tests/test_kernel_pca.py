@@ -229,7 +229,7 @@ def test_the_sum_of_squares_that_is_kept_is_that_of_all_entries(kernel, n, d):
 
 def test_products_that_look_for_what_was_left_out_are_saved_where_nothing_can_be():
     X = samples(600, 4)
-    with patch("drkm.problem.deflation._largest", side_effect=AssertionError("a search that is not needed")):
+    with patch("drkm.problem.deflation._is_above", side_effect=AssertionError("a search that is not needed")):
         found = KernelPCA(5, kernel="rbf", gamma=0.02).fit(X)
     known = KernelPCA(5, kernel="rbf", gamma=0.02, eigen_solver="dense").fit(X)
     np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-12)

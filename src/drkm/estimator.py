@@ -23,7 +23,7 @@ from drkm import inputs, strange_data
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.fitted import FittedModel
-from drkm.gram import Gram
+from drkm.gram import Gram, Strategy
 from drkm.inference.inference import Inference
 from drkm.inference.noise_warning import NoiseWarning
 from drkm.inference.point_methods import PointMethods
@@ -293,8 +293,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         """
         began = time.perf_counter()
         with inputs.restored_on_failure(self):
-            samples, given = self._samples(X), self.get_params(deep=False)
-            strategy, checkpoint = parameters.strategy(self.gram), parameters.checkpoint(self.checkpoint)
+            strategy, given = parameters.strategy(self.gram), self.get_params(deep=False)
+            samples, checkpoint = self._samples(X, strategy), parameters.checkpoint(self.checkpoint)
             if strategy.shares:
                 samples = in_memory(samples)
             named = {name: value for name, value in given.items() if name not in INCIDENTAL}
@@ -317,11 +317,15 @@ class ConstrDRKM(PointMethods, BaseEstimator):
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _samples(self, X: Any) -> Tensor | Rows:
-        """Validate X and return it in the precision and on the device of the fit."""
-        samples = inputs.read(self, X, reset=True, least=2)
-        device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
-        return inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
+    def _samples(self, X: Any, strategy: Strategy) -> Tensor | Rows:
+        """Validate X, or the rows of this process, and return it in the precision and on the device of the fit."""
+        try:
+            samples = inputs.read(self, X, reset=True, least=1 if strategy.shares else 2)
+            device = parameters.device(self.device, X.device if isinstance(X, Tensor) else None, len(samples))
+            return inputs.place(samples, X, parameters.dtype(self.dtype, device), device)
+        except Exception:
+            strategy.withdraw()
+            raise
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train the model on the rows of X and return their codes."""

@@ -92,7 +92,9 @@ def test_a_changed_result_is_refused(packed):
         opened.results(RUNS)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "a line less", "no head", "not a run", "newer"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flipped", "a line less", "no head", "not a run", "a number too large", "newer"]
+)
 def test_a_damaged_file_is_refused_with_one_sentence(packed, damage):
     data, lines = packed.read_bytes(), lines_of(packed)
     if damage == "cut":
@@ -105,6 +107,7 @@ def test_a_damaged_file_is_refused_with_one_sentence(packed, damage):
             "a line less": lines[:-1],
             "no head": ["[]", *lines[1:]],
             "not a run": [json.dumps(head), "[1]"],
+            "a number too large": [json.dumps(head), json.dumps([10**30, *json.loads(lines[1])[1:]])],
             "newer": [json.dumps(head), *lines[1:]],
         }
         rewritten(packed, changed[damage])

@@ -146,3 +146,50 @@ def test_processes_with_different_parameters_say_so(tmp_path):
     done = torchrun(2, tmp_path, differ=True)
     assert done.returncode != 0
     assert "gram: the processes of a sharded fit were given different parameters" in done.stderr
+
+
+#: a process of a fit without torchrun, which would end the others: its rank, where they meet, and its rows
+ALONE = """
+import sys
+import numpy as np
+import torch.distributed as dist
+from drkm import ConstrDRKM
+from sharded.worker import samples
+
+rank, meeting, begin, end, spoil = sys.argv[1:]
+dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=int(rank), world_size=2)
+X = samples()[int(begin) : int(end)]
+X[:1] = np.nan if spoil == "True" else X[:1]
+try:
+    print(ConstrDRKM(3, gram="sharded").fit(X).objective_)
+except ValueError as error:
+    print(error)
+"""
+
+
+def two_processes(folder: Path, cut: int, *, spoil: bool = False) -> list[str]:
+    """Return what two processes say that share 300 samples at a row, of which the second may have a gap."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    parts = [("0", str(folder / "meeting"), "0", str(cut), "False")]
+    parts += [("1", str(folder / "meeting"), str(cut), "300", str(spoil))]
+    command = [sys.executable, "-W", "ignore", "-c", ALONE]
+    started = [
+        subprocess.Popen([*command, *part], env=environment, stdout=subprocess.PIPE, text=True) for part in parts
+    ]
+    try:
+        return [process.communicate(timeout=120)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+
+
+def test_a_process_may_have_one_sample(tmp_path):
+    expected = drkm.ConstrDRKM(3).fit(samples()).objective_
+    assert [float(said) for said in two_processes(tmp_path, 299)] == pytest.approx([expected] * 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(("cut", "why"), [(150, "X: contains NaN"), (300, "X: Found array with 0 sample")])
+def test_a_process_without_samples_does_not_leave_the_others_waiting(tmp_path, cut, why):
+    first, second = two_processes(tmp_path, cut, spoil=True)
+    assert first.startswith("gram: process 1 of 2 was given samples that it cannot take")
+    assert second.startswith(why)

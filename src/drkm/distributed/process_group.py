@@ -21,6 +21,11 @@ from drkm.files.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
+#: in place of a number of rows: a process that takes no part
+WITHDRAWN = -1
+#: seconds that such a process waits at most to be heard
+PATIENCE = 60.0
+
 
 class ProcessLost(RuntimeError):
     """Another process of the group ended or stopped answering, so that this one cannot continue."""
@@ -65,6 +70,13 @@ class ProcessShards:
             backend = "nccl" if device.type == "cuda" else "gloo"
             self._group = self._carefully(dist.new_group, timeout=timedelta(seconds=timeout), backend=backend)
         self.counts: Sequence[int] = self.gather(torch.tensor([rows]), [1] * self.size).tolist()
+        if WITHDRAWN in self.counts:
+            self.close()
+            other = self.counts.index(WITHDRAWN)
+            raise ValueError(
+                f"gram: process {other} of {self.size} was given samples that it cannot take, and says why; no process "
+                "fits without them"
+            )
 
     def total(self, own: Tensor) -> Tensor:
         """Return the sum over processes: the same bits everywhere, because every entry is summed in one process."""
@@ -184,6 +196,12 @@ def sharing(
         log.info("gram: %d exchanges, %d bytes in all, %d processes", shards.exchanges, shards.bytes, shards.size)
     finally:
         shards.close()
+
+
+def withdraw(group: Any, timeout: float) -> None:
+    """Tell the other processes of a fit that this one takes no part, if they listen."""
+    with suppress(ValueError, RuntimeError):
+        ProcessShards(group, WITHDRAWN, torch.device("cpu"), min(timeout, PATIENCE), "").close()
 
 
 def _check_alike(shards: ProcessShards, X: Tensor | Rows, settings: str) -> None:

@@ -200,6 +200,9 @@ class Strategy(ABC):
         """
         return nullcontext()
 
+    def withdraw(self) -> None:  # noqa: B027
+        """Tell processes that would share a fit with this one that it has no samples; by default there are none."""
+
 
 Kind = TypeVar("Kind", bound=type[Strategy])
 

@@ -137,3 +137,9 @@ class Sharded(Strategy):
 
         digest = hashlib.sha256(settings().encode()).hexdigest()
         return sharing(self.group, X, digest, timeout=self.timeout, checkpoint=checkpoint)
+
+    def withdraw(self) -> None:
+        """Tell the other processes that this one has no samples for the fit, so that they do not wait for them."""
+        from drkm.distributed.process_group import withdraw
+
+        withdraw(self.group, self.timeout)

@@ -1,8 +1,8 @@
-"""Eigenvectors that a Krylov space of one start vector leaves out: those of multiple eigenvalues.
+"""Eigenvectors that the Krylov space of one start vector leaves out: those of multiple eigenvalues.
 
-Such a space holds one eigenvector of each eigenvalue. The others of a multiple one, which samples on a grid, a circle
-or another symmetric figure have, come by rounding alone, and may come after the method has ended. So a second start
-vector, with nothing of what was found in it, looks for what is left.
+Such a space holds one eigenvector of each eigenvalue. Samples on a grid, a circle or another symmetric figure have
+multiple eigenvalues, whose other eigenvectors appear by rounding alone, often after the method has ended. So a second
+start vector, orthogonal to the eigenvectors found, looks for what is left.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import numpy as np
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]
-#: steps of the search. An eigenvalue that was left out is as a rule well above the last one that was found in its place
-STEPS = 6
-#: eigenvalues that differ by less, relative to the last one found, are not told apart
+#: steps of a search: where nothing suggests a multiple eigenvalue, and at most
+FEW_STEPS, MOST_STEPS = 6, 120
+#: residual, relative to its Ritz value, from which on a larger eigenvalue would have shown
+CONVERGED = 1e-3
+#: eigenvalues that differ by less, relative to the last one found, count as equal
 APART = 1e-6
+#: means of two rows are equal if they differ by no more than so many roundings
+EQUAL = 64
 
 
 def without(product: Product, vectors: np.ndarray) -> Product:
-    """Return the product of an operator with vectors that are orthogonal to some of its eigenvectors, as are images."""
+    """Return the operator on the orthogonal complement of some of its eigenvectors."""
 
     def deflated(v: np.ndarray) -> np.ndarray:
         image = product(v)
@@ -31,10 +35,10 @@ def without(product: Product, vectors: np.ndarray) -> Product:
     return deflated
 
 
-def is_complete(product: Product, found: Pairs, tol: float, at_most: float = math.inf) -> bool:
-    """Whether no eigenvalue above the last one found is left.
-
-    An upper bound of those that are left may say so. Otherwise a few steps from a vector orthogonal to those found do.
+def is_complete(
+    product: Product, found: Pairs, tol: float, at_most: float = math.inf, *, thorough: bool = True
+) -> bool:
+    """Whether no eigenvalue above the last one found is left out.
 
     Parameters
     ----------
@@ -43,44 +47,73 @@ def is_complete(product: Product, found: Pairs, tol: float, at_most: float = mat
     found : pair of arrays
         Eigenvalues and eigenvectors.
     tol : float
-        How far eigenvalues may be off, relative to the first.
+        Error that eigenvalues may have, relative to the first.
     at_most : float
-        What no eigenvalue that was left out is above.
+        An upper bound of the eigenvalues that were not found. If it is low enough, nothing is searched.
+    thorough : bool
+        Whether the search goes on until its Ritz value has converged; if not, it takes a few steps.
     """
     values, vectors = found
     bound = _bound(values, tol)
-    return at_most <= bound or _largest(without(product, vectors), len(vectors), values.dtype) <= bound
+    if at_most <= bound:
+        return True
+    deflated = without(product, vectors)
+    return not _is_above(bound, deflated, len(vectors), values.dtype, MOST_STEPS if thorough else FEW_STEPS)
+
+
+def is_symmetric(means: np.ndarray) -> bool:
+    """Whether the samples may form a symmetric figure, given the means of the rows of their kernel matrix.
+
+    A symmetry maps samples to samples without a change of kernel values, and so to rows with the same mean. If all
+    means differ there is none, and no reason for a multiple eigenvalue.
+    """
+    rounding = EQUAL * float(np.finfo(means.dtype).eps) * float(np.abs(means).max())
+    return bool((np.diff(np.sort(means)) <= rounding).any())
 
 
 def merged(found: Pairs, more: Pairs, tol: float) -> Pairs:
-    """Return as many of the largest eigenpairs as were found, with those of what is orthogonal to them among them."""
-    # Where what was found is taken away, its vectors have the eigenvalue 0, and must not come a second time.
+    """Return the largest of the eigenpairs found and of those of the orthogonal complement, as many as were found."""
+    # In the complement, the eigenvectors found have the eigenvalue 0, and must not be counted twice.
     new = more[0] > _bound(found[0], tol)
-    values, vectors = np.append(found[0], more[0][new]), np.hstack([found[1], more[1][:, new]])
+    added = more[1][:, new]
+    # Small eigenvalues leave room for rounding along the others.
+    added = np.linalg.qr(added - found[1] @ (found[1].T @ added))[0]
+    values, vectors = np.append(found[0], more[0][new]), np.hstack([found[1], added])
     largest = values.argsort()[-len(found[0]) :]
     return values[largest], vectors[:, largest]
 
 
 def _bound(values: np.ndarray, tol: float) -> float:
-    """Return what an eigenvalue that was left out is above: the last one found, and zero, by more than rounding."""
+    """Return the threshold for eigenvalues that were left out: the last one found or 0, and more than rounding."""
     rounding = max(tol, 100 * float(np.finfo(values.dtype).eps)) * values.max()
     return float((1 + APART) * max(values.min(), 0) + rounding)
 
 
-def _largest(product: Product, n: int, dtype: np.dtype) -> float:
-    """Return a lower bound of the largest eigenvalue, from a Krylov space of a few random numbers."""
-    from scipy.linalg import eigvalsh_tridiagonal
+def _is_above(bound: float, product: Product, n: int, dtype: np.dtype, steps: int) -> bool:
+    """Whether an operator has an eigenvalue above a bound, as far as a Krylov space of random numbers tells.
+
+    It tells when its largest Ritz value is above the bound, or has converged below it.
+    """
+    from scipy.linalg import eigh_tridiagonal
 
     before = np.zeros(n, dtype=dtype)
     vector = product(np.random.RandomState(n).uniform(-1, 1, n).astype(dtype))
     diagonal, beside = [], [float(np.linalg.norm(vector))]
-    for _ in range(STEPS):
+    for step in range(steps):
         if beside[-1] == 0:
-            break
+            return False
         vector = vector / beside[-1]
         image = product(vector)
         diagonal.append(float(vector.dot(image)))
-        image -= diagonal[-1] * vector + (beside[-1] * before if len(diagonal) > 1 else 0)
+        image -= diagonal[-1] * vector + (beside[-1] * before if step else 0)
         before, vector = vector, image
         beside.append(float(np.linalg.norm(image)))
-    return float(eigvalsh_tridiagonal(diagonal, beside[1:-1])[-1]) if diagonal else 0.0
+        if step + 1 < FEW_STEPS:
+            continue
+        values, vectors = eigh_tridiagonal(diagonal, beside[1:-1], check_finite=False)
+        if values[-1] > bound:
+            return True
+        residual = beside[-1] * abs(vectors[-1, -1])
+        if residual <= CONVERGED * abs(values[-1]) and values[-1] + residual <= bound:
+            return False
+    return False

@@ -17,6 +17,8 @@ from drkm.machine import blas
 
 #: vectors of the basis when Ritz pairs are first computed, and at most: so many per eigenpair and so many more
 FIRST, MOST = (2, 8), (3, 40)
+#: share of its length that a vector keeps if what was removed from it is rounding
+KEPT = 0.7
 #: steps between the first two computations of Ritz pairs, and at most between two later ones
 SECOND_AFTER, LONGEST_WAIT = 3, 8
 
@@ -83,9 +85,7 @@ def leading_by_lanczos(
         image -= own * basis[step]
         if step:
             image -= beside[step - 1] * basis[step - 1]
-        # What is left of earlier vectors is rounding, so that one pass is enough.
-        blas.remove_rows_(basis[: step + 1], image)
-        beside[step] = size = math.sqrt(image.dot(image))
+        beside[step] = size = _orthogonalise(image, basis[: step + 1])
         largest = max(largest, own)
         if size <= rounding * largest:
             return None
@@ -99,6 +99,20 @@ def leading_by_lanczos(
             seen.append((look, excess))
             look += _steps_ahead(seen)
     return None
+
+
+def _orthogonalise(image: np.ndarray, known: np.ndarray) -> float:
+    """Remove what a vector has of orthonormal ones, in place, and return its length.
+
+    As a rule that is rounding, and one pass removes it. Where it is more, the pass leaves rounding of its own.
+    """
+    size = math.sqrt(image.dot(image))
+    while True:
+        before = size
+        blas.remove_rows_(known, image)
+        size = math.sqrt(image.dot(image))
+        if not size < KEPT * before:
+            return size
 
 
 def _ritz_pairs(

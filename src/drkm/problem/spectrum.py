@@ -18,7 +18,7 @@ from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.machine.threads import blas_threads
-from drkm.problem.deflation import Pairs, Product, is_complete, merged, without
+from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
 
@@ -98,8 +98,9 @@ def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor |
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(_product(gram), gram.n, upper.dtype)
+        thorough = means is None or is_symmetric(means.numpy())
         energy = math.inf if means is None or gram.energy is None else _centered_energy(gram.energy, means)
-        return _signed(_krylov(product, gram.n, count, method, upper.dtype, energy))
+        return _signed(_krylov(product, gram.n, count, method, upper.dtype, energy=energy, thorough=thorough))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
@@ -119,8 +120,20 @@ def _product(gram: TriangleGram) -> Product:
     return blas.symmetric_operator(gram.K.numpy())
 
 
-def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtype, energy: float = math.inf) -> Pairs:
-    """Return the leading eigenpairs of an operator, of which the squared Frobenius norm may be known."""
+def _krylov(
+    product: Product,
+    n: int,
+    count: int,
+    method: Method,
+    dtype: np.dtype,
+    *,
+    energy: float = math.inf,
+    thorough: bool = True,
+) -> Pairs:
+    """Return the leading eigenpairs of an operator, given its squared Frobenius norm where it is known.
+
+    `thorough` is whether multiple eigenvalues are likely enough to look for what was left out until it is clear.
+    """
     from sklearn.utils import check_random_state
 
     # What is left of random numbers by a product is not lost: it is one step of the iteration.
@@ -130,7 +143,7 @@ def _krylov(product: Product, n: int, count: int, method: Method, dtype: np.dtyp
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     found, at_most = _from_start(product, start, count, method, energy)
     for _ in range(MOST_ROUNDS):
-        if is_complete(product, found, method.tol, at_most):
+        if is_complete(product, found, method.tol, at_most, thorough=thorough):
             break
         rest = without(product, found[1])
         more, at_most = _from_start(rest, rest(start[::-1].copy()), count, method)
@@ -162,7 +175,11 @@ def _dense(K: np.ndarray, count: int) -> Pairs:
     from scipy.linalg import eigh
 
     n = len(K)
-    return eigh(K.T, subset_by_index=(n - count, n - 1), overwrite_a=True, check_finite=False)
+    values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
+    if len(values) < count:
+        # Of many eigenvalues that nearly coincide LAPACK's search for some of them can lose a few without a word.
+        values, vectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
+    return values[-count:], vectors[:, -count:]
 
 
 def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:

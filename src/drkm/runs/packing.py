@@ -66,7 +66,7 @@ def unpack_into(connection: sqlite3.Connection, path: Path) -> None:
     statement = f"INSERT INTO runs ({', '.join(COLUMNS)}, checksum) VALUES ({marks})"
     try:
         connection.executemany(statement, map(json.loads, lines[1:]))
-    except (ValueError, RecursionError, sqlite3.Error) as error:
+    except (ValueError, OverflowError, RecursionError, sqlite3.Error) as error:
         raise ValueError(f"store: {path} is damaged (a line is not a run)") from error
 
 

@@ -33,6 +33,8 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 def plan_of(parameters: dict[str, Any], n: int, strategy: Strategy) -> Plan:
     """Validate all parameters and return the plan of a fit to n samples with this Gram strategy."""
+    if n < 2:
+        raise ValueError(f"X: expected at least 2 samples in all processes together, got {n}")
     sizes = layer_sizes(parameters["n_components"], n)
     layers = len(sizes)
     lam = per_layer("lam", parameters["lam"], layers)

@@ -177,9 +177,7 @@ def _descent(components: Components, method: str, tol: float, max_iter: int, mem
     newton = method == "fixed-point" and memory > 0 and _has_cheap_hessian(components)
     target = residual_of(components, second_order=newton, in_span=in_span)
     scale = kernel.bandwidth**0.5 if kernel.has_bandwidth else spread(components.X) or 1.0
-    # What centring takes from features is not theirs to differ by.
-    common = 0.0 if kernel.is_isotropic else components.mean_norm2
-    unit = max(float(components.diagonal.mean()) - common, torch.finfo(components.X.dtype).tiny)
+    unit = _unit(components)
 
     # A power of 2, which is exact: norms of very small or large numbers would underflow or overflow.
     length = 2.0 ** round(math.log2(scale))
@@ -213,6 +211,13 @@ def _itself(projections: Tensor) -> Minima:
     """Return projections that are points themselves, as a search that takes one step."""
     ones = torch.ones(len(projections), dtype=torch.long, device=projections.device)
     return Minima(projections, projections.new_zeros(len(projections)), ones, ones.bool())
+
+
+def _unit(components: Components) -> float:
+    """Return a squared length in feature space by which residuals are measured."""
+    # What centring takes from features is not theirs to differ by.
+    common = 0.0 if components.kernel.is_isotropic else components.mean_norm2
+    return max(float(components.diagonal.mean()) - common, torch.finfo(components.X.dtype).tiny)
 
 
 def _has_cheap_hessian(components: Components) -> bool:
