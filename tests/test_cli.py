@@ -113,7 +113,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_then_ends(tmp_path, monke
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert said.count("\n") == 1
-    assert "no model was written: the same command goes on from X.part" in said
+    assert "no model was written: the same command resumes from X.part" in said
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "X.part"]
     monkeypatch.chdir(tmp_path)
     assert "belongs to a fit with other data or parameters" in refused(*words)

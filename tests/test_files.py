@@ -385,7 +385,7 @@ class Halved(RBF):
 @pytest.mark.parametrize("kernel", [Halved(2.0), [Halved(2.0), "rbf"]], ids=["all", "first"])
 def test_a_kernel_of_ones_own_is_refused_by_save(kernel, tmp_path):
     fitted = ConstrDRKM((3, 2), kernel=kernel, max_iter=300).fit(X)
-    with pytest.raises(ValueError, match="kernel: a file holds no code, and Halved is not known to"):
+    with pytest.raises(ValueError, match="kernel: a file holds no code, and Halved is not registered"):
         fitted.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

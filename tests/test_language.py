@@ -9,7 +9,13 @@ import drkm
 
 FILES = sorted(Path(drkm.__file__).parent.rglob("*.py"))
 #: what the glossary replaces, as far as a search can tell it from plain English
-AVOIDED = r"rests on|looked at once|named rightly|gets? one sentence|\b[Oo]ne a (layer|point|start|sample|component)\b"
+AVOIDED = "|".join(
+    [
+        r"rests on|looked at once|named rightly|gets? one sentence|\bfor people\b|\bweighed\b|memory there is",
+        r"\b[Oo]ne a (layer|point|start|sample|component)\b",
+        r"\b[Oo]ne (row|column|line|number|integer) an? [a-z]+",
+    ]
+)
 
 
 def found(pattern: str) -> list[str]:

@@ -85,13 +85,13 @@ class TestKernel:
 
     def test_that_is_not_known_is_refused_when_a_model_is_saved(self, tmp_path):
         model = fitted(kernel=Sharp())
-        with pytest.raises(ValueError, match=r"kernel: .* Sharp is not known .* @drkm\.kernels\.register"):
+        with pytest.raises(ValueError, match=r"kernel: .* Sharp is not registered: put @drkm\.kernels\.register"):
             model.save(tmp_path / "model.safetensors")
         assert not list(tmp_path.iterdir())
 
     def test_that_is_approximated_must_be_known_too(self, tmp_path):
         model = fitted(kernel=Sharp(), gram=gram.Nystroem(m=20, deep=gram.Dense()))
-        with pytest.raises(ValueError, match="Sharp is not known"):
+        with pytest.raises(ValueError, match="Sharp is not registered"):
             model.save(tmp_path / "model.safetensors")
 
     def test_that_a_reader_does_not_know_is_refused_with_what_to_do(self, tmp_path):
@@ -99,14 +99,12 @@ class TestKernel:
         fitted(kernel="sharp").save(tmp_path / "model.safetensors")
         kernels.NAMES.forget("sharp")
         kernels.KINDS.forget("Sharp")
-        sentence = (
-            r"model\.safetensors has a kernel 'Sharp' that is not known .* @drkm\.kernels\.register above its class"
-        )
+        sentence = r"model\.safetensors has a kernel 'Sharp' that is not registered .* @drkm\.kernels\.register above"
         with pytest.raises(ValueError, match=sentence) as caught:
             load(tmp_path / "model.safetensors")
         assert "damaged" not in str(caught.value)
         np.save(tmp_path / "X.npy", X)
-        assert "import the module that makes it known" in refused(
+        assert "import the module that registers it" in refused(
             "encode", tmp_path / "model.safetensors", tmp_path / "X.npy", "-o", tmp_path / "codes.npy"
         )
 
@@ -170,7 +168,7 @@ class TestGramOperator:
     def test_that_a_reader_does_not_know_is_refused_with_what_to_do(self, tmp_path):
         fitted(gram=Halves()).save(tmp_path / "model.safetensors")
         gram.NAMES.forget("halves")
-        with pytest.raises(ValueError, match=r"has a gram 'halves' that is not known .* @drkm\.gram\.register"):
+        with pytest.raises(ValueError, match=r"has a gram 'halves' that is not registered .* @drkm\.gram\.register"):
             load(tmp_path / "model.safetensors")
         gram.register(Halves)
 

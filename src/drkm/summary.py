@@ -56,7 +56,7 @@ def _certificate(fitted: FittedModel) -> list[str]:
     if len(fitted.objectives) > 1:
         ended = [f"{value:.6g}" for value in fitted.objectives if value is not None]
         behind = len(fitted.objectives) - len(ended)
-        others = f" ({behind} given up behind the best)" if behind else ""
+        others = f" ({behind} abandoned behind the best)" if behind else ""
         lines.append(f"best of {len(fitted.objectives)} starts: {', '.join(ended)}{others}")
     return lines
 

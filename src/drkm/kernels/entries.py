@@ -25,7 +25,7 @@ def entry_of(kernel: Kernel) -> dict[str, Any]:
     name = type(kernel).__name__
     if KINDS.get(name) is not type(kernel):
         raise ValueError(
-            f"kernel: a file holds no code, and {name} is not known to `load`: put "
+            f"kernel: a file holds no code, and {name} is not registered: put "
             "@drkm.kernels.register above its class and fit again, or save codes and samples as arrays"
         )
     return kernel.entry

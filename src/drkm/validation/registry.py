@@ -62,7 +62,7 @@ class Registry(dict[str, Member]):
         """Return the member that a file names."""
         if name not in self:
             raise Unknown(
-                f"a {self.family} {name!r} that is not known here: import the module that makes it known, with "
+                f"a {self.family} {name!r} that is not registered here: import the module that registers it, with "
                 f"@drkm.{self.home}.register above its class, before you read the file"
             )
         return self[name]
