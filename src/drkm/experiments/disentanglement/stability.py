@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
-from drkm.experiments.study import Group, Study, Table, charts, claims, tables, task
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, tables, task
 from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
 from drkm.plotting import GREY
 from drkm.validation import parts
@@ -51,7 +51,14 @@ def _cells(rows: list[Row]) -> Row:
     }
 
 
-FIRST = {"model": OURS, "layer": 1}
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    fully = f"On resampled images layer 1 of {OURS} is recovered more fully than the codes of the model"
+    asked = [(f"{fully} {other}.", {"model": other, "layer": 1}) for other in (SHALLOW, RIVAL, PAPER)]
+    asked.append((f"Layer 1 of {OURS} is more stable than layer 2.", {"model": OURS, "layer": 2}))
+    for text, other in asked:
+        found = claims.on_most_datasets(rows, {"model": OURS, "layer": 1}, other, "shared")
+        yield claims.claim(text, rows, found)
+
 
 EXPERIMENT = Study(
     name="stability",
@@ -81,33 +88,17 @@ EXPERIMENT = Study(
             cells=_cells,
         )
     ],
-    charts=[
-        charts.Dots(
-            name="stability",
-            caption="How far fits to resamples of the same images share subspaces and codes.",
-            scores={"shared": "shared variance", "agreement": "agreement of codes"},
-            along="layer",
-            labels={1: "layer 1", 2: "layer 2"},
-            colours=COLOURS,
-            statistic=lambda values: float(np.mean(values)),
-            ylabel="mean over draws",
-        )
-    ],
-    claims=[
-        *(
-            claims.Statement(
-                text=f"On resampled images layer 1 of {OURS} is recovered more fully than the codes of the model "
-                f"{other}.",
-                rule=claims.on_most_datasets(FIRST, {"model": other, "layer": 1}),
-                score="shared",
-            )
-            for other in (SHALLOW, RIVAL, PAPER)
-        ),
-        claims.Statement(
-            text=f"Layer 1 of {OURS} is more stable than layer 2.",
-            rule=claims.on_most_datasets(FIRST, {"model": OURS, "layer": 2}),
-            score="shared",
-        ),
-    ],
+    charts=lambda rows, sizes: charts.dots(
+        "stability",
+        "How far fits to resamples of the same images share subspaces and codes.",
+        rows,
+        scores={"shared": "shared variance", "agreement": "agreement of codes"},
+        along="layer",
+        labels={1: "layer 1", 2: "layer 2"},
+        colours=COLOURS,
+        statistic=lambda values: float(np.mean(values)),
+        ylabel="mean over draws",
+    ),
+    claims=_claims,
     settings={"N": "start_points", "resamples": "resamples", "common images": 500, "seeds": "seeds"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,10 +56,9 @@ class Study(Experiment):
     groups: Sequence[Group]
     #: (rows, sizes) → ResultTable
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
-    #: (rows, sizes) → list of Figure
-    charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
-    #: (rows, sizes) → Claim
-    claims: Sequence[Callable[[list[Row], StudySizes], Claim]] = ()
+    #: (rows, sizes) → figures, where there are rows, and claims
+    charts: Callable[[list[Row], StudySizes], Iterable[Figure]] = lambda rows, sizes: ()
+    claims: Callable[[list[Row], StudySizes], Iterable[Claim]] = lambda rows, sizes: ()
     #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: scale → attributes of it that are others in this study; of seeds it has at least as many, whatever is asked for
@@ -104,8 +103,8 @@ class Study(Experiment):
             self.title,
             self.text(sizes),
             tables=[table(rows, sizes) for table in self.tables],
-            figures=[figure for chart in self.charts for figure in chart(rows, sizes)] if rows else [],
-            claims=[judge(rows, sizes) for judge in self.claims],
+            figures=list(self.charts(rows, sizes)) if rows else [],
+            claims=list(self.claims(rows, sizes)),
             settings={name: _shown(value, sizes) for name, value in self.settings.items()},
         )
         return marked(shown, self.changes)
