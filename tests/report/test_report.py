@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from drkm.experiments import registry
+from drkm.experiments.cells import readable
 from drkm.experiments.experiment import SimpleExperiment
 from drkm.experiments.report import write_report
-from drkm.experiments.report.blocks import first_sentence, prose, readable
+from drkm.experiments.report.blocks import first_sentence, prose
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page

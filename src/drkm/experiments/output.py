@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from drkm.experiments.cells import readable
 from drkm.experiments.latex import latex
 from drkm.files import write_whole
 
@@ -47,7 +48,7 @@ def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: s
     return [
         write_csv(rows, out / f"{name}.csv", list(rows[0])),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
-        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}", short)),
+        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}")),
     ]
 
 
@@ -64,12 +65,5 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table."""
     columns = list(rows[0])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(short(row[column]) for column in columns) + " |" for row in rows]
+    lines += ["| " + " | ".join(readable(row[column]) for column in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def short(value: Any) -> str:
-    """Return a number with four digits, a dash for what is missing, and anything else as it is."""
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

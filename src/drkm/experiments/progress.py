@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -17,23 +17,15 @@ from drkm.runs.store import Store
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the runs of an experiment, or of several together, are.
-
-    Attributes
-    ----------
-    name : str
-    runs, done, failed : int
-    seconds_left : float
-        Computing time of the runs that are missing, by that of the runs of the same task and family that are done.
-    unlike : int
-        Missing runs of which no such run is done, so that they are not in `seconds_left`.
-    """
+    """How far the runs of an experiment, or of several together, are."""
 
     name: str
     runs: int
     done: int
     failed: int
+    #: computing time of the runs that are missing, by that of the runs of the same task and family that are done
     seconds_left: float
+    #: missing runs of which no such run is done, so that they are not in `seconds_left`
     unlike: int
 
     @property
@@ -60,8 +52,7 @@ def progress(
         if run in results:
             usual.setdefault(frozenset(names_of(run)), []).append(results.seconds(run))
 
-    def told(name: str, runs: Iterable[Configuration]) -> Progress:
-        runs = list(runs)
+    def told(name: str, runs: list[Configuration]) -> Progress:
         kinds = [frozenset(names_of(run)) for run in runs if run in unfinished]
         done = sum(run in results for run in runs)
         left = sum(fmean(usual[kind]) for kind in kinds if kind in usual)

@@ -10,6 +10,7 @@ from pathlib import Path
 from drkm._version import __version__
 from drkm.experiments import registry
 from drkm.experiments.experiment import Experiment
+from drkm.experiments.output import write_text
 from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
@@ -17,7 +18,6 @@ from drkm.experiments.reproduce import experiments_of
 from drkm.experiments.seeds import Seeds
 from drkm.experiments.settings import written
 from drkm.experiments.variant import Variant, changes_of
-from drkm.files import write_whole
 from drkm.runs.configuration import Configuration, check_scale
 from drkm.runs.store import Store
 
@@ -68,9 +68,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
 def write_gathered(report: Report, path: str | os.PathLike[str]) -> Path:
     """Write a report as what the end of its name says."""
     path = Path(path)
-    text = FORMATS[path.suffix.lower()](report)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_whole(path, lambda file: file.write(text.encode()))
+    return write_text(path, FORMATS[path.suffix.lower()](report))
 
 
 def gather(
