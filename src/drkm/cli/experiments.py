@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )
 #: data of the demo → the module that runs it
-DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments.digits_demo"}
+DEMOS = {"sprites": "drkm.demos.sprites", "digits": "drkm.demos.digits"}
 
 
 class ExperimentsCommand(SectionedCommand):
