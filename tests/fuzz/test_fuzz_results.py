@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from drkm.experiments.denoising import digits
-from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, NOISY, ORDER, TWO_LAYERS
 from drkm.experiments.denoising._panels import COMPONENTS
+from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, NOISY, ORDER, TWO_LAYERS
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather

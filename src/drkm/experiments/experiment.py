@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -79,8 +79,8 @@ class SimpleExperiment(Experiment):
     #: rows → what is shown where there are rows
     tables: Callable[[list[Row]], Sequence[ResultTable]]
     figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
-    #: (rows, sizes) → list of Claim
-    claims: Callable[[list[Row], Any], Sequence[Claim]] = lambda rows, sizes: ()
+    #: (rows, sizes) → claims
+    claims: Callable[[list[Row], Any], Iterable[Claim]] = lambda rows, sizes: ()
     #: (rows, sizes) → what is shown as settings
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
@@ -110,7 +110,7 @@ class SimpleExperiment(Experiment):
             self.text,
             tables=[table for table in self.tables(rows) if table.rows] if rows else [],
             figures=self.figures(rows) if rows else [],
-            claims=self.claims(rows, sizes),
+            claims=list(self.claims(rows, sizes)),
             settings=self.settings(rows, sizes),
         )
         return marked(shown, self.changes)

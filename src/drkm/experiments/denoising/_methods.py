@@ -11,8 +11,18 @@ import numpy as np
 import torch
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._names import BOUND, MEAN_SHIFT, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
-from drkm.experiments.denoising._problems import Array, CurveSizes, NoisyCurve, posterior_mean
+from drkm.experiments.denoising._problems import (
+    BOUND,
+    MEAN_SHIFT,
+    NOISY,
+    ONE_LAYER,
+    RIVAL,
+    TWO_LAYERS,
+    Array,
+    CurveSizes,
+    NoisyCurve,
+    posterior_mean,
+)
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
 from drkm.kernels import RBF

@@ -12,9 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising._methods import select_deep
-from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
 from drkm.experiments.denoising._panels import COMPONENTS
 from drkm.experiments.denoising._problems import (
+    BOUND,
+    NOISY,
+    TWO_LAYERS,
     Array,
     NoisyCurve,
     mean_squared_error,

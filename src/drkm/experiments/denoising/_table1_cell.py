@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from drkm.experiments.denoising._methods import METHODS, Outcome
-from drkm.experiments.denoising._names import FIRST_MEASURE, ORDER, PAPER_DEEP, PAPER_KPCA
-from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared_error, noise_of, problem_of
+from drkm.experiments.denoising._problems import (
+    FIRST_MEASURE,
+    ORDER,
+    PAPER_DEEP,
+    PAPER_KPCA,
+    Array,
+    NoisyCurve,
+    mean_squared_error,
+    noise_of,
+    problem_of,
+)
 from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.machine.threads import one_thread
 
