@@ -12,7 +12,8 @@ from drkm.experiments.experiment import Experiment
 from drkm.experiments.output import save_figure, save_table
 from drkm.experiments.section import Section
 from drkm.experiments.seeds import Seeds
-from drkm.experiments.variant import Variant, changes_of, folder
+from drkm.experiments.settings import written
+from drkm.experiments.variant import Variant, changes_of
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.lease import LEASE_SECONDS
 from drkm.runs.runner import check_jobs, sweep
@@ -66,12 +67,12 @@ def reproduce(
         Files written.
     """
     jobs = check_jobs(jobs)
-    check_choice(only=only, skip=skip)
+    for option, chosen in (("only", only), ("skip", skip)):
+        check_choice(option, chosen)
     experiments = experiments_of(names, variant)
     runs = configurations_of(names, scale, seeds, variant)
-    chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
     path = store_path(out, store)
-    chosen = computable(chosen, path)
+    asked = computable([run for group in runs.values() for run in group if is_chosen(run, only, skip)], path)
     if dask is not None and not path.exists():
         from drkm.runs.cluster import check_address
 
@@ -80,7 +81,7 @@ def reproduce(
     paths: list[Path] = []
     with Store(path, registry.TASKS) as opened:
         sweep(
-            chosen,
+            asked,
             opened,
             jobs=jobs,
             dask=dask,
@@ -103,19 +104,22 @@ def expand(names: Iterable[str]) -> list[str]:
     if not found:
         raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(registry.EXPERIMENTS)}), got none")
     for name in found:
-        registry.check_name(name)
+        if name not in registry.EXPERIMENTS:
+            allowed = ", ".join(registry.EXPERIMENTS)
+            raise ValueError(f"experiment: unknown name {name!r}, allowed are {allowed} and all")
     return list(found)
 
 
 def experiments_of(names: Iterable[str], variant: Variant | None = None) -> dict[str, Experiment]:
     """Return experiments by their names, or the variants of those that have a parameter of it."""
-    found = {name: registry.experiment(name) for name in expand(names)}
+    found = {name: registry.EXPERIMENTS[name] for name in expand(names)}
     return found if variant is None else variant.of(found)
 
 
 def folder_of(experiments: Mapping[str, Experiment], scale: str) -> str:
-    """Return the name of the folder in which experiments at a scale are written."""
-    return folder(scale, changes_of(experiments.values()))
+    """Return the name of the folder in which experiments at a scale are written, such as "quick+gamma=2"."""
+    changes = changes_of(experiments.values())
+    return "+".join([scale, *(written({name: value}) for name, value in sorted(changes.items()))])
 
 
 def configurations_of(
@@ -134,12 +138,11 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
-def check_choice(**choices: Collection[str]) -> None:
+def check_choice(option: str, names: Collection[str]) -> None:
     """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
-    for option, chosen in choices.items():
-        for name in chosen:
-            if name not in registry.choices():
-                raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
+    for name in names:
+        if name not in registry.choices():
+            raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from drkm.experiments.experiment import Experiment
-from drkm.experiments.settings import written
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,3 @@ class Variant:
 def changes_of(experiments: Iterable[Experiment]) -> dict[str, Any]:
     """Return all that is changed in variants of experiments."""
     return {name: value for found in experiments for name, value in found.changes.items()}
-
-
-def folder(scale: str, changes: Mapping[str, Any]) -> str:
-    """Return the name of the folder of a scale, or of a variant at this scale: "quick+gamma=2"."""
-    return "+".join([scale, *(written({name: value}) for name, value in sorted(changes.items()))])

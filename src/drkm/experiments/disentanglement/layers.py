@@ -60,9 +60,7 @@ def _on_all(rows: list[Row], name: str) -> Iterator[claims.Claim]:
     text = f"2 layers are the most consistent choice: best or close to best in most cases ({name})."
     yield claims.claim(text, rows, _consistent(rows), "in most cases the best or close to the best")
 
-    def third(here: list[Row], score: str) -> claims.Case | None:
-        return claims.ahead(chosen(here, depth=3), chosen(here, depth=2), score, tie=0.0)
-
+    third = claims.between({"depth": 3}, {"depth": 2}, tie=0.0)
     found = claims.enough(
         claims.cases(rows, third, METRIC_NAMES, ("dataset", "n")),
         verdicts.not_most,
@@ -138,11 +136,8 @@ def _consistent(rows: list[Row]) -> claims.Finding:
 
 
 def _two_better(rows: list[Row], score: str) -> claims.Finding:
-    def judge(here: list[Row], score: str) -> claims.Case | None:
-        return claims.ahead(chosen(here, depth=2), chosen(here, depth=1), score)
-
     return claims.enough(
-        claims.cases(rows, judge, [score], ("dataset", "n")),
+        claims.cases(rows, claims.between({"depth": 2}, {"depth": 1}), [score], ("dataset", "n")),
         verdicts.majority,
         f"{BETTER}, in more than half of the combinations; fails where it ends below {verdicts.TIE} in half of them; "
         "needs more than one dataset.",

@@ -18,6 +18,7 @@ SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
 SIMILAR_SPREAD, LARGER_SPREAD = 1.25, 1.5
 #: range of the β-VAE's IRS on SmallNORB: published from 0.5 to almost 0.9
 WIDE_RANGE = 0.3
+THEIRS = {"family": "beta-vae"}
 GROUPS = [
     Group(family="paper", hyperparameter="grid"),
     Group(family="drkm"),
@@ -72,7 +73,8 @@ def _on_cars3d_and_smallnorb(rows: list[Row], family: str) -> Iterator[claims.Cl
         yield claims.claim(text, here, claims.compared(theirs, ours, score, judge=better, ends=ends), published)
 
     text = f"On SmallNORB the IRS of the model varies less than that of the β-VAE at every N ({name})."
-    found = claims.cases(here, partial(_steadier, family), ["irs"], ("n",), "{place}: {found}")
+    steadier = claims.between({"family": family}, THEIRS, claims.steadier)
+    found = claims.cases(here, steadier, ["irs"], ("n",), "{place}: {found}")
     why = (
         "Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, fails where it "
         "is less at half of them or fewer."
@@ -81,19 +83,16 @@ def _on_cars3d_and_smallnorb(rows: list[Row], family: str) -> Iterator[claims.Cl
     yield claims.claim(text, here, decided, "significantly more limited variance for all N")
 
 
-def _steadier(family: str, rows: list[Row], score: str, **how: float) -> claims.Case | None:
-    return claims.steadier(chosen(rows, family=family), chosen(rows, family="beta-vae"), score, **how)
-
-
 def _varies_as_little(rows: list[Row], family: str) -> claims.Claim:
     others = chosen(rows, dataset=lambda name: name != "smallnorb")
-    judge = partial(_steadier, family, holds=SIMILAR_SPREAD, fails=LARGER_SPREAD)
+    how = {"holds": SIMILAR_SPREAD, "fails": LARGER_SPREAD}
+    steadier = claims.between({"family": family}, THEIRS, claims.steadier, **how)
     why = (
         f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most {SIMILAR_SPREAD} "
         f"times that of the β-VAE on every dataset, fails where it is more than {LARGER_SPREAD} times that on one."
     )
     found = claims.enough(
-        claims.cases(others, judge, ["irs"]),
+        claims.cases(others, steadier, ["irs"]),
         verdicts.everyone,
         why,
         nothing="not run",
@@ -104,11 +103,8 @@ def _varies_as_little(rows: list[Row], family: str) -> claims.Claim:
 
 
 def _about_as_well(rows: list[Row], family: str) -> claims.Claim:
-    def judge(here: list[Row], score: str) -> claims.Case | None:
-        return claims.ahead(chosen(here, family=family), chosen(here, family="beta-vae"), score, tie=0.0)
-
     found = claims.enough(
-        claims.cases(rows, judge, SCORES),
+        claims.cases(rows, claims.between({"family": family}, THEIRS, tie=0.0), SCORES),
         verdicts.balanced,
         "Ahead or behind: by the 95 % interval of the difference, all N together. Fails where the two counts differ by "
         "more than a third of the combinations; judged on all four datasets only.",

@@ -114,11 +114,9 @@ def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
 
 
 def _varies_less(rows: list[Row], score: str) -> claims.Finding:
-    def judge(here: list[Row], score: str) -> claims.Case | None:
-        return claims.steadier(chosen(here, model=OURS), chosen(here, model=RIVAL), score)
-
+    steadier = claims.between({"model": OURS}, {"model": RIVAL}, claims.steadier)
     why = "Standard deviations of few runs; holds or fails by more than half of the datasets."
-    return claims.enough(claims.cases(rows, judge, [score], note="{place}: {found}"), verdicts.majority, why)
+    return claims.enough(claims.cases(rows, steadier, [score], note="{place}: {found}"), verdicts.majority, why)
 
 
 EXPERIMENT = Study(

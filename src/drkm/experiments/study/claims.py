@@ -159,9 +159,16 @@ def steadier(
     return Case(decided(below, below or own >= fails * other), f"{own:.3f} against {other:.3f}")
 
 
+def between(
+    first: Mapping[str, Any], second: Mapping[str, Any], judge: Callable[..., Case | None] = ahead, **how: float
+) -> Callable[[list[Row], str], Case | None]:
+    """Return how a case is judged that compares its rows with some values to those with others."""
+    return lambda rows, score: judge(chosen(rows, **first), chosen(rows, **second), score, **how)
+
+
 def on_most_datasets(rows: Iterable[Row], first: Mapping[str, Any], second: Mapping[str, Any], score: str) -> Finding:
     """Judge, as in our own questions, whether the rows with some values are ahead of others on most datasets."""
-    found = cases(rows, lambda here, score: ahead(chosen(here, **first), chosen(here, **second), score), [score])
+    found = cases(rows, between(first, second), [score])
     why = f"{MEANS}; holds where it is above 0 on more than half of the datasets that were run, fails where it ends "
     return enough(found, majority, why + f"below {TIE} on half of them.")
 

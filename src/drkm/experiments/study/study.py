@@ -14,7 +14,7 @@ from drkm.experiments.seeds import Seeds
 from drkm.experiments.settings import Kind, marked
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.parameters import PARAMETERS
-from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of, varied, with_own
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -83,7 +83,7 @@ class Study(Experiment):
 
     def sizes(self, scale: str, seeds: Seeds | None = None) -> StudySizes:
         """Return how large it is at a scale, with the scale's number of seeds or another."""
-        return varied(with_own(sizes_of(scale, seeds), self.own_sizes.get(scale, {})), self.changes)
+        return sizes_of(scale, seeds, self.own_sizes.get(scale, {}), self.changes)
 
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
