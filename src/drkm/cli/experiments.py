@@ -136,7 +136,7 @@ def reproduce(
 
 
 def _tell_verdicts(report: Report) -> None:
-    from drkm.experiments.report.terminal import claim_lines, heading, verdict_rows
+    from drkm.experiments.report.listing import claim_lines, heading, verdict_rows
 
     for line in (*heading(report), *claim_lines(report)):
         say(line)

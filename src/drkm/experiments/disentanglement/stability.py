@@ -16,6 +16,14 @@ from drkm.validation import parts
 #: unseen images on which fits are compared
 COMMON = 500
 PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
+#: model → its family, layers and options
+MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    PAPER: ("paper", TWO_LAYERS, {}),
+    OURS: ("drkm", TWO_LAYERS, {}),
+    SHALLOW: ("drkm", TWO_LAYERS[:1], {}),
+    CENTRED: ("drkm", TWO_LAYERS[:1], {"center": True}),
+    RIVAL: ("beta-vae", TWO_LAYERS, {}),
+}
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 #: what a run holds: lists with one entry per layer
 RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
@@ -26,20 +34,6 @@ def _layers(row: Row) -> Iterator[Row]:
     for layer in range(len(row["shared"])):
         found = {key: row[key][layer] for key in ("shared", "shared_chance", "angle", "agreement")}
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
-
-
-def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, **more: Any) -> Group:
-    return Group(
-        family=family,
-        stacks=(layers,),
-        at="start_points",
-        settings={"resamples": "resamples"},
-        task="stability",
-        evaluation=COMMON,
-        tags={"model": model},
-        rows=_layers,
-        **more,
-    )
 
 
 def _cells(rows: list[Row]) -> Row:
@@ -73,12 +67,20 @@ EXPERIMENT = Study(
         "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     ),
     groups=[
-        _group(PAPER, "paper"),
-        _group(OURS, "drkm"),
-        _group(SHALLOW, "drkm", TWO_LAYERS[:1]),
-        _group(CENTRED, "drkm", TWO_LAYERS[:1], options=({"center": True},)),
-        # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
-        _group(RIVAL, "beta-vae", long=True),
+        Group(
+            family=family,
+            stacks=(layers,),
+            at="start_points",
+            options=(options,),
+            settings={"resamples": "resamples"},
+            task="stability",
+            evaluation=COMMON,
+            # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
+            long=family == "beta-vae",
+            tags={"model": model},
+            rows=_layers,
+        )
+        for model, (family, layers, options) in MODELS.items()
     ],
     tables=[
         Table(

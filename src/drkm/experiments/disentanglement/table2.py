@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, claims, tables, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import chosen, grouped, scored, values_of
-from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS, Layers
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -45,10 +45,21 @@ DETERMINISTIC = (*(f"{KPCA}, {width}" for width in WIDTHS), "drkm defaults")
 
 def _lines(over: str, draw: int | None) -> list[Group]:
     """Return the lines of the table over seeds on one draw, or over draws; a fit without a seed is run twice."""
-
-    def line(family: str, name: str, seeded: bool, **options: object) -> Group:
-        return Group(
+    # family, name, whether it has a seed, options, components by layer
+    lines: list[tuple[str, str, bool, Mapping[str, Any], Layers]] = [
+        *(
+            ("paper", f"{start}, {width}", start == RANDOM, {**STARTS[start], **WIDTHS[width]}, TWO_LAYERS)
+            for start, width in product(STARTS, WIDTHS)
+        ),
+        ("beta-vae", RIVAL, True, {}, TWO_LAYERS),
+        ("drkm", "drkm defaults", False, {}, TWO_LAYERS),
+    ]
+    if over == "draws":
+        lines += [("drkm", FAMILY_NAMES[name], False, options, TWO_LAYERS[:1]) for name, options in KERNEL_PCA.items()]
+    return [
+        Group(
             family=family,
+            stacks=(layers,),
             at="start_points",
             datasets="start_dataset",
             seeds="seeds" if seeded or over == "draws" else 2,
@@ -57,24 +68,8 @@ def _lines(over: str, draw: int | None) -> list[Group]:
             tags=_line(name, over),
             rows=_both,
         )
-
-    starts = [
-        line("paper", f"{start}, {width}", start == RANDOM, **STARTS[start], **WIDTHS[width])
-        for start in STARTS
-        for width in WIDTHS
+        for family, name, seeded, options, layers in lines
     ]
-    ours = line("drkm", "drkm defaults", seeded=False)
-    shallow = [
-        replace(
-            ours,
-            stacks=(TWO_LAYERS[:1],),
-            options=({**options, "all_images": True},),
-            tags=_line(FAMILY_NAMES[name], over),
-        )
-        for name, options in KERNEL_PCA.items()
-        if over == "draws"
-    ]
-    return [*starts, line("beta-vae", RIVAL, seeded=True), ours, *shallow]
 
 
 def _both(row: Row) -> Iterator[Row]:
