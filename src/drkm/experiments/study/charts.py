@@ -80,18 +80,8 @@ def dots(
 ) -> list[Figure]:
     """Return a figure with one number of each model: a row of panels for each score, a column for each dataset.
 
-    Parameters
-    ----------
-    name, caption : str
-    rows : sequence of Row
-    scores : mapping
-        Score → title.
-    along, labels
-        Value of rows by which they stand along the horizontal axis, and what it is called there.
-    colours : mapping
-        Model → colour; "chance" stands for the chance level of a score.
-    statistic, ylabel
-        Values of a score → the number, and what it is.
+    The number is the statistic of a score. Rows stand along the horizontal axis by their value of `along`, under its
+    label; in `colours`, "chance" stands for the chance level of a score.
     """
 
     def numbers(here: list[Row], score: str) -> dict[str, float]:

@@ -117,20 +117,10 @@ def enough(
     known: bool = True,
     can_hold: bool = True,
 ) -> Finding:
-    """Judge by how many of the cases agree.
+    """Judge by how many cases held and failed, of how many: by a rule of `drkm.experiments.study.verdicts`.
 
-    Parameters
-    ----------
-    cases : sequence of Case
-    rule : (held, failed, all) → Verdict
-        See `drkm.experiments.study.verdicts`.
-    why : str
-    measured : str
-        May hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}.
-    separator, nothing : str
-        Between notes, and in place of them where there are none.
-    known, can_hold : bool
-        Whether the rows are enough to decide at all, and enough for the claim to hold.
+    What was measured may hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}, or `nothing` where there
+    are none. Unless `known` the cases are not enough to decide, and unless `can_hold` not enough for the claim to hold.
     """
     verdicts = [case.verdict for case in cases]
     yes, no = verdicts.count(Verdict.HELD), verdicts.count(Verdict.FAILED)

@@ -136,18 +136,7 @@ GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
 def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: Mapping[str, Any]) -> StudySizes:
-    """Return a scale by name for one study.
-
-    Parameters
-    ----------
-    scale : str
-    seeds : Seeds, optional
-        By default those of the scale.
-    own : mapping
-        Sizes that the study has of its own; of seeds it has at least as many.
-    changes : mapping
-        Of a variant.
-    """
+    """Return a scale by name, with the sizes that a study has of its own, at least as many seeds, and a variant's."""
     sizes = SIZES[check_scale(scale)]
     if seeds is not None:
         sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
