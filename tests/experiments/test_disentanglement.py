@@ -12,6 +12,7 @@ from drkm.experiments.disentanglement import cars3d
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.reproduce import reproduce
+from drkm.experiments.request import Request
 from drkm.experiments.study.scales import SIZES
 from drkm.gram import RememberedDistances
 from drkm.runs.configuration import Configuration, Results
@@ -90,12 +91,12 @@ def test_the_study_of_cars3d_is_written_and_computes_none_twice(tiny, tmp_path, 
     # Without the recipe of the paper, whose thousand steps are most of the time.
     groups = [group for group in cars3d.EXPERIMENT.groups if group.family != "paper"]
     monkeypatch.setitem(EXPERIMENTS, "cars3d", replace(cars3d.EXPERIMENT, groups=groups))
-    asked = {"scale": "quick", "out": tmp_path, "jobs": 1, "progress": False}
-    reproduce(["cars3d"], **asked)
+    asked = {"out": tmp_path, "jobs": 1, "progress": False}
+    reproduce(Request(["cars3d"]), **asked)
     written = (tmp_path / "quick" / "cars3d" / "ahead.md").read_text()
     assert "| two layers, defaults | kernel PCA, median | 2 |" in written
     monkeypatch.setattr(tasks, "train_and_encode", None)
-    reproduce(["cars3d"], **asked)
+    reproduce(Request(["cars3d"]), **asked)
     assert (tmp_path / "quick" / "cars3d" / "ahead.md").read_text() == written
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from drkm.experiments import registry
-from drkm.experiments.reproduce import configurations_of, names_of
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.variant import Variant
+from drkm.experiments.reproduce import names_of
+from drkm.experiments.request import Request
 from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
@@ -34,16 +32,9 @@ class Progress:
         return self.runs - self.done - self.failed
 
 
-def progress(
-    store: str | os.PathLike[str],
-    names: Sequence[str],
-    scale: str,
-    seeds: Seeds | None = None,
-    variant: Variant | None = None,
-) -> list[Progress]:
+def progress(store: str | os.PathLike[str], request: Request) -> list[Progress]:
     """Return how far each experiment is, and at the end all of them, whose shared runs count once."""
-    asked = configurations_of(names, scale, seeds, variant)
-    groups = {name: list(dict.fromkeys(runs)) for name, runs in asked.items()}
+    groups = {name: list(dict.fromkeys(runs)) for name, runs in request.runs.items()}
     every = list(dict.fromkeys(run for runs in groups.values() for run in runs))
     with Store(store, registry.TASKS, readonly=True) as opened:
         results, unfinished = opened.results(every), set(opened.unfinished(every))

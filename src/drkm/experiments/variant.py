@@ -51,8 +51,3 @@ class Variant:
         kinds = experiment.adjustable
         values = {name: kinds[name].read(text) for name, text in self.texts.items() if name in kinds}
         return {name: value for name, value in values.items() if experiment.accepts(name, value)}
-
-
-def changes_of(experiments: Iterable[Experiment]) -> dict[str, Any]:
-    """Return all that is changed in variants of experiments."""
-    return {name: value for found in experiments for name, value in found.changes.items()}
