@@ -12,7 +12,7 @@ from drkm.experiments.report import write_report
 from drkm.experiments.reproduce import names_of, reproduce
 from drkm.experiments.request import Request
 from drkm.experiments.section import Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Seeds
 from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.merging import merge
 from drkm.runs.packing import pack

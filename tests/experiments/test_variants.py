@@ -15,8 +15,8 @@ from drkm.experiments.report.listing import listing
 from drkm.experiments.report.writing import gather
 from drkm.experiments.reproduce import reproduce
 from drkm.experiments.request import Request
+from drkm.experiments.settings import Variant
 from drkm.experiments.study.study import Study
-from drkm.experiments.variant import Variant
 from drkm.runs.configuration import Results
 from drkm.runs.store import Store
 from experiments.test_studies import made_up

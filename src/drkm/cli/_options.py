@@ -20,8 +20,7 @@ from drkm.cli._outcome import say
 from drkm.files.json_values import plain
 
 if TYPE_CHECKING:
-    from drkm.experiments.seeds import Seeds
-    from drkm.experiments.variant import Variant
+    from drkm.experiments.settings import Seeds, Variant
 
 IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
@@ -207,14 +206,14 @@ def words_of(text: str | None) -> list[str]:
 
 def seeds_of(text: str | None) -> Seeds | None:
     """Return the seeds that an option asks for, if it does."""
-    from drkm.experiments.seeds import Seeds
+    from drkm.experiments.settings import Seeds
 
     return None if text is None else Seeds.read(text)
 
 
 def variant_of(settings: Sequence[str] | None) -> Variant | None:
     """Return the variant that options ask for, if they do."""
-    from drkm.experiments.variant import Variant
+    from drkm.experiments.settings import Variant
 
     return Variant.read(settings) if settings else None
 

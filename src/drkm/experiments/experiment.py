@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, marked
+from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, Seeds, marked
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.tasks import Task
 from drkm.validation import parts

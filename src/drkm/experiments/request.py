@@ -9,9 +9,7 @@ from typing import Any
 
 from drkm.experiments import registry
 from drkm.experiments.experiment import Experiment
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.settings import written
-from drkm.experiments.variant import Variant
+from drkm.experiments.settings import Seeds, Variant, written
 from drkm.runs.configuration import Configuration, check_scale
 
 

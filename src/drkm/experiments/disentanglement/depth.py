@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from drkm.experiments.disentanglement._contests import (
-    COMPARISONS,
-    CONTESTS,
-    FILTERS,
-    MODELS,
-    OF_DEPTH,
-    outcomes,
-    pays,
-)
+from drkm.experiments.disentanglement._contests import COMPARISONS, CONTESTS, FILTERS, MODELS, OF_DEPTH, outcomes, pays
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import Figure, ResultTable, Verdict
 from drkm.experiments.study import Group, Study, StudySizes, Table, tables, task

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drkm.datasets import list_datasets
-from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Seeds
 from drkm.runs.configuration import check_scale
 
 Layers = Sequence[int]

@@ -10,8 +10,7 @@ from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.settings import Kind, marked
+from drkm.experiments.settings import Kind, Seeds, marked
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.parameters import PARAMETERS
 from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
