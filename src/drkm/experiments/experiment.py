@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
 from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, Seeds, marked
@@ -41,10 +41,6 @@ class Experiment(ABC):
     def accepts(self, name: str, value: Any) -> bool:
         """Whether some of its runs can have this value of an adjustable parameter."""
         return True
-
-    def adjusted(self, changes: Mapping[str, Any]) -> Self:
-        """Return the variant with these values of adjustable parameters."""
-        return replace(self, changes=changes)
 
     @property
     def families(self) -> frozenset[str]:

@@ -112,7 +112,7 @@ class Variant:
         for name, text in self.texts.items():
             if not any(name in own for own in changes.values()):
                 raise ValueError(f"set: {name} has an entry per layer, and no run has as many layers as {text!r}")
-        return {name: found.adjusted(changes[name]) for name, found in experiments.items() if changes[name]}
+        return {name: replace(found, changes=changes[name]) for name, found in experiments.items() if changes[name]}
 
     def _changes(self, experiment: Experiment) -> dict[str, Any]:
         kinds = experiment.adjustable

@@ -34,13 +34,12 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
             outcomes[label] = Outcome(chosen.points, f"σ²={_widths(chosen)}")
         return {
             "estimated noise": rounded(estimate),
-            "errors": [_error(problem, name, outcomes[name]) for name in ORDER],
+            "errors": [
+                {"method": name, "chosen": outcomes[name].chosen, **errors(problem, outcomes[name].points)}
+                for name in ORDER
+            ],
             "protocol": _protocol_errors(protocol),
         }
-
-
-def _error(problem: NoisyCurve, name: str, outcome: Outcome) -> dict[str, Any]:
-    return {"method": name, "chosen": outcome.chosen, **errors(problem, outcome.points)}
 
 
 def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:

@@ -126,13 +126,12 @@ class Group:
 
 def kernel_pca(**common: Any) -> list[Group]:
     """Return kernel PCA with as many components as are scored, without and with centring: one layer of our model."""
-    options = common.pop("options", ({},))
     return [
         Group(
             family="drkm",
             stacks=(TWO_LAYERS[:1],),
-            options=tuple({**more, **centred} for more in options),
+            options=(options,),
             **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
         )
-        for name, centred in KERNEL_PCA.items()
+        for name, options in KERNEL_PCA.items()
     ]
