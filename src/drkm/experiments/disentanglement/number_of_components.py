@@ -30,8 +30,8 @@ def _series(rows: list[Row]) -> list[charts.Series]:
 
 
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
-    for family, name in ((family, FAMILY_NAMES[family]) for family in FAMILIES):
-        own = chosen(rows, family=family)
+    for family in FAMILIES:
+        own, name = chosen(rows, family=family), FAMILY_NAMES[family]
         text = f"(2, 2, 6) is never significantly poorer than the other choices ({name})."
         yield claims.claim(text, own, _never_poorer(own), "never significantly poorer")
         text = f"(2, 2, 6) always has a modest spread over seeds ({name})."
