@@ -23,7 +23,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, kernels, metrics
-from drkm.experiments.reproduce import configurations_of
+from drkm.experiments.request import Request
 from drkm.gram import Fourier, Nystroem, Tiled
 
 N, D, NEW = 70, 6, 8
@@ -106,7 +106,7 @@ def of_metrics() -> Iterator[tuple[str, np.ndarray]]:
 def of_runs() -> Iterator[tuple[str, np.ndarray]]:
     """Yield hashes of the runs of each experiment and scale; with the data and the version they are the keys."""
     for scale in ("quick", "medium", "paper"):
-        for name, runs in configurations_of(["all"], scale).items():
+        for name, runs in Request(["all"], scale).runs.items():
             text = "\n".join(run.canonical() for run in runs)
             yield f"{name}, {scale}", np.array(hashlib.sha256(text.encode()).hexdigest())
 

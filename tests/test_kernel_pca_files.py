@@ -253,4 +253,4 @@ print(*(set(sys.modules) - before))
     assert foreign == set()
     rooms = {name.split(".")[1] for name in loaded if name.startswith("drkm.")}
     others = {"anomalies", "baselines", "cli", "datasets", "experiments", "explorer", "metrics", "pages", "plotting"}
-    assert not rooms & {*others, "runs", "selection"}
+    assert not rooms & {*others, "demos", "runs", "selection"}

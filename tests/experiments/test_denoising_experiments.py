@@ -20,8 +20,8 @@ from drkm.experiments.denoising import (
     table1,
 )
 from drkm.experiments.denoising import _table1_tables as tables
-from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
 from drkm.experiments.denoising._panels import smaller
+from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, ONE_LAYER, ORDER
 from drkm.experiments.denoising._protocol import best, candidates, reconstruct
 from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.registry import TASKS
@@ -165,12 +165,11 @@ def test_table1_has_a_column_for_every_method_and_a_row_for_every_cell(results):
 
 def cell(dataset: str, noise: float, ratio: float, two: float = 1.0, deep: float = 1.0) -> dict:
     errors = dict.fromkeys(ORDER, 1.0) | {"two layers, selected": two, "paper's deep model (2, 1)": deep}
-    definition = dict(zip(("β", "steps", "measure"), tables.AS_PUBLISHED, strict=True))
     return {
         "curve": dataset,
         "noise": noise,
         "errors": [{"method": name, "mse": mse, "distance": mse, "chosen": ""} for name, mse in errors.items()],
-        "protocol": [{**definition, "kernel PCA": ratio, "deep": 1.0, "kernel PCA σ²": "", "deep σ²": ""}],
+        "protocol": [{**tables.AS_PUBLISHED, "kernel PCA": ratio, "deep": 1.0, "kernel PCA σ²": "", "deep σ²": ""}],
     }
 
 
@@ -190,7 +189,7 @@ def test_a_ratio_is_judged_by_one_and_by_the_published_one():
 def test_a_claim_tells_how_the_ratio_depends_on_the_definition_of_the_error():
     both = cell("square", 0.05, 2.0)
     both["protocol"].append({**both["protocol"][0], "β": "projection", "kernel PCA": 0.5})
-    first = _table1_claims.judge([both], tables.ratios([both]), points=300)[0]
+    first = next(_table1_claims.judge([both], tables.ratios([both]), points=300))
     assert first.measured == "2"
     assert "0.50 to 2.00" in first.why
 
@@ -219,7 +218,7 @@ def test_close_errors_of_one_draw_are_not_told_apart():
 def test_the_posterior_mean_is_better_than_the_noisy_points_and_any_other_method():
     here = problem()
     bound = _problems.mean_squared_error(_problems.posterior_mean(here, here.train), here.clean)
-    for method in (_methods.noisy_points, _methods.mean_shift, _methods.one_layer):
+    for method in (_methods.noisy_points, _methods.mean_shift, _methods.METHODS[ONE_LAYER]):
         found = method(here, TINY, 0.1)
         assert _problems.mean_squared_error(found.points, here.clean) > bound
 

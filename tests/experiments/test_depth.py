@@ -40,7 +40,7 @@ def rows_of(score, datasets=FOUR):
 
 
 def claims_of(rows):
-    first, *others = [judge(rows, STUDY.sizes("medium")) for judge in STUDY.claims]
+    first, *others = STUDY.claims(rows, STUDY.sizes("medium"))
     return first, dict(zip(contests.CONTESTS, others, strict=True))
 
 

@@ -1,19 +1,18 @@
 """Models and tasks of disentanglement and the study of Cars3D, on few drawn sprites; on Cars3D where it is at hand."""
 
 import os
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from drkm import ConstrDRKM
-from drkm.experiments import digits_demo, sprites_demo
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.disentanglement import cars3d
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.reproduce import reproduce
+from drkm.experiments.request import Request
 from drkm.experiments.study.scales import SIZES
 from drkm.gram import RememberedDistances
 from drkm.runs.configuration import Configuration, Results
@@ -92,12 +91,12 @@ def test_the_study_of_cars3d_is_written_and_computes_none_twice(tiny, tmp_path, 
     # Without the recipe of the paper, whose thousand steps are most of the time.
     groups = [group for group in cars3d.EXPERIMENT.groups if group.family != "paper"]
     monkeypatch.setitem(EXPERIMENTS, "cars3d", replace(cars3d.EXPERIMENT, groups=groups))
-    asked = {"scale": "quick", "out": tmp_path, "jobs": 1, "progress": False}
-    reproduce(["cars3d"], **asked)
+    asked = {"out": tmp_path, "jobs": 1, "progress": False}
+    reproduce(Request(["cars3d"]), **asked)
     written = (tmp_path / "quick" / "cars3d" / "ahead.md").read_text()
     assert "| two layers, defaults | kernel PCA, median | 2 |" in written
     monkeypatch.setattr(tasks, "train_and_encode", None)
-    reproduce(["cars3d"], **asked)
+    reproduce(Request(["cars3d"]), **asked)
     assert (tmp_path / "quick" / "cars3d" / "ahead.md").read_text() == written
 
 
@@ -135,31 +134,6 @@ def test_two_centred_layers_encode_blocks_in_which_all_points_are_done(problem):
     model = ConstrDRKM((5, 3), center=True).fit(rows)
     np.testing.assert_allclose(model.transform(rows[:1]), model.codes_[:1], atol=1e-6)
     assert model.transform(rows_of(problem.evaluation)).shape == (200, 8)
-
-
-def test_the_demo_prints_scores_beside_chance_and_draws(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sprites_demo, "N_EVALUATION", 200)
-    # DCI grows trees for every class of every factor, which is most of the time.
-    monkeypatch.setattr(sprites_demo, "COLUMNS", {"IRS": "irs", "MIG": "mig", "SAP": "sap"})
-    paths = sprites_demo.run(tmp_path, n=60)
-    assert all(path.stat().st_size > 0 for path in paths)
-    printed, shown = capsys.readouterr()
-    for name in ("ours, layer 1", "kernel PCA", "random codes", "chance"):
-        assert name in printed
-    # The progress bar is for terminals.
-    assert shown == ""
-
-
-def test_the_demo_of_digits_denoises_saves_and_draws(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    digits_demo.run(tmp_path, n=60)
-    assert all((tmp_path / f"digits.{kind}").stat().st_size > 0 for kind in ("safetensors", "png", "html"))
-    printed, shown = capsys.readouterr()
-    assert "the loaded model gives the same codes" in printed
-    before, after = map(float, re.search(r"error (\S+) before, (\S+) after", printed).groups())
-    assert after < before
-    assert shown == ""
 
 
 @pytest.mark.slow

@@ -9,14 +9,13 @@ import subprocess
 import pytest
 
 from drkm.experiments.latex import escaped, latex
-from drkm.experiments.output import short
 from experiments.test_studies import STUDIES, results_of
 
 ROWS = [{"curve": "50 % & more", "σ_n": 0.1, "ratio": 1.23456}, {"curve": "half_circle", "σ_n": 0.2, "ratio": None}]
 
 
 def test_a_table_has_its_caption_rules_and_rows_with_four_digits():
-    assert latex(ROWS, "Ratios_all.", "tab:x", short).splitlines() == [
+    assert latex(ROWS, "Ratios_all.", "tab:x").splitlines() == [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
@@ -48,7 +47,7 @@ def every_table():
     for study in STUDIES.values():
         for table in study.section(results_of(study, "quick"), "quick").tables:
             if table.rows:
-                yield latex(table.rows, table.caption, f"tab:{study.name}", short)
+                yield latex(table.rows, table.caption, f"tab:{study.name}")
 
 
 def test_every_table_of_the_studies_is_ascii_with_as_many_cells_in_each_row():

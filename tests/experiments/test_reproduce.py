@@ -9,9 +9,10 @@ from drkm.experiments.data import dataset_checksum
 from drkm.experiments.denoising._problems import SIZES
 from drkm.experiments.experiment import Experiment
 from drkm.experiments.report import write_report
-from drkm.experiments.reproduce import configurations_of, expand, names_of, reproduce
+from drkm.experiments.reproduce import names_of, reproduce
+from drkm.experiments.request import Request
 from drkm.experiments.section import Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Seeds
 from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.merging import merge
 from drkm.runs.packing import pack
@@ -68,8 +69,8 @@ def experiments(monkeypatch):
     return found
 
 
-def make(names, out, **options):
-    return reproduce(names, out=out, jobs=1, progress=False, **options)
+def make(names, out, scale="quick", seeds=None, **options):
+    return reproduce(Request(names, scale, seeds), out=out, jobs=1, progress=False, **options)
 
 
 def test_tables_and_figures_of_all_experiments_are_written(experiments, tmp_path):
@@ -147,11 +148,11 @@ def test_results_from_a_machine_with_the_data_are_enough_to_write_tables(experim
 
 
 def test_all_stands_for_every_experiment_once():
-    assert expand(["all", "table1"]) == list(registry.EXPERIMENTS)
+    assert list(Request(["all", "table1"]).experiments) == list(registry.EXPERIMENTS)
 
 
 def test_runs_are_chosen_by_the_names_that_those_of_all_experiments_have():
-    groups = [group for scale in SCALES for group in configurations_of(["all"], scale).values()]
+    groups = [group for scale in SCALES for group in Request(["all"], scale).runs.values()]
     assert set(registry.choices()) == {name for group in groups for run in group for name in names_of(run)}
 
 
@@ -169,7 +170,7 @@ def test_a_figure_of_the_paper_is_made_with_claims_on_what_was_measured(tmp_path
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_every_experiment_runs_at_quick(tmp_path):
-    paths = reproduce(["all"], scale="quick", out=tmp_path, progress=False)
+    paths = reproduce(Request(["all"]), out=tmp_path, progress=False)
     assert {path.parent.name for path in paths} == set(registry.EXPERIMENTS)
     with Store(tmp_path / "runs.sqlite", readonly=True) as store:
         assert not store.failures()
@@ -187,7 +188,7 @@ def test_every_experiment_runs_at_quick(tmp_path):
 
 def test_seeds_of_a_model_that_no_experiment_has_are_refused():
     with pytest.raises(ValueError, match="seeds: unknown model 'gan', allowed are beta-vae, drkm, paper"):
-        configurations_of(["layers"], "quick", Seeds(2, {"gan": 3}))
+        Request(["layers"], "quick", Seeds(2, {"gan": 3}))
 
 
 def test_more_seeds_are_computed_and_shown_when_they_are_asked_for(experiments, tmp_path, monkeypatch):
@@ -220,5 +221,5 @@ def test_packed_runs_are_shown_and_not_computed_again(experiments, tmp_path, mon
     assert [path.name for path in again] == [path.name for path in written]
     tables = [[path.read_bytes() for path in paths if path.suffix == ".csv"] for paths in (written, again)]
     assert tables[0] == tables[1] != []
-    page = write_report(tmp_path / "results.xz", tmp_path / "page.html", names=["one"])
+    page = write_report(tmp_path / "results.xz", tmp_path / "page.html", Request(["one"]))
     assert f"judged on {len(experiments['one'].runs)} runs" in page.read_text("utf-8")

@@ -14,7 +14,7 @@ from drkm.experiments.disentanglement import _models as models
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
-from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Seeds
 from drkm.experiments.study import study
 from drkm.experiments.study.groups import Group, kernel_pca
 from drkm.experiments.study.scales import SIZES, TWO_LAYERS

@@ -13,9 +13,10 @@ from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.writing import gather
-from drkm.experiments.reproduce import configurations_of, experiments_of, folder_of, reproduce
+from drkm.experiments.reproduce import reproduce
+from drkm.experiments.request import Request
+from drkm.experiments.settings import Variant
 from drkm.experiments.study.study import Study
-from drkm.experiments.variant import Variant
 from drkm.runs.configuration import Results
 from drkm.runs.store import Store
 from experiments.test_studies import made_up
@@ -53,11 +54,11 @@ def value_of(name, key):
 
 
 def asked(name, key):
-    return experiments_of([name], variant(f"{key}={value_of(name, key)}"))[name]
+    return Request([name], variant=variant(f"{key}={value_of(name, key)}")).experiments[name]
 
 
 def runs_of(name, scale, *settings):
-    return configurations_of([name], scale, variant=variant(*settings) if settings else None)[name]
+    return Request([name], scale, variant=variant(*settings) if settings else None).runs[name]
 
 
 def test_every_experiment_has_parameters_of_its_models_to_set():
@@ -164,17 +165,18 @@ def test_a_parameter_is_set_once():
 
 
 def test_experiments_without_the_parameter_are_left_out():
-    found = experiments_of(["all"], variant("gamma=2"))
-    assert "layers" in found
-    assert "table1" not in found
-    assert folder_of(found, "quick") == "quick+gamma=2"
-    several = experiments_of(["all"], variant("layers=12,4", "beta=7.5", "protocol=0.3"))
-    assert folder_of(several, "medium") == "medium+beta=7.5+layers=12,4+protocol=0.3"
+    found = Request(["all"], variant=variant("gamma=2"))
+    assert "layers" in found.experiments
+    assert "table1" not in found.experiments
+    assert found.folder == "quick+gamma=2"
+    several = Request(["all"], "medium", variant=variant("layers=12,4", "beta=7.5", "protocol=0.3"))
+    assert several.folder == "medium+beta=7.5+layers=12,4+protocol=0.3"
 
 
 def test_a_variant_is_kept_apart_from_the_paper_in_the_same_store(tmp_path, small_curves):
     how = {"out": tmp_path, "jobs": 1, "progress": False}
-    paper, own = reproduce(["figure2"], **how), reproduce(["figure2"], **how, variant=variant("components=6"))
+    asked = Request(["figure2"]), Request(["figure2"], variant=variant("components=6"))
+    paper, own = (reproduce(request, **how) for request in asked)
     assert {path.parts[-3] for path in paper} == {"quick"}
     assert {path.parts[-3] for path in own} == {"quick+components=6"}
     with open(tmp_path / "quick+components=6" / "figure2" / "claims.csv", newline="") as file:
@@ -191,7 +193,7 @@ def test_the_report_of_a_variant_says_so_in_its_title_and_not_what_of_the_paper_
     assert "<h1>Variant components=6: deep restricted kernel machines" in page
     assert "<title>Variant components=6" in page
     assert "verdicts are about the variant alone" in page
-    report = gather(tmp_path / "runs.sqlite", "quick", ["figure2"], variant=variant("components=6"))
+    report = gather(tmp_path / "runs.sqlite", Request(["figure2"], variant=variant("components=6")))
     text = listing(report)
     assert text.startswith("# Results: variant components=6\n")
     assert "drkm reproduce all --scale quick --set components=6" in text

@@ -7,7 +7,7 @@ from scipy.stats import t, ttest_ind, ttest_rel
 from drkm.experiments.disentanglement import sample_efficiency
 from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
-from drkm.experiments.study.claims import ahead, ahead_or_behind
+from drkm.experiments.study.claims import ahead
 from drkm.experiments.study.rows import at_common_points
 from drkm.experiments.study.scales import FOUR, SIZES
 from drkm.experiments.study.verdicts import (
@@ -55,7 +55,7 @@ def rows_of(name, score, scale="medium"):
 
 def claims_of(name, rows, scale="medium"):
     """The claims of a study about these rows."""
-    return [judge(rows, EXPERIMENTS[name].sizes(scale)) for judge in EXPERIMENTS[name].claims]
+    return list(EXPERIMENTS[name].claims(rows, EXPERIMENTS[name].sizes(scale)))
 
 
 def verdict(claims, *words):
@@ -144,8 +144,8 @@ def test_a_model_that_is_surely_less_than_a_hundredth_ahead_is_not_ahead():
     assert 0 < found.estimate < found.high < TIE
     assert greater(found) is FAILED
     assert ahead(*rows, "irs").verdict is FAILED
-    assert ahead_or_behind(*rows, "irs").verdict is UNDECIDED
-    assert ahead_or_behind(*reversed(rows), "irs").verdict is UNDECIDED
+    assert ahead(*rows, "irs", tie=0.0).verdict is UNDECIDED
+    assert ahead(*reversed(rows), "irs", tie=0.0).verdict is UNDECIDED
     wide = Difference(0.009, -0.001, 0.019, draws=3)
     assert greater(wide) is greater(wide, tie=0.0) is UNDECIDED
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from drkm.experiments.denoising import digits
-from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, NOISY, ORDER, TWO_LAYERS
 from drkm.experiments.denoising._panels import COMPONENTS
+from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, NOISY, ORDER, TWO_LAYERS
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
+from drkm.experiments.request import Request
 from drkm.runs._rows import SEAL
 from drkm.runs.attempt import Attempt, as_json
 from drkm.runs.store import Store
@@ -60,7 +61,7 @@ def written(request, tmp_path):
 def check(name, path, count, seed, show=lambda report: None):
     """Forge results one after the other and show them; return how many were refused, with one sentence each."""
     refused = 0
-    show(gather(path, "quick", [name]))
+    show(gather(path, Request([name])))
     with Store(path, TASKS) as store:
         rows = store._all("SELECT key, configuration, result FROM runs")
         for number in range(count):
@@ -68,7 +69,7 @@ def check(name, path, count, seed, show=lambda report: None):
             (forged,) = forged_objects(json.loads(result), 1, seed + number)
             put(store, key, json.dumps(forged.header))
             try:
-                show(gather(path, "quick", [name]))
+                show(gather(path, Request([name])))
             except ValueError as error:
                 refused += 1
                 said = str(error)
@@ -104,7 +105,7 @@ def test_a_whole_number_that_fits_no_integer_of_the_machine_is_drawn(written, na
         forged = json.loads(result)
         forged["methods" if name == "images" else "panels"][1][name][0][0] = 10**25
         put(store, key, json.dumps(forged))
-    assert "<img" in page(gather(path, "quick", [experiment]))
+    assert "<img" in page(gather(path, Request([experiment])))
 
 
 @pytest.mark.parametrize("value", [None, True, "0.5", [0.5], {}, math.nan, math.inf, 10**400, -1, 0, 1e31, 1e-31])

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from drkm.experiments import registry
+from drkm.experiments.cells import readable
 from drkm.experiments.experiment import SimpleExperiment
 from drkm.experiments.report import write_report
-from drkm.experiments.report.blocks import first_sentence, prose, readable
+from drkm.experiments.report.blocks import first_sentence, prose
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.page import page
 from drkm.experiments.report.writing import gather
+from drkm.experiments.request import Request
 from drkm.experiments.section import Figure, ResultTable, Verdict
 from drkm.pages.markup import Markup, element
 from drkm.runs import store as stores
@@ -216,7 +218,7 @@ def test_a_store_becomes_a_report(study, tmp_path):
     path = tmp_path / "runs.sqlite"
     with stores.Store(path, TASKS) as store:
         sweep(study[1:], store, progress=False)
-    (chapter,) = gather(path, "quick").chapters
+    (chapter,) = gather(path, Request()).chapters
     assert (chapter.expected, chapter.finished, len(chapter.failed), chapter.missing) == (3, 1, 1, 1)
     assert chapter.seeds == [0, 1, 2]
     assert chapter.seconds > 0
@@ -264,7 +266,7 @@ def test_a_report_of_some_experiments_counts_their_runs_alone(study, tmp_path, m
     with stores.Store(store, TASKS) as opened:
         sweep(study[:2], opened, progress=False)
     monkeypatch.setitem(registry.EXPERIMENTS, "other", small_study(study[1:2], name="other"))
-    found = gather(store, "quick", ["other"])
+    found = gather(store, Request(["other"]))
     assert [chapter.section.name for chapter in found.chapters] == ["other"]
     assert [place["runs"] for place in found.environments] == [found.runs] == [1]
     assert command("report", "other", "--store", store, "-o", tmp_path / "other.html") == 0
@@ -309,9 +311,9 @@ def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
     with stores.Store(tmp_path / "runs.sqlite", TASKS):
         pass
     with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick, medium, paper"):
-        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", scale="huge")
+        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", Request(scale="huge"))
     with pytest.raises(ValueError, match="experiment: unknown name 'table9'"):
-        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", names=["table9"])
+        write_report(tmp_path / "runs.sqlite", tmp_path / "report.html", Request(["table9"]))
     assert not list(tmp_path.glob("*.html"))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from drkm.experiments.report.listing import listing
 from drkm.experiments.report.writing import gather
+from drkm.experiments.request import Request
 from drkm.experiments.section import Verdict
 from report import results_page
 
 
 def test_the_shipped_runs_are_all_of_medium_and_make_the_page():
-    shipped = gather(results_page.PAGE.with_name("results.xz"), "medium")
+    shipped = gather(results_page.PAGE.with_name("results.xz"), Request(scale="medium"))
     for chapter in shipped.chapters:
         assert chapter.finished == chapter.expected > 0, chapter.section.name
     assert listing(shipped).strip() == results_page.PAGE.read_text("utf-8").strip()

@@ -4,6 +4,7 @@ import time
 import pytest
 
 from drkm.experiments.reproduce import reproduce
+from drkm.experiments.request import Request
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import Swept, sweep
 from drkm.runs.store import Store
@@ -43,7 +44,7 @@ def test_an_address_that_does_not_answer_is_one_sentence_within_ten_seconds(stor
 
 def test_an_address_that_does_not_answer_leaves_no_store(tmp_path):
     with pytest.raises(ValueError, match="dask: no scheduler answers at 'nonsense'"):
-        reproduce(["figure1"], out=tmp_path / "results", dask="nonsense")
+        reproduce(Request(["figure1"]), out=tmp_path / "results", dask="nonsense")
     assert not (tmp_path / "results").exists()
 
 

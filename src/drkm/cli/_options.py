@@ -20,8 +20,7 @@ from drkm.cli._outcome import say
 from drkm.files.json_values import plain
 
 if TYPE_CHECKING:
-    from drkm.experiments.seeds import Seeds
-    from drkm.experiments.variant import Variant
+    from drkm.experiments.settings import Seeds, Variant
 
 IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
@@ -200,14 +199,14 @@ def words_of(text: str | None) -> list[str]:
 
 def seeds_of(text: str | None) -> Seeds | None:
     """Parse the option --seeds, if it is given."""
-    from drkm.experiments.seeds import Seeds
+    from drkm.experiments.settings import Seeds
 
     return None if text is None else Seeds.read(text)
 
 
 def variant_of(settings: Sequence[str] | None) -> Variant | None:
     """Parse the options --set, if any are given."""
-    from drkm.experiments.variant import Variant
+    from drkm.experiments.settings import Variant
 
     return Variant.read(settings) if settings else None
 

@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "drkm reproduce all --scale paper --dask tcp://10.0.0.1:8786",
 )
 #: data of the demo → the module that runs it
-DEMOS = {"sprites": "drkm.experiments.sprites_demo", "digits": "drkm.experiments.digits_demo"}
+DEMOS = {"sprites": "drkm.demos.sprites", "digits": "drkm.demos.digits"}
 
 
 class ExperimentsCommand(SectionedCommand):
@@ -102,17 +102,17 @@ def reproduce(
     runs have another value of a parameter, and go to a folder of their own, such as results/quick+gamma=2.
     """
     from drkm.experiments.report.writing import gather, write_gathered
-    from drkm.experiments.reproduce import configurations_of, experiments_of, folder_of, store_path
     from drkm.experiments.reproduce import reproduce as make
+    from drkm.experiments.reproduce import store_path
+    from drkm.experiments.request import Request
     from drkm.files import called
 
-    asked, variant = seeds_of(seeds), variant_of(set_)
-    runs, written = store_path(out, store), out / folder_of(experiments_of(names, variant), scale)
+    request = Request(names, scale, seeds_of(seeds), variant_of(set_))
+    runs, written = store_path(out, store), out / request.folder
     try:
         with called("out"), called("out" if store is None else "store", "store"):
             paths = make(
-                names,
-                scale=scale,
+                request,
                 out=out,
                 store=runs,
                 jobs=jobs,
@@ -120,10 +120,8 @@ def reproduce(
                 retry_failed=retry_failed,
                 only=words_of(only),
                 skip=words_of(skip),
-                seeds=asked,
-                variant=variant,
             )
-            report = gather(runs, scale, names, asked, variant)
+            report = gather(runs, request)
             page = None if no_report else write_gathered(report, written / "report.html")
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command computes the rest") from None
@@ -132,11 +130,11 @@ def reproduce(
     _tell_verdicts(report)
     if page is not None:
         say(page)
-    _tell_rest(configurations_of(names, scale, asked, variant), written, runs, paths)
+    _tell_rest(request.runs, written, runs, paths)
 
 
 def _tell_verdicts(report: Report) -> None:
-    from drkm.experiments.report.terminal import claim_lines, heading, verdict_rows
+    from drkm.experiments.report.listing import claim_lines, heading, verdict_rows
 
     for line in (*heading(report), *claim_lines(report)):
         say(line)

@@ -61,20 +61,15 @@ def report(
     a network nor another file, works on a phone and can be printed. It lists the runs that are missing.
     """
     from drkm.experiments.report import write_report
-    from drkm.experiments.reproduce import experiments_of, folder_of
+    from drkm.experiments.request import Request
     from drkm.files import called
     from drkm.runs.packing import about, is_packed
 
     known = about(store) if is_packed(store) else {}
-    scale, asked, variant = (
-        scale or known.get("scale", "quick"),
-        seeds_of(seeds or known.get("seeds")),
-        variant_of(set_),
-    )
-    folder = store.parent / folder_of(experiments_of(names or ["all"], variant), scale)
+    asked = seeds_of(seeds or known.get("seeds"))
+    request = Request(names or ["all"], scale or known.get("scale", "quick"), asked, variant_of(set_))
     with called("out"):
-        page = out or folder / "report.html"
-        say(write_report(store, page, scale=scale, names=names, seeds=asked, variant=variant))
+        say(write_report(store, out or store.parent / request.folder / "report.html", request))
 
 
 def pack(
@@ -91,13 +86,13 @@ def pack(
     """
     from drkm import files
     from drkm.experiments import registry
-    from drkm.experiments.reproduce import configurations_of
+    from drkm.experiments.request import Request
     from drkm.runs.packing import pack as write
     from drkm.runs.store import Store
 
     files.check_target(out, force=force, suffixes=(".xz",))
     asked = seeds_of(seeds)
-    runs = {run for group in configurations_of(["all"], scale, asked).values() for run in group}
+    runs = {run for group in Request(["all"], scale, asked).runs.values() for run in group}
     with files.called("out"), Store(store, registry.TASKS, readonly=True) as opened:
         keys = opened.keys(runs)
         rows = [row for row in opened.finished()[0] if row["key"] in keys and row["status"] == "done"]

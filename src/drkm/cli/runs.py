@@ -51,11 +51,12 @@ def status(
     time.
     """
     from drkm.experiments.progress import progress
+    from drkm.experiments.request import Request
     from drkm.runs.store import Store
 
     with Store(store, readonly=True) as opened:
         counts, failures = opened.counts(), opened.failures()
-    asked = progress(store, names, scale, seeds_of(seeds), variant_of(set_)) if names else []
+    asked = progress(store, Request(names, scale, seeds_of(seeds), variant_of(set_))) if names else []
     if json:
         told = {"tasks": [asdict(entry) for entry in counts], "failures": [_entry(each) for each in failures]}
         print_json({**told, **({"experiments": [asdict(entry) for entry in asked]} if names else {})})

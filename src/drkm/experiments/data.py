@@ -24,7 +24,8 @@ def checksum(name: str) -> str:
     info, source = _source(name)
     if not source.reads:
         return source.made
-    digests = [_file_digest(path, *_stamp(path)) for path in info.to_read()]
+    states = [(path, path.stat()) for path in info.to_read()]
+    digests = [_file_digest(path, state.st_size, state.st_mtime_ns) for path, state in states]
     return hashlib.sha256("\n".join([*digests, source.made]).encode()).hexdigest()
 
 
@@ -39,11 +40,6 @@ def _source(name: str) -> tuple[DatasetInfo, Source]:
         known = [source.name for info in list_datasets() for source in info.sources]
         raise ValueError(f"dataset: unknown name {name!r}, allowed are {', '.join(known)}")
     return found
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 @cache

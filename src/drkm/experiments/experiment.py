@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, marked
+from drkm.experiments.settings import COUNT, COUNTS, NUMBERS, Kind, Seeds, marked
 from drkm.runs.configuration import Configuration, Results, check_scale
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -43,10 +42,6 @@ class Experiment(ABC):
         """Whether some of its runs can have this value of an adjustable parameter."""
         return True
 
-    def adjusted(self, changes: Mapping[str, Any]) -> Self:
-        """Return the variant with these values of adjustable parameters."""
-        return replace(self, changes=changes)
-
     @property
     def families(self) -> frozenset[str]:
         """Families of models by which some of its runs can be chosen."""
@@ -79,8 +74,8 @@ class SimpleExperiment(Experiment):
     #: rows → what is shown where there are rows
     tables: Callable[[list[Row]], Sequence[ResultTable]]
     figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
-    #: (rows, sizes) → list of Claim
-    claims: Callable[[list[Row], Any], Sequence[Claim]] = lambda rows, sizes: ()
+    #: (rows, sizes) → claims
+    claims: Callable[[list[Row], Any], Iterable[Claim]] = lambda rows, sizes: ()
     #: (rows, sizes) → what is shown as settings
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
@@ -110,7 +105,7 @@ class SimpleExperiment(Experiment):
             self.text,
             tables=[table for table in self.tables(rows) if table.rows] if rows else [],
             figures=self.figures(rows) if rows else [],
-            claims=self.claims(rows, sizes),
+            claims=list(self.claims(rows, sizes)),
             settings=self.settings(rows, sizes),
         )
         return marked(shown, self.changes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from drkm.experiments.cells import all_numbers, readable, with_indices
 
 #: what LaTeX reads as a command
 _OBEYED = {
@@ -13,44 +14,24 @@ _OBEYED = {
     "^": r"\textasciicircum{}",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
-_GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "γ": "gamma",
-    "δ": "delta",
-    "ε": "epsilon",
-    "η": "eta",
-    "θ": "theta",
-    "λ": "lambda",
-    "μ": "mu",
-    "π": "pi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "τ": "tau",
-    "φ": "phi",
-    "χ": "chi",
-    "ω": "omega",
-    "Δ": "Delta",
-    "Σ": "Sigma",
-}
-_RELATIONS = {
-    "±": "pm",
-    "×": "times",
-    "·": "cdot",
-    "≤": "leq",
-    "≥": "geq",
-    "≠": "neq",
-    "≈": "approx",
-    "→": "to",
-    "∞": "infty",
-}
+
+
+def _commands(pairs: str) -> dict[str, str]:
+    """Return signs with their commands from a text in which each stands before its own."""
+    words = pairs.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+_GREEK = _commands(
+    "α alpha β beta γ gamma δ delta ε epsilon η eta θ theta λ lambda μ mu π pi ρ rho σ sigma τ tau φ phi χ chi "
+    "ω omega Δ Delta Σ Sigma"
+)
+_RELATIONS = _commands("± pm × times · cdot ≤ leq ≥ geq ≠ neq ≈ approx → to ∞ infty")
 _SIGNS = {
     **{letter: f"$\\{name}$" for letter, name in (_GREEK | _RELATIONS).items()},
     **{letter: f"$^{digit}$" for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{letter: f"$_{digit}$" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")},
-    "½": r"$\frac{1}{2}$",
-    "¼": r"$\frac{1}{4}$",
-    "¾": r"$\frac{3}{4}$",
+    **{letter: f"$\\frac{{{above}}}{{{below}}}$" for letter, above, below in ("½12", "¼14", "¾34")},
     "−": "$-$",
     "–": "--",
     "—": "---",
@@ -63,19 +44,11 @@ _SIGNS = {
 }
 
 
-def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str, written: Callable[[Any], str]) -> str:
-    """Return rows with the same keys as a floating table; numbers stand to the right.
-
-    Parameters
-    ----------
-    rows : sequence of mappings
-    caption, label : str
-    written : value → str
-        How a value is written before it becomes LaTeX.
-    """
+def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str) -> str:
+    """Return rows with the same keys as a floating table; numbers stand to the right."""
     columns = list(rows[0])
-    sides = "".join("r" if all(_is_number(row[column]) for row in rows) else "l" for column in columns)
-    lines = [" & ".join(escaped(written(row[column])) for column in columns) + r" \\" for row in rows]
+    sides = "".join("r" if all_numbers([row[column] for row in rows]) else "l" for column in columns)
+    lines = [[readable(row[column]) for column in columns] for row in rows]
     return "\n".join(
         [
             "% needs \\usepackage{booktabs}",
@@ -87,7 +60,7 @@ def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str, written: 
             r"    \toprule",
             f"    {' & '.join(map(escaped, columns))} \\\\",
             r"    \midrule",
-            *(f"    {line}" for line in lines),
+            *(f"    {' & '.join(map(escaped, line))} \\\\" for line in lines),
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -98,19 +71,13 @@ def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str, written: 
 
 def escaped(text: str) -> str:
     """Return text as LaTeX that looks like it; the index of a letter, as in σ_n, is one."""
-    pieces = re.split(r"\b([^\W\d_])_([A-Za-z0-9])(?![A-Za-z0-9_])", " ".join(text.split()))
-    plain, letters, indices = pieces[::3], pieces[1::3], pieces[2::3]
-    indexed = [f"${_in_formula(letter)}_{index}$" for letter, index in zip(letters, indices, strict=True)]
-    return _signs(plain[0]) + "".join(one + _signs(rest) for one, rest in zip(indexed, plain[1:], strict=True))
+    return "".join(with_indices(" ".join(text.split()), _signs, _in_formula))
 
 
-def _in_formula(letter: str) -> str:
-    return f"\\{_GREEK[letter]}" if letter in _GREEK else letter
+def _in_formula(letter: str, index: str) -> str:
+    name = f"\\{_GREEK[letter]}" if letter in _GREEK else letter
+    return f"${name}_{index}$"
 
 
 def _signs(text: str) -> str:
     return "".join((_OBEYED | _SIGNS).get(letter, letter) for letter in text)
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from drkm.experiments.cells import readable
 from drkm.experiments.latex import latex
 from drkm.files import write_whole
 
@@ -45,31 +46,24 @@ def undated(kind: str) -> dict[str, None]:
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
     """Write rows with the same keys as CSV (all digits) and as tables (four) in Markdown and LaTeX."""
     return [
-        write_csv(rows, out / f"{name}.csv", list(rows[0])),
+        write_text(out / f"{name}.csv", comma_separated(rows)),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
-        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}", short)),
+        write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}")),
     ]
 
 
-def write_csv(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str]) -> Path:
-    """Write these columns of rows as CSV."""
+def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table as CSV."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)
-    return write_text(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table."""
     columns = list(rows[0])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(short(row[column]) for column in columns) + " |" for row in rows]
+    lines += ["| " + " | ".join(readable(row[column]) for column in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def short(value: Any) -> str:
-    """Return a number with four digits, a dash for what is missing, and anything else as it is."""
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from drkm.experiments import registry
-from drkm.experiments.reproduce import configurations_of, names_of
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.variant import Variant
+from drkm.experiments.reproduce import names_of
+from drkm.experiments.request import Request
 from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the runs of an experiment, or of several together, are.
-
-    Attributes
-    ----------
-    name : str
-    runs, done, failed : int
-    seconds_left : float
-        Computing time of the runs that are missing, by that of the runs of the same task and family that are done.
-    unlike : int
-        Missing runs of which no such run is done, so that they are not in `seconds_left`.
-    """
+    """How far the runs of an experiment, or of several together, are."""
 
     name: str
     runs: int
     done: int
     failed: int
+    #: computing time of the runs that are missing, by that of the runs of the same task and family that are done
     seconds_left: float
+    #: missing runs of which no such run is done, so that they are not in `seconds_left`
     unlike: int
 
     @property
@@ -42,16 +32,9 @@ class Progress:
         return self.runs - self.done - self.failed
 
 
-def progress(
-    store: str | os.PathLike[str],
-    names: Sequence[str],
-    scale: str,
-    seeds: Seeds | None = None,
-    variant: Variant | None = None,
-) -> list[Progress]:
+def progress(store: str | os.PathLike[str], request: Request) -> list[Progress]:
     """Return how far each experiment is, and at the end all of them, whose shared runs count once."""
-    asked = configurations_of(names, scale, seeds, variant)
-    groups = {name: list(dict.fromkeys(runs)) for name, runs in asked.items()}
+    groups = {name: list(dict.fromkeys(runs)) for name, runs in request.runs.items()}
     every = list(dict.fromkeys(run for runs in groups.values() for run in runs))
     with Store(store, registry.TASKS, readonly=True) as opened:
         results, unfinished = opened.results(every), set(opened.unfinished(every))
@@ -60,8 +43,7 @@ def progress(
         if run in results:
             usual.setdefault(frozenset(names_of(run)), []).append(results.seconds(run))
 
-    def told(name: str, runs: Iterable[Configuration]) -> Progress:
-        runs = list(runs)
+    def told(name: str, runs: list[Configuration]) -> Progress:
         kinds = [frozenset(names_of(run)) for run in runs if run in unfinished]
         done = sum(run in results for run in runs)
         left = sum(fmean(usual[kind]) for kind in kinds if kind in usual)

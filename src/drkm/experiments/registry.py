@@ -32,18 +32,6 @@ EXPERIMENTS = {found.name: found for found in sorted(_found(), key=lambda one: (
 TASKS = TaskTable(f"{__name__}:TASKS", _tasks(EXPERIMENTS))
 
 
-def experiment(name: str) -> Experiment:
-    """Return an experiment by its name."""
-    check_name(name)
-    return EXPERIMENTS[name]
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that no experiment has."""
-    if name not in EXPERIMENTS:
-        raise ValueError(f"experiment: unknown name {name!r}, allowed are {', '.join(EXPERIMENTS)} and all")
-
-
 def families() -> list[str]:
     """Return the families of models that the experiments compare."""
     return sorted({family for found in EXPERIMENTS.values() for family in found.families})

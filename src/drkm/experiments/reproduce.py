@@ -1,39 +1,32 @@
-"""From names of experiments to their tables and figures: sweep what is missing, then write what there is to show."""
+"""From what is asked for to tables and figures: sweep what is missing, then write what there is to show."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from drkm.datasets import DatasetError
 from drkm.experiments import registry
-from drkm.experiments.experiment import Experiment
 from drkm.experiments.output import save_figure, save_table
+from drkm.experiments.request import Request
 from drkm.experiments.section import Section
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.variant import Variant, changes_of, folder
-from drkm.runs.configuration import Configuration, Results, check_scale
-from drkm.runs.lease import LEASE_SECONDS
+from drkm.runs.configuration import Configuration, Results
 from drkm.runs.runner import check_jobs, sweep
 from drkm.runs.store import Store
 
 
 def reproduce(
-    names: Sequence[str],
+    request: Request,
     *,
-    scale: str = "quick",
     out: str | os.PathLike[str] = "results",
     store: str | os.PathLike[str] | None = None,
-    jobs: int = -1,
-    dask: str | None = None,
-    retry_failed: bool = False,
     only: Collection[str] = (),
     skip: Collection[str] = (),
-    seeds: Seeds | None = None,
-    variant: Variant | None = None,
-    progress: bool = True,
-    lease_seconds: float = LEASE_SECONDS,
+    jobs: int = -1,
+    dask: str | None = None,
+    **how: Any,
 ) -> list[Path]:
     """Run experiments and write their tables and figures.
 
@@ -42,23 +35,17 @@ def reproduce(
 
     Parameters
     ----------
-    names : sequence of str
-        Experiments, or "all".
-    scale : {"quick", "medium", "paper"}
+    request : Request
     out : path
         Folder of the results: the runs of all scales, and a folder for each scale, and for each variant at it, with
         one for each experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
-    jobs, dask, retry_failed, progress, lease_seconds
-        As in `drkm.runs.runner.sweep`.
     only, skip : collection of str
         Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
         are computed, or are not computed.
-    seeds : Seeds, optional
-        How many seeds the runs of the disentanglement experiments have; by default those of the scale.
-    variant : Variant, optional
-        Parameters that have other values than the paper's; experiments that have none of them are left out.
+    jobs, dask, how
+        As in `drkm.runs.runner.sweep`.
 
     Returns
     -------
@@ -66,12 +53,10 @@ def reproduce(
         Files written.
     """
     jobs = check_jobs(jobs)
-    check_choice(only=only, skip=skip)
-    experiments = experiments_of(names, variant)
-    runs = configurations_of(names, scale, seeds, variant)
-    chosen = [run for group in runs.values() for run in group if is_chosen(run, only, skip)]
+    for option, chosen in (("only", only), ("skip", skip)):
+        check_choice(option, chosen)
     path = store_path(out, store)
-    chosen = computable(chosen, path)
+    asked = computable([run for group in request.runs.values() for run in group if is_chosen(run, only, skip)], path)
     if dask is not None and not path.exists():
         from drkm.runs.cluster import check_address
 
@@ -79,54 +64,12 @@ def reproduce(
         check_address(dask)
     paths: list[Path] = []
     with Store(path, registry.TASKS) as opened:
-        sweep(
-            chosen,
-            opened,
-            jobs=jobs,
-            dask=dask,
-            retry_failed=retry_failed,
-            progress=progress,
-            lease_seconds=lease_seconds,
-        )
-        for name, group in runs.items():
+        sweep(asked, opened, jobs=jobs, dask=dask, **how)
+        for name, group in request.runs.items():
             if not opened.unfinished(group):
-                shown = experiments[name].section(opened.results(group), scale, seeds)
-                paths += write_section(shown, Path(out) / folder_of(experiments, scale) / name)
+                shown = request.experiments[name].section(opened.results(group), request.scale, request.seeds)
+                paths += write_section(shown, Path(out) / request.folder / name)
     return paths
-
-
-def expand(names: Iterable[str]) -> list[str]:
-    """Return the experiments that names stand for, each once; "all" stands for every one."""
-    found: dict[str, None] = {}
-    for name in names:
-        found.update(dict.fromkeys(registry.EXPERIMENTS if name == "all" else [name]))
-    if not found:
-        raise ValueError(f"names: expected 'all' or names of experiments ({', '.join(registry.EXPERIMENTS)}), got none")
-    for name in found:
-        registry.check_name(name)
-    return list(found)
-
-
-def experiments_of(names: Iterable[str], variant: Variant | None = None) -> dict[str, Experiment]:
-    """Return experiments by their names, or the variants of those that have a parameter of it."""
-    found = {name: registry.experiment(name) for name in expand(names)}
-    return found if variant is None else variant.of(found)
-
-
-def folder_of(experiments: Mapping[str, Experiment], scale: str) -> str:
-    """Return the name of the folder in which experiments at a scale are written."""
-    return folder(scale, changes_of(experiments.values()))
-
-
-def configurations_of(
-    names: Iterable[str], scale: str, seeds: Seeds | None = None, variant: Variant | None = None
-) -> dict[str, list[Configuration]]:
-    """Return the runs of each experiment."""
-    check_scale(scale)
-    for name in seeds.of if seeds else ():
-        if name not in registry.families():
-            raise ValueError(f"seeds: unknown model {name!r}, allowed are {', '.join(registry.families())}")
-    return {name: found.configurations(scale, seeds) for name, found in experiments_of(names, variant).items()}
 
 
 def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None = None) -> Path:
@@ -134,12 +77,11 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
     return Path(out) / "runs.sqlite" if store is None else Path(store)
 
 
-def check_choice(**choices: Collection[str]) -> None:
+def check_choice(option: str, names: Collection[str]) -> None:
     """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
-    for option, chosen in choices.items():
-        for name in chosen:
-            if name not in registry.choices():
-                raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
+    for name in names:
+        if name not in registry.choices():
+            raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:

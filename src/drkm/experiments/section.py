@@ -18,25 +18,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper (or of ours) beside what was measured.
+    """A statement of the paper (or of ours) beside what was measured."""
 
-    Attributes
-    ----------
-    text : str
-        The statement, in our words.
-    published : str
-        The paper's number or wording; "" for a question of our own.
-    measured : str
-        Our number, with what it was measured on.
-    verdict : Verdict
-    why : str
-        How the verdict follows, and what limits it.
-    """
-
+    #: in our words
     text: str
+    #: the paper's number or wording; "" for a question of our own
     published: str
+    #: our number, with what it was measured on
     measured: str
     verdict: Verdict
+    #: how the verdict follows, and what limits it
     why: str
 
 

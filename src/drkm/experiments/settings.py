@@ -1,18 +1,45 @@
-"""What a variant of an experiment may set its parameters to, and how what it shows is said to be a variant's."""
+"""What can be asked for beside a scale: other numbers of seeds, and other values of parameters, which are a variant."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from drkm.experiments.section import Section
 
+if TYPE_CHECKING:
+    from drkm.experiments.experiment import Experiment
+
 #: entries of a list, and the largest number of anything
 MOST_ENTRIES, MOST = 12, 1e12
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """A number of seeds, each with its own training draw, and another one for some families of models."""
+
+    number: int
+    of: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Seeds:
+        """Return what a text such as "10" or "10,paper=5,beta-vae=5" says."""
+        first, *others = [part.strip() for part in text.split(",")]
+        pairs = [other.partition("=") for other in others]
+        return cls(_seeds(first, text), {name: _seeds(count, text) for name, _, count in pairs})
+
+    def __str__(self) -> str:
+        return ",".join([f"{self.number}", *(f"{name}={count}" for name, count in self.of.items())])
+
+
+def _seeds(part: str, text: str) -> int:
+    if not part.isdecimal() or int(part) < 1:
+        raise ValueError(f"seeds: expected a number such as 10, or 10,beta-vae=5 for families of models, got {text!r}")
+    return int(part)
 
 
 @dataclass(frozen=True)
@@ -47,6 +74,50 @@ NUMBER = Kind(_number, "a positive number")
 COUNT = Kind(_count, "a positive integer")
 NUMBERS = Kind(_several(_number), "positive numbers with commas between them")
 COUNTS = Kind(_several(_count), "positive integers with commas between them")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Parameters by name, with the texts of their values."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def read(cls, settings: Iterable[str]) -> Variant:
+        """Return what settings such as "gamma=2" say."""
+        texts: dict[str, str] = {}
+        for setting in settings:
+            name, equals, value = (part.strip() for part in setting.partition("="))
+            if not (name and equals and value):
+                raise ValueError(f"set: expected a name and a value as in gamma=2, got {setting!r}")
+            if name in texts:
+                raise ValueError(f"set: {name!r} is set twice, to {texts[name]} and to {value}")
+            texts[name] = value
+        return cls(texts)
+
+    def __str__(self) -> str:
+        """Return the options of the command line that say so."""
+        return " ".join(f"--set {name}={text}" for name, text in self.texts.items())
+
+    def of(self, experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
+        """Return the variants of those experiments that have one of the parameters; each must be one of some."""
+        known = {name: kind for found in experiments.values() for name, kind in found.adjustable.items()}
+        for name, text in self.texts.items():
+            if name not in known:
+                allowed = f"allowed are {', '.join(sorted(known))}" if known else "these experiments have none"
+                raise ValueError(f"set: unknown name {name!r}, {allowed}")
+            if known[name].read(text) is None:
+                raise ValueError(f"set: {name} takes {known[name].allowed}, got {text!r}")
+        changes = {name: self._changes(found) for name, found in experiments.items()}
+        for name, text in self.texts.items():
+            if not any(name in own for own in changes.values()):
+                raise ValueError(f"set: {name} has an entry per layer, and no run has as many layers as {text!r}")
+        return {name: replace(found, changes=changes[name]) for name, found in experiments.items() if changes[name]}
+
+    def _changes(self, experiment: Experiment) -> dict[str, Any]:
+        kinds = experiment.adjustable
+        values = {name: kinds[name].read(text) for name, text in self.texts.items() if name in kinds}
+        return {name: value for name, value in values.items() if experiment.accepts(name, value)}
 
 
 def written(changes: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,8 +12,18 @@ import numpy as np
 import torch
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._names import BOUND, MEAN_SHIFT, NOISY, ONE_LAYER, RIVAL, TWO_LAYERS
-from drkm.experiments.denoising._problems import Array, CurveSizes, NoisyCurve, posterior_mean
+from drkm.experiments.denoising._problems import (
+    BOUND,
+    MEAN_SHIFT,
+    NOISY,
+    ONE_LAYER,
+    RIVAL,
+    TWO_LAYERS,
+    Array,
+    CurveSizes,
+    NoisyCurve,
+    posterior_mean,
+)
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
 from drkm.kernels import RBF
@@ -73,7 +84,7 @@ def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
 
     settings: list[tuple[float, int | None]] = [(f * noise**2, None) for f in (0.1, 0.3)]
     settings += [(f * noise**2, steps) for f in (1.0, 2.0, 4.0) for steps in (1, 3)]
-    best, (sigma2, steps) = _least_risk(problem, noise, {entry: shift(*entry) for entry in settings})
+    best, (sigma2, steps) = least_risk(problem.validation, noise, {entry: shift(*entry) for entry in settings})
     text = f"σ²={sigma2:.3g}, {'converged' if steps is None else f'steps {steps}'}"
     return Outcome(best(problem.train), text)
 
@@ -82,7 +93,8 @@ def rival_kernel_pca(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Ou
     """Return scikit-learn's KernelPCA with its inverse transform; its settings have the least estimated risk."""
     some, options = problem.train[: sizes.rival_points], {"eigen_solver": "randomized", "random_state": 0}
     settings = rival_settings([f * noise**2 for f in sizes.rival_widths], sizes.rival_components)
-    _, chosen = _least_risk(problem, noise, {entry: rival(entry, some, **options) for entry in settings})
+    denoisers = {entry: rival(entry, some, **options) for entry in settings}
+    _, chosen = least_risk(problem.validation, noise, denoisers)
     return Outcome(rival(chosen, problem.train, **options)(problem.train), rival_choice(chosen))
 
 
@@ -106,11 +118,7 @@ def rival_choice(settings: RivalSettings) -> str:
     return f"σ²={settings[0]:.3g}, {settings[1]} components, α={settings[2]:g}"
 
 
-def _least_risk(problem: NoisyCurve, noise: float, denoisers: dict[Any, Denoiser]) -> tuple[Denoiser, Any]:
-    return least_risk(problem.validation, noise, denoisers, DRAWS)
-
-
-def least_risk(held: Array, noise: float, denoisers: dict[Any, Denoiser], draws: int) -> tuple[Denoiser, Any]:
+def least_risk(held: Array, noise: float, denoisers: dict[Any, Denoiser], draws: int = DRAWS) -> tuple[Denoiser, Any]:
     """Return the denoiser of least estimated risk on held-out noisy points, and its key."""
     omega = perturbations(held.shape, noise, draws, np.random.default_rng(0))
     risks = {key: denoising_losses(f, held, omega)[0].mean() for key, f in denoisers.items()}
@@ -118,20 +126,14 @@ def least_risk(held: Array, noise: float, denoisers: dict[Any, Denoiser], draws:
     return denoisers[best], best
 
 
-def select_one_layer(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
-    """Return the choice among one-layer models: bandwidth and number of components."""
-    grid = one_layer_grid([f * noise**2 for f in sizes.widths], sizes.components)
-    return _select(problem, grid, base_model(1), noise)
-
-
-def select_deep(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
-    """Return the choice among two-layer models: bandwidth and number of components of the first layer."""
-    grid = deep_grid([f * noise**2 for f in sizes.widths], sizes.components, len(problem.train))
-    return _select(problem, grid, base_model(2), noise)
-
-
-def _select(problem: NoisyCurve, grid: Grid, base: ConstrDRKM, noise: float) -> Selection:
-    return select(problem.train, grid, estimator=base, validation=problem.validation, noise=noise, draws=DRAWS)
+def select_layers(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
+    """Return the choice among models of one or two layers: bandwidth and number of components of the first."""
+    widths, held = [f * noise**2 for f in sizes.widths], problem.validation
+    if layers == 1:
+        grid = one_layer_grid(widths, sizes.components)
+    else:
+        grid = deep_grid(widths, sizes.components, len(problem.train))
+    return select(problem.train, grid, estimator=base_model(layers), validation=held, noise=noise, draws=DRAWS)
 
 
 def one_layer_grid(widths: Sequence[float], components: Sequence[int]) -> Grid:
@@ -165,22 +167,17 @@ def choice(found: Selection) -> str:
     return f"σ²={sigma2:.3g}, components {components}"
 
 
-def _outcome(choose: Callable[[NoisyCurve, CurveSizes, float], Selection]) -> Method:
-    def method(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-        chosen = choose(problem, sizes, noise)
-        return Outcome(chosen.denoise(problem.train), choice(chosen))
+def selected(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
+    """Return what the selected model of one or two layers makes of the points."""
+    found = select_layers(layers, problem, sizes, noise)
+    return Outcome(found.denoise(problem.train), choice(found))
 
-    return method
-
-
-one_layer = _outcome(select_one_layer)
-deep = _outcome(select_deep)
 
 METHODS: dict[str, Method] = {
     NOISY: noisy_points,
     MEAN_SHIFT: mean_shift,
     RIVAL: rival_kernel_pca,
-    ONE_LAYER: one_layer,
-    TWO_LAYERS: deep,
+    ONE_LAYER: partial(selected, 1),
+    TWO_LAYERS: partial(selected, 2),
     BOUND: bayes,
 }

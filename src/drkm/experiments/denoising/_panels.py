@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from drkm.datasets.toy2d import CURVES
-from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
-from drkm.experiments.denoising._problems import DATASETS, SEED, SETTABLE, SIZES, CurveSizes
+from drkm.experiments.denoising._problems import BOUND, DATASETS, NOISY, SEED, SETTABLE, SIZES, TWO_LAYERS, CurveSizes
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.runs.configuration import Configuration
@@ -53,22 +52,12 @@ RULE = f"One draw; differences below {MARGIN:.0%} are not told apart.".replace("
 Panels = Mapping[str, Row]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """A claim that one error of one draw is smaller than another."""
-
-    text: str
-    why: str
-    #: results → the two errors, and what is said of them
-    errors: Callable[[Any], tuple[float, float, str]]
-    published: str = ""
-
-    def __call__(self, found: Any) -> Claim:
-        """Return the claim with its verdict; nothing stands for runs that are missing."""
-        if not found:
-            return missing(self.text, self.published)
-        first, second, measured = self.errors(found)
-        return Claim(self.text, self.published, measured, smaller(first, second), f"{self.why} {RULE}")
+def smaller_error(text: str, errors: tuple[float, float, str] | None, why: str, published: str = "") -> Claim:
+    """Return the claim that one error of one draw is smaller than another, with what is said of the two."""
+    if errors is None:
+        return missing(text, published)
+    first, second, measured = errors
+    return Claim(text, published, measured, smaller(first, second), f"{why} {RULE}")
 
 
 def smaller(error: float, than: float) -> Verdict:
@@ -90,7 +79,8 @@ def panel_figure(
     text: str,
     caption: str,
     panels: Mapping[str, str],
-    claims: Mapping[str, Sequence[Compared]],
+    curves: Sequence[str],
+    claims: Callable[[str, Panels], Iterable[Claim]],
 ) -> SimpleExperiment:
     """Return the experiment of a figure.
 
@@ -101,8 +91,9 @@ def panel_figure(
     panels : mapping
         Which points are shown, and what stands above them: may hold {name}, {selected}, and {mse}, {distance} and
         {gap}, the errors.
-    claims : mapping
-        Curve → claims about the panels of its run.
+    curves : sequence of str
+    claims : (curve, panels) → iterable of Claim
+        About the panels of the run of a curve, of which there are none where it is missing.
     """
     shown = {NOISY, *panels, BOUND}
     return SimpleExperiment(
@@ -113,10 +104,10 @@ def panel_figure(
         text=text,
         sizes=SIZES,
         settable=SETTABLE,
-        runs=lambda sizes: [_run(curve, sizes) for curve in claims],
+        runs=lambda sizes: [_run(curve, sizes) for curve in curves],
         tables=lambda found: [ResultTable("errors", "Errors of the training points.", _errors(found, shown))],
         figures=lambda found: [Figure(name, caption, lambda: draw(found, panels))],
-        claims=lambda found, sizes: [claim(_of(curve, found)) for curve, some in claims.items() for claim in some],
+        claims=lambda found, sizes: [claim for curve in curves for claim in claims(curve, _of(curve, found))],
         settings=_settings,
     )
 

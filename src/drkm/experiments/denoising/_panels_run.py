@@ -11,10 +11,12 @@ from scipy.spatial import KDTree
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._methods import select_deep
-from drkm.experiments.denoising._names import BOUND, NOISY, TWO_LAYERS
+from drkm.experiments.denoising._methods import select_layers
 from drkm.experiments.denoising._panels import COMPONENTS
 from drkm.experiments.denoising._problems import (
+    BOUND,
+    NOISY,
+    TWO_LAYERS,
     Array,
     NoisyCurve,
     mean_squared_error,
@@ -40,7 +42,7 @@ def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         model, sigma2, steps = least_error(problem, sizes.protocol)
         panels = {NOISY: problem.train}
         panels |= {name: reconstruct(model, problem.train, chosen, steps=steps) for name, chosen in COMPONENTS.items()}
-        selection = select_deep(problem, sizes, noise_of(problem))
+        selection = select_layers(2, problem, sizes, noise_of(problem))
         panels[TWO_LAYERS] = selection.denoise(problem.train)
         panels[BOUND] = posterior_mean(problem, problem.train)
     return {

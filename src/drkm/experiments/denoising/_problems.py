@@ -12,6 +12,13 @@ from drkm.datasets.curves import Curve
 from drkm.datasets.toy2d import CURVES
 
 Array = np.ndarray
+#: what tables and figures call the methods, in their order
+NOISY, MEAN_SHIFT, RIVAL = "noisy points", "mean shift", "scikit-learn KernelPCA"
+ONE_LAYER, TWO_LAYERS, BOUND = "one layer, selected", "two layers, selected", "Bayes posterior mean"
+PAPER_KPCA, PAPER_DEEP = "paper's kernel PCA (3)", "paper's deep model (2, 1)"
+ORDER = (NOISY, MEAN_SHIFT, RIVAL, ONE_LAYER, TWO_LAYERS, PAPER_KPCA, PAPER_DEEP, BOUND)
+#: the measure of error by which the paper's models are chosen and claims are judged
+FIRST_MEASURE = "mean squared error to the clean point"
 DATASETS = {
     "square": "Square",
     "half_circle": "Half circle",

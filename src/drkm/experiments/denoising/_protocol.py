@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._names import FIRST_MEASURE
-from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared_error
+from drkm.experiments.denoising._problems import FIRST_MEASURE, Array, NoisyCurve, mean_squared_error
 from drkm.kernels import RBF
 
 #: σ_2² of the second layer: the width the paper uses elsewhere, at which layer 2 is the constant vector, and the

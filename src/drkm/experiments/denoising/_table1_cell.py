@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from drkm.experiments.denoising._methods import METHODS, Outcome
-from drkm.experiments.denoising._names import FIRST_MEASURE, ORDER, PAPER_DEEP, PAPER_KPCA
-from drkm.experiments.denoising._problems import Array, NoisyCurve, mean_squared_error, noise_of, problem_of
+from drkm.experiments.denoising._problems import (
+    FIRST_MEASURE,
+    ORDER,
+    PAPER_DEEP,
+    PAPER_KPCA,
+    Array,
+    NoisyCurve,
+    mean_squared_error,
+    noise_of,
+    problem_of,
+)
 from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.machine.threads import one_thread
 
@@ -25,13 +34,12 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
             outcomes[label] = Outcome(chosen.points, f"σ²={_widths(chosen)}")
         return {
             "estimated noise": rounded(estimate),
-            "errors": [_error(problem, name, outcomes[name]) for name in ORDER],
+            "errors": [
+                {"method": name, "chosen": outcomes[name].chosen, **errors(problem, outcomes[name].points)}
+                for name in ORDER
+            ],
             "protocol": _protocol_errors(protocol),
         }
-
-
-def _error(problem: NoisyCurve, name: str, outcome: Outcome) -> dict[str, Any]:
-    return {"method": name, "chosen": outcome.chosen, **errors(problem, outcome.points)}
 
 
 def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:

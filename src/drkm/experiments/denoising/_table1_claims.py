@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from drkm.experiments.denoising._names import BOUND, NOISY, ONE_LAYER, PAPER_DEEP, TWO_LAYERS
 from drkm.experiments.denoising._panels import missing
-from drkm.experiments.denoising._problems import DATASETS, NOISES, PUBLISHED, SIZES
-from drkm.experiments.denoising._table1_tables import as_published, mse_of
+from drkm.experiments.denoising._problems import (
+    BOUND,
+    DATASETS,
+    NOISES,
+    NOISY,
+    ONE_LAYER,
+    PAPER_DEEP,
+    PUBLISHED,
+    SIZES,
+    TWO_LAYERS,
+)
+from drkm.experiments.denoising._table1_tables import AS_PUBLISHED, mse_of
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
+from drkm.experiments.study.rows import chosen
 
 Cell = tuple[str, float]
-Errors = Mapping[Cell, Mapping[str, float]]
 #: how far above the error of the Bayes posterior mean a denoiser may be, and in how many cells two layers must not be
 #: above one
 TOLERATED = 1.15
@@ -25,29 +31,16 @@ PAPER_POINTS = SIZES["paper"].n_train
 CELLS: list[Cell] = [(dataset, noise) for noise in NOISES for dataset in DATASETS]
 
 
-def judge(cells: Iterable[Row], ratios: Iterable[Row], *, points: int) -> list[Claim]:
-    """Return the claims with their verdicts.
-
-    Parameters
-    ----------
-    cells : iterable of dict
-        Finished runs.
-    ratios : iterable of dict
-        As `drkm.experiments.denoising._table1_tables.ratios` gives them.
-    points : int
-        Training points of a cell.
-    """
-    ratios = list(ratios)
-    ratio = {(row["curve"], row["noise"]): row["ratio"] for row in as_published(ratios)}
-    every: dict[Cell, list[float]] = defaultdict(list)
-    for row in ratios:
-        every[row["curve"], row["noise"]].append(row["ratio"])
+def judge(cells: list[Row], ratios: list[Row], points: int) -> Iterator[Claim]:
+    """Yield the claims about finished cells of so many training points, and about the ratios of their errors."""
+    ratio = {(row["curve"], row["noise"]): row["ratio"] for row in chosen(ratios, **AS_PUBLISHED)}
     mse = {(cell["curve"], cell["noise"]): mse_of(cell) for cell in cells}
-    return [
-        *(_published_ratio(cell, ratio.get(cell), every[cell], points) for cell in CELLS),
-        *(claim(ratio) for claim in OF_RATIOS),
-        *(claim(mse) for claim in OF_ERRORS),
-    ]
+    for dataset, noise in CELLS:
+        every = [row["ratio"] for row in chosen(ratios, curve=dataset, noise=noise)]
+        yield _published_ratio((dataset, noise), ratio.get((dataset, noise)), every, points)
+    # The others are about all cells, or cannot be judged.
+    yield from _about_ratios(ratio if len(ratio) == len(CELLS) else {})
+    yield from _about_errors(mse if len(mse) == len(CELLS) else {})
 
 
 def _published_ratio(cell: Cell, ratio: float | None, every: list[float], points: int) -> Claim:
@@ -68,99 +61,59 @@ def _published_ratio(cell: Cell, ratio: float | None, every: list[float], points
     return Claim(text, f"{published}", f"{ratio:.3g}", verdict, f"{why}; {among}; {points} points, one draw.")
 
 
-def _gains_more(ratio: dict[Cell, float], noise: float) -> bool:
-    return min(ratio[d, noise] for d in COMPLICATED) > max(ratio[d, noise] for d in SIMPLE)
+def _about_ratios(ratio: Mapping[Cell, float]) -> Iterator[Claim]:
+    """Yield the claims about the ratios of the paper's two models by cell."""
+    more = [
+        min(ratio[curve, noise] for curve in COMPLICATED) > max(ratio[curve, noise] for curve in SIMPLE)
+        for noise in (NOISES if ratio else ())
+    ]
+    text = "The curves of Figures 2 and 3 gain more from depth than the square and the half circle"
+    why = "By the ratios above: the smaller of the two complicated curves against the larger of the two simple ones."
+    yield _counted(text, more, why, "at every noise level", unit="noise levels")
+    gains = [[ratio[curve, noise] for noise in NOISES] for curve in (DATASETS if ratio else ())]
+    falls = [each == sorted(each, reverse=True) for each in gains]
+    text = "The gain is largest at the smallest noise, and falls as the noise grows"
+    yield _counted(text, falls, "By the ratios above, on one draw.", "on every curve", unit="curves")
 
 
-def _gain_falls(ratio: dict[Cell, float], dataset: str) -> bool:
-    gains = [ratio[dataset, noise] for noise in NOISES]
-    return gains == sorted(gains, reverse=True)
+def _about_errors(mse: Mapping[Cell, Mapping[str, float]]) -> Iterator[Claim]:
+    """Yield the claims about the errors of all methods by cell."""
+    nearer = [errors[PAPER_DEEP] < errors[NOISY] for errors in mse.values()]
+    text = "The paper's deep model leaves points nearer to the clean ones than the noisy points were"
+    why = "Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising."
+    yield _counted(text, nearer, why, "implied; the paper does not show the noisy points")
+
+    one, two = (
+        {cell: errors[method] / errors[BOUND] for cell, errors in mse.items()} for method in (ONE_LAYER, TWO_LAYERS)
+    )
+    near = [relative <= TOLERATED for relative in two.values()]
+    text = f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean"
+    yield _counted(text, near, f"{_worst(two)}Selected without clean points; one draw.")
+    wins = [errors[TWO_LAYERS] <= errors[ONE_LAYER] for errors in mse.values()]
+    text = f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} cells"
+    why = "Mean squared error to the clean point; one draw, and differences count however small."
+    yield _counted(text, wins, _on_average(one, two) + why, enough=WINS)
 
 
-def _worst(mse: Errors) -> str:
-    relative = _relative(mse, TWO_LAYERS)
+def _worst(relative: Mapping[Cell, float]) -> str:
+    if not relative:
+        return ""
     dataset, noise = max(relative, key=lambda cell: relative[cell])
     return f"Worst: {relative[dataset, noise]:.3f} times ({DATASETS[dataset]}, σ_n = {noise}). "
 
 
-def _on_average(mse: Errors) -> str:
-    one, two = (_relative(mse, method).values() for method in (ONE_LAYER, TWO_LAYERS))
-    means = f"{sum(two) / len(two):.4f} against {sum(one) / len(one):.4f}"
+def _on_average(one: Mapping[Cell, float], two: Mapping[Cell, float]) -> str:
+    if not one:
+        return ""
+    means = f"{sum(two.values()) / len(two):.4f} against {sum(one.values()) / len(one):.4f}"
     return f"On average {means} times the error of the posterior mean. "
 
 
-def _relative(mse: Errors, method: str) -> dict[Cell, float]:
-    """Return the errors of a method over those of the posterior mean."""
-    return {cell: errors[method] / errors[BOUND] for cell, errors in mse.items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counted:
-    """A claim that must hold for all of the cases, or for enough of them."""
-
-    text: str
-    published: str = ""
-    over: Iterable[Any]
-    unit: str = "cells"
-    #: (what all cells have, case) → whether it holds there
-    holds: Callable[[Any, Any], bool]
-    why: str
-    #: what all cells have → the beginning of the reason
-    first: Callable[[Any], str] = lambda found: ""
-    enough: int = 0
-
-    def __call__(self, found: Mapping[Cell, Any]) -> Claim:
-        """Return the claim with its verdict, which needs all cells."""
-        if len(found) < len(CELLS):
-            return missing(self.text, self.published)
-        holds = [self.holds(found, case) for case in self.over]
-        verdict = Verdict.HELD if sum(holds) >= (self.enough or len(holds)) else Verdict.FAILED
-        measured = f"{sum(holds)} of {len(holds)} {self.unit}"
-        return Claim(self.text, self.published, measured, verdict, self.first(found) + self.why)
-
-
-#: about the ratios of the paper's two models by cell
-OF_RATIOS = (
-    Counted(
-        text="The curves of Figures 2 and 3 gain more from depth than the square and the half circle",
-        published="at every noise level",
-        over=NOISES,
-        unit="noise levels",
-        holds=_gains_more,
-        why="By the ratios above: the smaller of the two complicated curves against the larger of the two simple ones.",
-    ),
-    Counted(
-        text="The gain is largest at the smallest noise, and falls as the noise grows",
-        published="on every curve",
-        over=DATASETS,
-        unit="curves",
-        holds=_gain_falls,
-        why="By the ratios above, on one draw.",
-    ),
-)
-#: about the errors of all methods by cell
-OF_ERRORS = (
-    Counted(
-        text="The paper's deep model leaves points nearer to the clean ones than the noisy points were",
-        published="implied; the paper does not show the noisy points",
-        over=CELLS,
-        holds=lambda mse, cell: mse[cell][PAPER_DEEP] < mse[cell][NOISY],
-        why="Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising.",
-    ),
-    Counted(
-        text=f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean",
-        over=CELLS,
-        holds=lambda mse, cell: mse[cell][TWO_LAYERS] / mse[cell][BOUND] <= TOLERATED,
-        first=_worst,
-        why="Selected without clean points; one draw.",
-    ),
-    Counted(
-        text=f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} "
-        "cells",
-        over=CELLS,
-        holds=lambda mse, cell: mse[cell][TWO_LAYERS] <= mse[cell][ONE_LAYER],
-        first=_on_average,
-        why="Mean squared error to the clean point; one draw, and differences count however small.",
-        enough=WINS,
-    ),
-)
+def _counted(
+    text: str, holds: list[bool], why: str, published: str = "", *, unit: str = "cells", enough: int = 0
+) -> Claim:
+    """Judge by how many cases a claim holds in: all of them, or enough; without cases it cannot be told."""
+    if not holds:
+        return missing(text, published)
+    verdict = Verdict.HELD if sum(holds) >= (enough or len(holds)) else Verdict.FAILED
+    return Claim(text, published, f"{sum(holds)} of {len(holds)} {unit}", verdict, why)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._names import (
+from drkm.experiments.denoising._problems import (
     BOUND,
+    DATASETS,
     MEAN_SHIFT,
+    NOISES,
     NOISY,
     ONE_LAYER,
     PAPER_DEEP,
@@ -17,7 +19,6 @@ from drkm.experiments.denoising._names import (
     RIVAL,
     TWO_LAYERS,
 )
-from drkm.experiments.denoising._problems import DATASETS, NOISES
 from drkm.experiments.denoising._table1_tables import mse_of
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 

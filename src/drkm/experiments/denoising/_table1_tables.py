@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._names import BOUND, FIRST_MEASURE, ORDER
-from drkm.experiments.denoising._problems import DATASETS, NOISES, PUBLISHED
+from drkm.experiments.denoising._problems import BOUND, DATASETS, FIRST_MEASURE, NOISES, ORDER, PUBLISHED
 from drkm.experiments.experiment import Row
+from drkm.experiments.study.rows import chosen, grouped
 
-#: the definition of the error that the claims are judged by: β, steps, measure
-AS_PUBLISHED = ("as published", "converged", FIRST_MEASURE)
+#: the definition of the error that the claims are judged by, in what the paper leaves open
+AS_PUBLISHED = {"β": "as published", "steps": "converged", "measure": FIRST_MEASURE}
 
 
 def ratios(cells: Iterable[Row]) -> list[Row]:
@@ -35,16 +34,6 @@ def mse_of(cell: Row) -> dict[str, float]:
     return {entry["method"]: entry["mse"] for entry in cell["errors"]}
 
 
-def definition(row: Row) -> tuple[str, Any, str]:
-    """Return what the paper leaves open about an error."""
-    return row["β"], row["steps"], row["measure"]
-
-
-def as_published(ratios: Iterable[Row]) -> list[Row]:
-    """Return the ratios by the definition that the claims are judged by."""
-    return [row for row in ratios if definition(row) == AS_PUBLISHED]
-
-
 def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
     """Return published and own ratio side by side, one row per cell."""
     return [
@@ -58,14 +47,14 @@ def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
             "kernel PCA, σ²": row["kernel PCA σ²"],
             "deep model, σ²": row["deep σ²"],
         }
-        for row in as_published(ratios)
+        for row in chosen(ratios, **AS_PUBLISHED)
     ]
 
 
 def grid(ratios: Iterable[Row]) -> list[Row]:
     """Return own ratio and, in brackets, the published one: a row per curve, a column per noise level."""
     rows: dict[str, Row] = {}
-    for row in as_published(ratios):
+    for row in chosen(ratios, **AS_PUBLISHED):
         empty = {"curve": DATASETS[row["curve"]], **{f"σ_n = {noise}": None for noise in NOISES}}
         rows.setdefault(row["curve"], empty)[f"σ_n = {row['noise']}"] = f"{row['ratio']:.2f} ({row['published']:.2f})"
     return list(rows.values())
@@ -101,12 +90,11 @@ def choices(cells: Iterable[Row]) -> list[Row]:
 def definitions(ratios: list[Row]) -> list[Row]:
     """Return for each definition of the error how many of the published ratios are reached."""
     rows = []
-    for key in dict.fromkeys(definition(row) for row in ratios):
-        among = [row for row in ratios if definition(row) == key]
+    for key, among in grouped(ratios, *AS_PUBLISHED).items():
         off = [abs(np.log(row["ratio"] / row["published"])) for row in among]
         rows.append(
             {
-                **dict(zip(("β", "steps", "measure"), key, strict=True)),
+                **dict(zip(AS_PUBLISHED, key, strict=True)),
                 "cells": len(among),
                 "above 1": sum(row["ratio"] > 1 for row in among),
                 "at or above published": sum(row["ratio"] >= row["published"] for row in among),
@@ -118,11 +106,13 @@ def definitions(ratios: list[Row]) -> list[Row]:
 
 def all_ratios(ratios: list[Row]) -> list[Row]:
     """Return the ratios with a row per definition and a column per cell."""
-    rows: dict[Any, Row] = {}
-    for row in ratios:
-        line = rows.setdefault(definition(row), dict(zip(("β", "steps", "measure"), definition(row), strict=True)))
-        line[f"{DATASETS[row['curve']]}, {row['noise']}"] = row["ratio"]
-    return list(rows.values())
+    return [
+        {
+            **dict(zip(AS_PUBLISHED, key, strict=True)),
+            **{f"{DATASETS[row['curve']]}, {row['noise']}": row["ratio"] for row in among},
+        }
+        for key, among in grouped(ratios, *AS_PUBLISHED).items()
+    ]
 
 
 def _place(cell: Row) -> Row:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._panels import Compared
+from drkm.experiments.denoising._panels import smaller_error
 from drkm.experiments.denoising._problems import SEED
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
@@ -96,16 +97,12 @@ def _rows(found: list[Row]) -> list[Row]:
     ]
 
 
-def _claims(kind: str, found: list[Row]) -> list[Claim]:
-    errors = next(({e["method"]: e["mse"] for e in row["methods"]} for row in found if row["noise"] == kind), {})
-    return [
-        Compared(
-            text=f"{LABELS[kind]}: two layers denoise better than {rival}",
-            errors=partial(_against, name),
-            why="Mean squared error per pixel of test images.",
-        )(errors)
-        for rival, name in (("scikit-learn's kernel PCA", RIVAL), ("one layer", ONE))
-    ]
+def _claims(found: list[Row], sizes: DigitSizes) -> Iterator[Claim]:
+    errors = {row["noise"]: {entry["method"]: entry["mse"] for entry in row["methods"]} for row in found}
+    for kind, (rival, name) in product(LEVELS, (("scikit-learn's kernel PCA", RIVAL), ("one layer", ONE))):
+        text = f"{LABELS[kind]}: two layers denoise better than {rival}"
+        compared = _against(name, errors[kind]) if kind in errors else None
+        yield smaller_error(text, compared, "Mean squared error per pixel of test images.")
 
 
 def _against(rival: str, errors: dict[str, float]) -> tuple[float, float, str]:
@@ -154,7 +151,7 @@ EXPERIMENT = SimpleExperiment(
         ResultTable("errors", "Mean squared error per pixel over the test images.", _rows(found)),
     ],
     figures=lambda found: [Figure("digits", CAPTION, lambda: draw(found))],
-    claims=lambda found, sizes: [claim for kind in LEVELS for claim in _claims(kind, found)],
+    claims=_claims,
     settings=lambda found, sizes: {
         "training images": sizes.n_train,
         "validation images": sizes.n_validation,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from drkm.experiments.denoising import _table1_tables as tables
-from drkm.experiments.denoising._names import ORDER
-from drkm.experiments.denoising._problems import DATASETS, NOISES, SEED, SETTABLE, SIZES, CurveSizes
+from drkm.experiments.denoising._problems import DATASETS, NOISES, ORDER, SEED, SETTABLE, SIZES, CurveSizes
 from drkm.experiments.denoising._table1_claims import judge
 from drkm.experiments.denoising._table1_figure import draw
 from drkm.experiments.experiment import MEASURED_ERROR, Row, SimpleExperiment
@@ -94,7 +93,7 @@ EXPERIMENT = SimpleExperiment(
     runs=_cells,
     tables=_tables,
     figures=lambda cells: [Figure("errors", CAPTION, lambda: draw(cells))],
-    claims=lambda cells, sizes: judge(cells, tables.ratios(cells), points=sizes.n_train),
+    claims=lambda cells, sizes: judge(cells, tables.ratios(cells), sizes.n_train),
     settings=lambda cells, sizes: {
         "training points": sizes.n_train,
         "validation points": sizes.n_validation,

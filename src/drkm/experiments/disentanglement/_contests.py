@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
-from drkm.experiments.study import StudySizes, claims, verdicts
+from drkm.experiments.study import claims, verdicts
 from drkm.experiments.study.rows import chosen, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FOUR, SCORE_NAMES, TWO_LAYERS
 
@@ -105,22 +105,19 @@ def paying(found: Sequence[Outcome]) -> list[Outcome]:
     return [one for one in found if one.verdict is Verdict.HELD and one.dataset not in behind]
 
 
-def pays(text: str, *contests: Contest) -> claims.Statement:
-    """Return the statement that a candidate pays, or one of several."""
-
-    def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-        found = {contest: list(outcomes(rows, contest)) for contest in contests}
-        every = [one for each in found.values() for one in each]
-        ahead, behind = (sum(one.verdict is verdict for one in every) for verdict in (Verdict.HELD, Verdict.FAILED))
-        told = [
-            f"{contest.candidate}: {one}" if len(contests) > 1 else f"{one}"
-            for contest, each in found.items()
-            for one in paying(each)
-        ]
-        complete = len(every) == len(contests) * len(FOUR) * len(JUDGED)
-        measured = f"ahead in {ahead}, behind in {behind} of {len(every)} combinations of dataset and score"
-        measured += f"; pays in {'; '.join(told)}" if told else "; pays nowhere" if complete else ""
-        draws = verdicts.fewest_draws(*(one.own for one in every))
-        return claims.Finding(measured, verdicts.decided(bool(told), bool(told) or complete), RULE, draws)
-
-    return claims.Statement(text=text, rule=rule)
+def pays(rows: list[Row], text: str, *contests: Contest) -> claims.Claim:
+    """Return the claim that a candidate pays, or one of several."""
+    found = {contest: list(outcomes(rows, contest)) for contest in contests}
+    every = [one for each in found.values() for one in each]
+    ahead, behind = (sum(one.verdict is verdict for one in every) for verdict in (Verdict.HELD, Verdict.FAILED))
+    told = [
+        f"{contest.candidate}: {one}" if len(contests) > 1 else f"{one}"
+        for contest, each in found.items()
+        for one in paying(each)
+    ]
+    complete = len(every) == len(contests) * len(FOUR) * len(JUDGED)
+    measured = f"ahead in {ahead}, behind in {behind} of {len(every)} combinations of dataset and score"
+    measured += f"; pays in {'; '.join(told)}" if told else "; pays nowhere" if complete else ""
+    verdict = verdicts.decided(bool(told), bool(told) or complete)
+    draws = verdicts.fewest_draws(*(one.own for one in every))
+    return claims.claim(text, rows, claims.Finding(measured, verdict, RULE, draws))

@@ -37,19 +37,13 @@ ALIVE = 0.1
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of the evaluation images, one array for each layer, and what is worth knowing of the fit.
+    """Codes of the evaluation images, and what is worth knowing of the fit."""
 
-    Attributes
-    ----------
-    layers : list of arrays of shape (m, s_l)
-    seconds, encoding_seconds : float
-    details : dict
-        Objective, feasibility, bandwidths and the like, as JSON.
-    """
-
+    #: for each layer an array of shape (m, s_l)
     layers: list[NDArray[np.float64]]
     seconds: float
     encoding_seconds: float
+    #: objective, feasibility, bandwidths and the like, as JSON
     details: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,21 +64,21 @@ def _draws(rows: list[Row], sizes: StudySizes) -> ResultTable:
     return ResultTable("ahead", "Training draws on which a model is ahead of another, in each score and in both", lines)
 
 
-def _ahead_in_both(model: str, rival: str) -> claims.Statement:
-    def both(rows: list[Row], score: str, said: claims.Statement) -> claims.Case | None:
-        ahead = list(_ahead(rows, model, rival).values())
-        return claims.Case(verdicts.decided(all(ahead[0]))) if ahead else None
+def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
+    series = [
+        charts.Series(model, colour, {model: chosen(rows, model=model)}) for model, (*_, colour) in MODELS.items()
+    ]
+    caption = f"{{metric}} by model over training draws. {charts.BOXES}; up to five runs each is a dot."
+    return charts.boxes("cars3d-{metric}", caption, {sizes.start_name: series}, tilt=True)
 
-    return claims.Statement(
-        text=f"{model.capitalize()}: ahead of {rival} in IRS above chance and in MIG.",
-        rule=claims.Cases(
-            judge=both,
-            by=("seed",),
-            enough=verdicts.majority,
-            measured="in both on {yes} of {total} draws",
-            why="Scores of the same unseen images, draw by draw; holds or fails by more than half of the draws.",
-        ),
-    )
+
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    why = "Scores of the same unseen images, draw by draw; holds or fails by more than half of the draws."
+    for model, rival in ((DEFAULTS, KPCA), (DEFAULTS, RIVAL), (DEFAULTS, NARROW), (RULE, NARROW), (RULE, RIVAL)):
+        draws = [claims.Case(verdicts.decided(all(ahead))) for ahead in _ahead(rows, model, rival).values()]
+        found = claims.enough(draws, verdicts.majority, why, measured="in both on {yes} of {total} draws")
+        text = f"{model.capitalize()}: ahead of {rival} in IRS above chance and in MIG."
+        yield claims.claim(text, rows, found)
 
 
 EXPERIMENT = Study(
@@ -111,21 +112,7 @@ EXPERIMENT = Study(
         ),
         _draws,
     ],
-    charts=[
-        charts.Boxes(
-            name="cars3d-{metric}",
-            caption=f"{{metric}} by model over training draws. {charts.BOXES}; up to five runs each is a dot.",
-            kinds=[
-                charts.Kind(model, colour, {"model": model}, charts.at(model)) for model, (*_, colour) in MODELS.items()
-            ],
-            datasets="start_dataset",
-            tilt=True,
-        )
-    ],
-    claims=[
-        _ahead_in_both(model, rival)
-        for model, rivals in ((DEFAULTS, (KPCA, RIVAL, NARROW)), (RULE, (NARROW, RIVAL)))
-        for rival in rivals
-    ],
+    charts=_charts,
+    claims=_claims,
     settings={"dataset": "start_name", "N": "start_points", "unseen images": "evaluation", "draws": "seeds"},
 )

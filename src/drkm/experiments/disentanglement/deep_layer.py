@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from drkm.experiments.study import Group, Study, Table, charts, claims, kernel_pca
-from drkm.experiments.study.scales import SCORES, label
+from collections.abc import Iterator
+from itertools import product
+
+from drkm.experiments.experiment import Row
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca
+from drkm.experiments.study.rows import by_stack, chosen
+from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES, label
 
 #: ten components in all, in one, two and three layers
 STACKS = ((10,), (5, 5), (4, 3, 3))
 FAMILIES = ("paper", "drkm")
+
+
+def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+    panels = charts.by_dataset(rows, sizes.datasets, _series)
+    caption = "Scores of ten components in one, two and three layers."
+    yield charts.boxes_together("deep-layer", caption, panels, "components by layer")
+
+
+def _series(rows: list[Row]) -> list[charts.Series]:
+    shown = {**dict.fromkeys(FAMILIES, STACKS), "kpca-centred": STACKS[:1]}
+    return [charts.family(name, by_stack(rows, name, stacks)) for name, stacks in shown.items()]
+
+
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    for family, score, deep in product(FAMILIES, SCORES, STACKS[1:]):
+        text = f"{label(deep)} is better than one layer of ten in {SCORE_NAMES[score]} ({FAMILY_NAMES[family]})."
+        own = chosen(rows, family=family)
+        yield claims.claim(text, rows, claims.on_most_datasets(own, {"layers": deep}, {"layers": STACKS[0]}, score))
+
 
 EXPERIMENT = Study(
     name="deep_layer",
@@ -23,33 +47,7 @@ EXPERIMENT = Study(
         *kernel_pca(at="start_points")[1:],
     ],
     tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
-    charts=[
-        charts.Boxes(
-            name="deep-layer",
-            caption="Scores of ten components in one, two and three layers.",
-            kinds=[
-                *(charts.family(name, charts.stacks(STACKS)) for name in FAMILIES),
-                charts.family("kpca-centred", charts.stacks(STACKS[:1])),
-            ],
-            xlabel="components by layer",
-            together=True,
-        )
-    ],
-    claims=claims.for_families(
-        FAMILIES,
-        lambda rows, family: rows,
-        *claims.for_scores(
-            SCORES,
-            *(
-                claims.Statement(
-                    text=f"{label(deep)} is better than one layer of ten in {{score}} ({{family}}).",
-                    rule=claims.on_most_datasets(
-                        {"family": claims.OWN, "layers": deep}, {"family": claims.OWN, "layers": STACKS[0]}
-                    ),
-                )
-                for deep in STACKS[1:]
-            ),
-        ),
-    ),
+    charts=_charts,
+    claims=_claims,
     settings={"N": "start_points", "γ": 1, "seeds": "seeds"},
 )

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from drkm.experiments.disentanglement._contests import (
-    COMPARISONS,
-    CONTESTS,
-    FILTERS,
-    MODELS,
-    OF_DEPTH,
-    outcomes,
-    pays,
-)
+from drkm.experiments.disentanglement._contests import COMPARISONS, CONTESTS, FILTERS, MODELS, OF_DEPTH, outcomes, pays
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import Figure, ResultTable, Verdict
 from drkm.experiments.study import Group, Study, StudySizes, Table, tables, task
@@ -119,10 +111,10 @@ EXPERIMENT = Study(
         Table(name="depth", by=("dataset", "model"), caption="Mean ± standard deviation on judged draws", cells=_cells),
         _comparisons,
     ],
-    charts=[_figure],
-    claims=[
-        pays("Depth pays somewhere: one of the models with several trained layers does.", *OF_DEPTH),
-        *(pays(f"It pays: {one.candidate}, against the better {one.rivals[0]}.", one) for one in CONTESTS),
+    charts=_figure,
+    claims=lambda rows, sizes: [
+        pays(rows, "Depth pays somewhere: one of the models with several trained layers does.", *OF_DEPTH),
+        *(pays(rows, f"It pays: {one.candidate}, against the better {one.rivals[0]}.", one) for one in CONTESTS),
     ],
     settings={"N": "start_points", "unseen images": "evaluation", "draws": "seeds", "widths": "widths"},
     own_sizes={

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
-from drkm.experiments.study.rows import chosen, grouped, values_of
-from drkm.experiments.study.scales import ARCHITECTURES, FAMILY_NAMES, METRIC_NAMES, label
+from drkm.experiments.study.rows import by_points, by_value, chosen, grouped, values_of
+from drkm.experiments.study.scales import ARCHITECTURES, DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, label
 from drkm.plotting import BLUE, GREEN, VERMILION
 
 FAMILIES = ("paper", "drkm")
@@ -21,36 +22,90 @@ DOUBLE_N = 400
 BETTER = "Better: the 95 % interval of the difference is above 0"
 
 
+def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+    for dataset, here in by_value(rows, "dataset").items():
+        columns = {FAMILY_NAMES[name]: _lines(chosen(here, family=name)) for name in FAMILIES}
+        centred = by_points(chosen(here, family="kpca-centred"))
+        columns[FAMILY_NAMES["drkm"]].append(charts.family("kpca-centred", centred))
+        caption = f"{DATASET_NAMES[dataset]}: mean score by N and number of layers, "
+        caption += "band of one standard error, chance dotted."
+        yield charts.lines(f"layers-{dataset}", caption, columns, "training images N")
+
+
+def _lines(rows: list[Row]) -> list[charts.Series]:
+    return [
+        charts.Series(NAMES[depth], COLOURS[depth], by_points(chosen(rows, depth=depth))) for depth in ARCHITECTURES
+    ]
+
+
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    for family in FAMILIES:
+        own = chosen(rows, family=family)
+        yield from _on_cars3d(chosen(own, dataset="cars3d"), FAMILY_NAMES[family])
+        yield from _on_all(own, FAMILY_NAMES[family])
+
+
+def _on_cars3d(rows: list[Row], name: str) -> Iterator[claims.Claim]:
+    text = f"On Cars3D the number of layers hardly changes SAP ({name})."
+    yield claims.claim(text, rows, _similar_sap(rows), "similar SAP")
+    for score in ("irs", "irs_above", "mig"):
+        text = f"On Cars3D the number of layers matters for {SCORE_NAMES[score]} ({name})."
+        published = "" if score == "irs_above" else "generally greatly affected"
+        yield claims.claim(text, rows, _matters(rows, score), published)
+    text = f"On Cars3D at N = {DOUBLE_N}, 3 layers have about double the MIG of 1 and 2 layers ({name})."
+    yield claims.claim(text, rows, _double_mig(rows), "approximately double")
+
+
+def _on_all(rows: list[Row], name: str) -> Iterator[claims.Claim]:
+    text = f"2 layers are the most consistent choice: best or close to best in most cases ({name})."
+    yield claims.claim(text, rows, _consistent(rows), "in most cases the best or close to the best")
+
+    third = claims.between({"depth": 3}, {"depth": 2}, tie=0.0)
+    found = claims.enough(
+        claims.cases(rows, third, METRIC_NAMES, ("dataset", "n")),
+        verdicts.not_most,
+        f"{BETTER}. Fails where that is so in more than half of the cases; needs more than one dataset.",
+        measured="3 layers better than 2 in {yes}, worse in {no} of {total} combinations of dataset, N and metric",
+        known=verdicts.several(rows),
+    )
+    text = f"A third layer does not consistently raise the scores ({name})."
+    yield claims.claim(text, rows, found, "did not consistently increase")
+    source = "a 2-layer architecture is a better choice than a single layer"
+    for score, added, published in (*claims.with_and_without_chance(source), ("mig", "", source)):
+        text = f"2 layers are better than 1 in {SCORE_NAMES[score.removesuffix('_above')]} ({name}){added}."
+        yield claims.claim(text, rows, _two_better(rows, score), published)
+
+
 def _by_depth(rows: list[Row]) -> dict[str, list[Row]]:
     return {NAMES[depth]: chosen(rows, depth=depth) for depth in ARCHITECTURES}
 
 
-def _similar_sap(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
-    groups = _by_depth(rows)
+def _similar_sap(rows: list[Row]) -> claims.Finding:
     if not rows:
-        return None
+        return claims.not_run("cars3d")
+    groups = _by_depth(rows)
     found = [verdicts.difference(*pair, "sap") for pair in combinations(groups.values(), 2)]
     verdict = verdicts.together(verdicts.alike(one, SIMILAR_SAP) for one in found)
     why = f"All N together; holds where the 95 % intervals of all three differences are within ±{SIMILAR_SAP}."
     return claims.Finding(claims.named_groups(groups, "sap"), verdict, why, verdicts.fewest_draws(*found))
 
 
-def _matters(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
+def _matters(rows: list[Row], score: str) -> claims.Finding:
     groups = _by_depth(rows)
-    if not all(values_of(group, said.score) for group in groups.values()):
-        return None
-    ordered = dict(sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], said.score))))
-    found = verdicts.widest(groups.values(), said.score)
+    if not all(values_of(group, score) for group in groups.values()):
+        return claims.not_run("cars3d")
+    ordered = dict(sorted(groups.items(), key=lambda group: np.mean(values_of(group[1], score))))
+    found = verdicts.widest(groups.values(), score)
     why = f"All N together; best less worst number of layers: {found}. Holds where it is above 0, fails where it "
     why += f"ends below {verdicts.TIE}."
-    measured, draws = claims.named_groups(ordered, said.score), verdicts.fewest_draws(found)
+    measured, draws = claims.named_groups(ordered, score), verdicts.fewest_draws(found)
     return claims.Finding(measured, verdicts.greater(found), why, draws)
 
 
-def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
+def _double_mig(rows: list[Row]) -> claims.Finding:
     groups = _by_depth(chosen(rows, n=DOUBLE_N))
     if not all(groups.values()):
-        return None
+        return claims.not_run("cars3d")
     *fewer, three = groups.values()
     # "Half as much again" as a difference: the other group is multiplied before the two are compared.
     more = [[{**row, "mig": DOUBLE * row["mig"]} for row in group if row["mig"] is not None] for group in fewer]
@@ -60,7 +115,7 @@ def _double_mig(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> c
     return claims.Finding(claims.named_groups(groups, "mig"), verdict, why, verdicts.fewest_draws(*found))
 
 
-def _two_layers_consistent(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
+def _consistent(rows: list[Row]) -> claims.Finding:
     close, cases = dict.fromkeys(ARCHITECTURES, 0), 0
     for here in grouped(rows, "dataset", "n").values():
         for metric in METRIC_NAMES:
@@ -80,25 +135,16 @@ def _two_layers_consistent(rows: list[Row], said: claims.Statement, sizes: Study
     )
 
 
-TWO_BETTER = claims.Statement(
-    text="2 layers are better than 1 in {metric} ({family}){added}.",
-    published="a 2-layer architecture is a better choice than a single layer",
-    rule=claims.Cases(
-        judge=claims.two({"depth": 2}, {"depth": 1}),
-        by=("dataset", "n"),
-        enough=verdicts.majority,
-        needs=verdicts.several,
+def _two_better(rows: list[Row], score: str) -> claims.Finding:
+    return claims.enough(
+        claims.cases(rows, claims.between({"depth": 2}, {"depth": 1}), [score], ("dataset", "n")),
+        verdicts.majority,
+        f"{BETTER}, in more than half of the combinations; fails where it ends below {verdicts.TIE} in half of them; "
+        "needs more than one dataset.",
         measured="better in {yes}, not better in {no} of {total} combinations of dataset and N",
-        why=f"{BETTER}, in more than half of the combinations; fails where it ends below {verdicts.TIE} in half "
-        "of them; needs more than one dataset.",
-    ),
-)
-MATTERS = claims.Statement(
-    text="On Cars3D the number of layers matters for {score} ({family}).",
-    published="generally greatly affected",
-    dataset="cars3d",
-    rule=_matters,
-)
+        known=verdicts.several(rows),
+    )
+
 
 EXPERIMENT = Study(
     name="layers",
@@ -118,58 +164,7 @@ EXPERIMENT = Study(
     ]
     + kernel_pca()[1:],
     tables=[Table(name="layers", by=("dataset", "family", "layers", "n"))],
-    charts=[
-        charts.Lines(
-            name="layers-{dataset}",
-            caption="{dataset}: mean score by N and number of layers, band of one standard error, chance dotted.",
-            columns={
-                FAMILY_NAMES[name]: [
-                    charts.Kind(NAMES[depth], COLOURS[depth], {"family": name, "depth": depth}, charts.points)
-                    for depth in ARCHITECTURES
-                ]
-                + ([charts.family("kpca-centred", charts.points)] if name == "drkm" else [])
-                for name in FAMILIES
-            },
-            xlabel="training images N",
-        )
-    ],
-    claims=claims.for_families(
-        FAMILIES,
-        claims.own_rows,
-        claims.Statement(
-            text="On Cars3D the number of layers hardly changes SAP ({family}).",
-            published="similar SAP",
-            dataset="cars3d",
-            rule=_similar_sap,
-        ),
-        *claims.for_scores(("irs", "irs_above", "mig"), MATTERS),
-        claims.Statement(
-            text=f"On Cars3D at N = {DOUBLE_N}, 3 layers have about double the MIG of 1 and 2 layers ({{family}}).",
-            published="approximately double",
-            dataset="cars3d",
-            rule=_double_mig,
-        ),
-        claims.Statement(
-            text="2 layers are the most consistent choice: best or close to best in most cases ({family}).",
-            published="in most cases the best or close to the best",
-            rule=_two_layers_consistent,
-        ),
-        claims.Statement(
-            text="A third layer does not consistently raise the scores ({family}).",
-            published="did not consistently increase",
-            rule=claims.Cases(
-                judge=claims.two({"depth": 3}, {"depth": 2}, claims.ahead_or_behind),
-                by=("dataset", "n"),
-                scores=tuple(METRIC_NAMES),
-                enough=verdicts.not_most,
-                needs=verdicts.several,
-                measured="3 layers better than 2 in {yes}, worse in {no} of {total} combinations of dataset, N and "
-                "metric",
-                why=f"{BETTER}. Fails where that is so in more than half of the cases; needs more than one dataset.",
-            ),
-        ),
-        *claims.with_and_without_chance(TWO_BETTER),
-        *claims.for_scores(("mig",), TWO_BETTER),
-    ),
+    charts=_charts,
+    claims=_claims,
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )

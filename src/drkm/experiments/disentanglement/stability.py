@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
-from drkm.experiments.study import Group, Study, Table, charts, claims, tables, task
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, tables, task
 from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
 from drkm.plotting import GREY
 from drkm.validation import parts
@@ -16,6 +16,14 @@ from drkm.validation import parts
 #: unseen images on which fits are compared
 COMMON = 500
 PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
+#: model → its family, layers and options
+MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    PAPER: ("paper", TWO_LAYERS, {}),
+    OURS: ("drkm", TWO_LAYERS, {}),
+    SHALLOW: ("drkm", TWO_LAYERS[:1], {}),
+    CENTRED: ("drkm", TWO_LAYERS[:1], {"center": True}),
+    RIVAL: ("beta-vae", TWO_LAYERS, {}),
+}
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 #: what a run holds: lists with one entry per layer
 RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
@@ -28,20 +36,6 @@ def _layers(row: Row) -> Iterator[Row]:
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
 
 
-def _group(model: str, family: str, layers: tuple[int, ...] = TWO_LAYERS, **more: Any) -> Group:
-    return Group(
-        family=family,
-        stacks=(layers,),
-        at="start_points",
-        settings={"resamples": "resamples"},
-        task="stability",
-        evaluation=COMMON,
-        tags={"model": model},
-        rows=_layers,
-        **more,
-    )
-
-
 def _cells(rows: list[Row]) -> Row:
     return {
         **tables.spreads(rows, {"shared variance": "shared"}),
@@ -51,7 +45,14 @@ def _cells(rows: list[Row]) -> Row:
     }
 
 
-FIRST = {"model": OURS, "layer": 1}
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    fully = f"On resampled images layer 1 of {OURS} is recovered more fully than the codes of the model"
+    asked = [(f"{fully} {other}.", {"model": other, "layer": 1}) for other in (SHALLOW, RIVAL, PAPER)]
+    asked.append((f"Layer 1 of {OURS} is more stable than layer 2.", {"model": OURS, "layer": 2}))
+    for text, other in asked:
+        found = claims.on_most_datasets(rows, {"model": OURS, "layer": 1}, other, "shared")
+        yield claims.claim(text, rows, found)
+
 
 EXPERIMENT = Study(
     name="stability",
@@ -66,12 +67,20 @@ EXPERIMENT = Study(
         "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     ),
     groups=[
-        _group(PAPER, "paper"),
-        _group(OURS, "drkm"),
-        _group(SHALLOW, "drkm", TWO_LAYERS[:1]),
-        _group(CENTRED, "drkm", TWO_LAYERS[:1], options=({"center": True},)),
-        # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
-        _group(RIVAL, "beta-vae", long=True),
+        Group(
+            family=family,
+            stacks=(layers,),
+            at="start_points",
+            options=(options,),
+            settings={"resamples": "resamples"},
+            task="stability",
+            evaluation=COMMON,
+            # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
+            long=family == "beta-vae",
+            tags={"model": model},
+            rows=_layers,
+        )
+        for model, (family, layers, options) in MODELS.items()
     ],
     tables=[
         Table(
@@ -81,33 +90,17 @@ EXPERIMENT = Study(
             cells=_cells,
         )
     ],
-    charts=[
-        charts.Dots(
-            name="stability",
-            caption="How far fits to resamples of the same images share subspaces and codes.",
-            scores={"shared": "shared variance", "agreement": "agreement of codes"},
-            along="layer",
-            labels={1: "layer 1", 2: "layer 2"},
-            colours=COLOURS,
-            statistic=lambda values: float(np.mean(values)),
-            ylabel="mean over draws",
-        )
-    ],
-    claims=[
-        *(
-            claims.Statement(
-                text=f"On resampled images layer 1 of {OURS} is recovered more fully than the codes of the model "
-                f"{other}.",
-                rule=claims.on_most_datasets(FIRST, {"model": other, "layer": 1}),
-                score="shared",
-            )
-            for other in (SHALLOW, RIVAL, PAPER)
-        ),
-        claims.Statement(
-            text=f"Layer 1 of {OURS} is more stable than layer 2.",
-            rule=claims.on_most_datasets(FIRST, {"model": OURS, "layer": 2}),
-            score="shared",
-        ),
-    ],
+    charts=lambda rows, sizes: charts.dots(
+        "stability",
+        "How far fits to resamples of the same images share subspaces and codes.",
+        rows,
+        scores={"shared": "shared variance", "agreement": "agreement of codes"},
+        along="layer",
+        labels={1: "layer 1", 2: "layer 2"},
+        colours=COLOURS,
+        statistic=lambda values: float(np.mean(values)),
+        ylabel="mean over draws",
+    ),
+    claims=_claims,
     settings={"N": "start_points", "resamples": "resamples", "common images": 500, "seeds": "seeds"},
 )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.section import Verdict
 from drkm.experiments.study import Group, Study, StudySizes, Table, claims, tables, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
-from drkm.experiments.study.rows import chosen, scored, values_of
-from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS
+from drkm.experiments.study.rows import chosen, grouped, scored, values_of
+from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS, Layers
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -45,10 +45,21 @@ DETERMINISTIC = (*(f"{KPCA}, {width}" for width in WIDTHS), "drkm defaults")
 
 def _lines(over: str, draw: int | None) -> list[Group]:
     """Return the lines of the table over seeds on one draw, or over draws; a fit without a seed is run twice."""
-
-    def line(family: str, name: str, seeded: bool, **options: object) -> Group:
-        return Group(
+    # family, name, whether it has a seed, options, components by layer
+    lines: list[tuple[str, str, bool, Mapping[str, Any], Layers]] = [
+        *(
+            ("paper", f"{start}, {width}", start == RANDOM, {**STARTS[start], **WIDTHS[width]}, TWO_LAYERS)
+            for start, width in product(STARTS, WIDTHS)
+        ),
+        ("beta-vae", RIVAL, True, {}, TWO_LAYERS),
+        ("drkm", "drkm defaults", False, {}, TWO_LAYERS),
+    ]
+    if over == "draws":
+        lines += [("drkm", FAMILY_NAMES[name], False, options, TWO_LAYERS[:1]) for name, options in KERNEL_PCA.items()]
+    return [
+        Group(
             family=family,
+            stacks=(layers,),
             at="start_points",
             datasets="start_dataset",
             seeds="seeds" if seeded or over == "draws" else 2,
@@ -57,24 +68,8 @@ def _lines(over: str, draw: int | None) -> list[Group]:
             tags=_line(name, over),
             rows=_both,
         )
-
-    starts = [
-        line("paper", f"{start}, {width}", start == RANDOM, **STARTS[start], **WIDTHS[width])
-        for start in STARTS
-        for width in WIDTHS
+        for family, name, seeded, options, layers in lines
     ]
-    ours = line("drkm", "drkm defaults", seeded=False)
-    shallow = [
-        replace(
-            ours,
-            stacks=(TWO_LAYERS[:1],),
-            options=({**options, "all_images": True},),
-            tags=_line(FAMILY_NAMES[name], over),
-        )
-        for name, options in KERNEL_PCA.items()
-        if over == "draws"
-    ]
-    return [*starts, line("beta-vae", RIVAL, seeded=True), ours, *shallow]
 
 
 def _both(row: Row) -> Iterator[Row]:
@@ -113,57 +108,61 @@ def _line(name: str, over: str) -> dict[str, str]:
     return {"line": f"{name}; over {over}"}
 
 
-def _number(model: str, metric: str, images: str) -> claims.Statement:
-    """Return the statement that our mean over draws is within two standard deviations of the published one."""
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    for images, model, metric in product((UNSEEN, ALL), PUBLISHED, METRICS):
+        yield _number(rows, sizes, model, metric, images)
+    for width in WIDTHS:
+        yield from _starts(rows, sizes, width)
+    names = [f"{name}; over seeds" for name in DETERMINISTIC]
+    found = claims.unmoved(
+        grouped(chosen(rows, line=names.__contains__), "line", "images").values(),
+        tuple(METRIC_NAMES),
+        "Two fits with different seeds on one draw; holds where all scores are equal to the last bit.",
+        "largest standard deviation over seeds {:.3g}",
+    )
+    yield claims.claim("With the kernel PCA start no score depends on a seed.", rows, found, "± 0.000")
+    yield claims.claim("The IRS of the β-VAE varies most.", rows, _widest_rival(rows), "0.145 against 0.044 and 0")
+
+
+def _number(rows: list[Row], sizes: StudySizes, model: str, metric: str, images: str) -> claims.Claim:
+    """Return the claim that our mean over draws is within two standard deviations of the published one."""
     mean, deviation = PUBLISHED[model][metric]
     name = model if model == RIVAL else f"{model}, {FIXED}"
-
-    def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-        group = chosen(rows, **_line(name, "draws"), images=images)
-        measured = verdicts.described(group, metric)
-        apart = _deviations(values_of(group, metric), mean, deviation)
-        if (sizes.start_dataset, sizes.start_points) != (PAPER_DATASET, PAPER_N) or apart is None:
-            why = f"This scale has not the published dataset and N = {PAPER_N}, or runs are missing."
-            return claims.Finding(measured, Verdict.UNDECIDED, why)
+    group = chosen(rows, **_line(name, "draws"), images=images)
+    measured = verdicts.described(group, metric)
+    apart = _deviations(values_of(group, metric), mean, deviation)
+    if (sizes.start_dataset, sizes.start_points) != (PAPER_DATASET, PAPER_N) or apart is None:
+        why = f"This scale has not the published dataset and N = {PAPER_N}, or runs are missing."
+        found = claims.Finding(measured, claims.Verdict.UNDECIDED, why)
+    else:
         measured += f", {apart:.1f} standard deviations apart"
         measured += "" if apart <= 2 else f"; likely reason: {REASONS[model]}"
         why = "The larger standard deviation of the published one and ours over training draws."
-        return claims.Finding(measured, verdicts.decided(apart <= 2), why)
-
+        found = claims.Finding(measured, verdicts.decided(apart <= 2), why)
     where = {UNSEEN: "unseen images", ALL: "images drawn from all"}[images]
     text = f"{SCORE_NAMES[metric]} of the {name} on {where} of Cars3D is within two standard deviations."
-    return claims.Statement(text=text, published=f"{mean:.3f} ± {deviation:.3f}", rule=rule)
+    return claims.claim(text, rows, found, f"{mean:.3f} ± {deviation:.3f}")
 
 
-def _side(name: str, line: str) -> claims.Side:
-    return claims.Side(name, {**_line(line, "draws"), "images": UNSEEN})
+def _starts(rows: list[Row], sizes: StudySizes, width: str) -> Iterator[claims.Claim]:
+    """Yield what the paper says about the two starts and the β-VAE, at one bandwidth."""
+    lines = {KPCA: f"{KPCA}, {width}", RANDOM: f"{RANDOM}, {width}", RIVAL: RIVAL}
+    sides = {name: (name, chosen(rows, **_line(line, "draws"), images=UNSEEN)) for name, line in lines.items()}
+    ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."
+    if sizes.start_dataset != PAPER_DATASET:
+        ends += " Judged on another dataset than the published one."
+    lower, ahead = "has a lower IRS than the random start", "is ahead of the β-VAE in IRS"
+    for text, first, second, score, added, published in (
+        *((lower, RANDOM, KPCA, *how) for how in claims.with_and_without_chance("0.785 against 0.843")),
+        *((ahead, KPCA, RIVAL, *how) for how in claims.with_and_without_chance("0.785 against 0.752")),
+        ("is ahead of the random start in MIG", KPCA, RANDOM, "mig", "", "0.040 against 0.012"),
+        ("is ahead of the β-VAE in MIG", KPCA, RIVAL, "mig", "", "0.040 against 0.010"),
+    ):
+        found = claims.compared(sides[first], sides[second], score, ends=ends)
+        yield claims.claim(f"The kernel PCA start {text} ({width}){added}.", rows, found, published)
 
 
-def _starts(width: str) -> list[claims.Statement]:
-    """Return what the paper says about the two starts and the β-VAE, at one bandwidth."""
-    kpca, random = (_side(start, f"{start}, {width}") for start in (KPCA, RANDOM))
-    rival = _side(RIVAL, RIVAL)
-
-    def stated(text: str, published: str, *sides: claims.Side, score: str = "irs") -> claims.Statement:
-        def rule(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
-            where = "" if sizes.start_dataset == PAPER_DATASET else " Judged on another dataset than the published one."
-            ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."
-            return claims.Compared(first=sides[0], second=sides[1], ends=ends + where)(rows, said, sizes)
-
-        text = f"The kernel PCA start {text} ({width}){{added}}."
-        return claims.Statement(text=text, published=published, rule=rule, score=score)
-
-    return [
-        *claims.with_and_without_chance(
-            stated("has a lower IRS than the random start", "0.785 against 0.843", random, kpca),
-            stated("is ahead of the β-VAE in IRS", "0.785 against 0.752", kpca, rival),
-        ),
-        stated("is ahead of the random start in MIG", "0.040 against 0.012", kpca, random, score="mig"),
-        stated("is ahead of the β-VAE in MIG", "0.040 against 0.010", kpca, rival, score="mig"),
-    ]
-
-
-def _widest_rival(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding:
+def _widest_rival(rows: list[Row]) -> claims.Finding:
     lines = {
         f"{RIVAL} over seeds": _line(RIVAL, "seeds"),
         f"{KPCA} over draws": _line(f"{KPCA}, {FIXED}", "draws"),
@@ -175,9 +174,8 @@ def _widest_rival(rows: list[Row], said: claims.Statement, sizes: StudySizes) ->
     measured = "; ".join(f"{name} {value:.3f}" for name, value in spreads.items())
     rival, *ours = spreads.values()
     verdict = verdicts.decided(rival > max(ours), known=not np.isnan([rival, *ours]).any())
-    return claims.Finding(
-        measured, verdict, "Standard deviations of IRS; holds where that of the β-VAE is the largest."
-    )
+    why = "Standard deviations of IRS; holds where that of the β-VAE is the largest."
+    return claims.Finding(measured, verdict, why)
 
 
 EXPERIMENT = Study(
@@ -202,24 +200,7 @@ EXPERIMENT = Study(
             cells=_cells,
         )
     ],
-    claims=[
-        *(_number(model, metric, images) for images in (UNSEEN, ALL) for model in PUBLISHED for metric in METRICS),
-        *(said for width in WIDTHS for said in _starts(width)),
-        claims.Statement(
-            text="With the kernel PCA start no score depends on a seed.",
-            published="± 0.000",
-            rule=claims.Unmoved(
-                by=("line", "images"),
-                where={"line": [f"{name}; over seeds" for name in DETERMINISTIC].__contains__},
-                scores=tuple(METRIC_NAMES),
-                measured="largest standard deviation over seeds {:.3g}",
-                why="Two fits with different seeds on one draw; holds where all scores are equal to the last bit.",
-            ),
-        ),
-        claims.Statement(
-            text="The IRS of the β-VAE varies most.", published="0.145 against 0.044 and 0", rule=_widest_rival
-        ),
-    ],
+    claims=_claims,
     settings={
         "dataset": "start_name",
         "N": "start_points",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import product
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
-from drkm.experiments.study.rows import at_common_points, values_of
-from drkm.experiments.study.scales import FAMILY_NAMES, SCORES
+from drkm.experiments.study.groups import KERNEL_PCA
+from drkm.experiments.study.rows import at_common_points, by_points, chosen, values_of
+from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES
 
 #: largest difference of MIG that counts as similar; least difference of IRS that counts as considerable
 SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
@@ -15,7 +18,7 @@ SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
 SIMILAR_SPREAD, LARGER_SPREAD = 1.25, 1.5
 #: range of the β-VAE's IRS on SmallNORB: published from 0.5 to almost 0.9
 WIDE_RANGE = 0.3
-OURS, RIVAL = claims.Side("{family}", {"family": claims.OWN}), claims.Side("β-VAE", {"family": "beta-vae"})
+THEIRS = {"family": "beta-vae"}
 GROUPS = [
     Group(family="paper", hyperparameter="grid"),
     Group(family="drkm"),
@@ -24,14 +27,104 @@ GROUPS = [
 ]
 
 
-def _wide_range(rows: list[Row], said: claims.Statement, sizes: StudySizes) -> claims.Finding | None:
-    here = said.rows(rows, **RIVAL.where)
-    values, chance = values_of(here, "irs"), values_of(here, "irs_chance")
-    if len(values) < 2:
-        return None
-    measured = f"from {min(values):.3f} to {max(values):.3f}, shuffled codes {min(chance):.3f} to {max(chance):.3f}"
-    why = f"Holds where the range over all runs is at least {WIDE_RANGE}."
-    return claims.Finding(measured, verdicts.decided(max(values) - min(values) >= WIDE_RANGE), why)
+def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
+    caption = (
+        "{metric} by number of training images, over all hyperparameters and seeds. "
+        f"{charts.BOXES}; up to five runs each is a dot."
+    )
+    panels = charts.by_dataset(rows, sizes.datasets, _series)
+    return charts.boxes("training-points-{metric}", caption, panels, "training images N")
+
+
+def _series(rows: list[Row]) -> list[charts.Series]:
+    return [charts.family(name, by_points(chosen(rows, family=name))) for name in FAMILY_NAMES]
+
+
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    for family in ("paper", "drkm"):
+        both = at_common_points(rows, family, "beta-vae")
+        yield from _on_cars3d_and_smallnorb(both, family)
+        yield _varies_as_little(both, family)
+        yield _about_as_well(both, family)
+    yield _varies_widely(chosen(rows, family="beta-vae", dataset="smallnorb"))
+    for score, name in product(SCORES, KERNEL_PCA):
+        text = (
+            f"Two layers are ahead of {FAMILY_NAMES[name]} with ten components in {SCORE_NAMES[score]} (drkm defaults)."
+        )
+        yield claims.claim(text, rows, claims.on_most_datasets(rows, {"family": "drkm"}, {"family": name}, score))
+
+
+def _on_cars3d_and_smallnorb(rows: list[Row], family: str) -> Iterator[claims.Claim]:
+    name = FAMILY_NAMES[family]
+    here = chosen(rows, dataset="cars3d")
+    ours, theirs = (name, chosen(here, family=family)), ("β-VAE", chosen(here, family="beta-vae"))
+    for score, added, published in claims.with_and_without_chance("significantly outperformed"):
+        text = f"On Cars3D the model is ahead of the β-VAE in IRS ({name}){added}."
+        yield claims.claim(text, here, claims.compared(ours, theirs, score), published)
+
+    here = chosen(rows, dataset="smallnorb")
+    ours, theirs = (name, chosen(here, family=family)), ("β-VAE", chosen(here, family="beta-vae"))
+    text = f"On SmallNORB the MIG of both is similar ({name})."
+    similar, ends = partial(verdicts.alike, margin=SIMILAR_MIG), f"holds where it is within ±{SIMILAR_MIG}."
+    yield claims.claim(text, here, claims.compared(ours, theirs, "mig", judge=similar, ends=ends), "similar MIG")
+    better, ends = partial(verdicts.greater, by=CONSIDERABLE), f"holds where it is above {CONSIDERABLE}."
+    for score, added, published in claims.with_and_without_chance("considerably better median"):
+        text = f"On SmallNORB the β-VAE is considerably better in IRS ({name}){added}."
+        yield claims.claim(text, here, claims.compared(theirs, ours, score, judge=better, ends=ends), published)
+
+    text = f"On SmallNORB the IRS of the model varies less than that of the β-VAE at every N ({name})."
+    steadier = claims.between({"family": family}, THEIRS, claims.steadier)
+    found = claims.cases(here, steadier, ["irs"], ("n",), "{place}: {found}")
+    why = (
+        "Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, fails where it "
+        "is less at half of them or fewer."
+    )
+    decided = claims.enough(found, verdicts.everywhere, why) if found else claims.not_run("smallnorb")
+    yield claims.claim(text, here, decided, "significantly more limited variance for all N")
+
+
+def _varies_as_little(rows: list[Row], family: str) -> claims.Claim:
+    others = chosen(rows, dataset=lambda name: name != "smallnorb")
+    how = {"holds": SIMILAR_SPREAD, "fails": LARGER_SPREAD}
+    steadier = claims.between({"family": family}, THEIRS, claims.steadier, **how)
+    why = (
+        f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most {SIMILAR_SPREAD} "
+        f"times that of the β-VAE on every dataset, fails where it is more than {LARGER_SPREAD} times that on one."
+    )
+    found = claims.enough(
+        claims.cases(others, steadier, ["irs"]),
+        verdicts.everyone,
+        why,
+        nothing="not run",
+        can_hold=verdicts.all_four(rows),
+    )
+    text = "On the other datasets the IRS of the model varies as little as that of the β-VAE, or less "
+    return claims.claim(f"{text}({FAMILY_NAMES[family]}).", rows, found, "similar or lower variance")
+
+
+def _about_as_well(rows: list[Row], family: str) -> claims.Claim:
+    found = claims.enough(
+        claims.cases(rows, claims.between({"family": family}, THEIRS, tie=0.0), SCORES),
+        verdicts.balanced,
+        "Ahead or behind: by the 95 % interval of the difference, all N together. Fails where the two counts differ by "
+        "more than a third of the combinations; judged on all four datasets only.",
+        measured="ahead in {yes}, behind in {no} of {total} combinations of dataset and score (IRS above chance, MIG, "
+        "SAP)",
+        known=verdicts.all_four(rows),
+    )
+    text = f"Overall the model does about as well as the β-VAE ({FAMILY_NAMES[family]})."
+    return claims.claim(text, rows, found, "performs similarly overall")
+
+
+def _varies_widely(rows: list[Row]) -> claims.Claim:
+    values, chance = values_of(rows, "irs"), values_of(rows, "irs_chance")
+    found = claims.not_run("smallnorb")
+    if len(values) > 1:
+        measured = f"from {min(values):.3f} to {max(values):.3f}, shuffled codes {min(chance):.3f} to {max(chance):.3f}"
+        verdict = verdicts.decided(max(values) - min(values) >= WIDE_RANGE)
+        found = claims.Finding(measured, verdict, f"Holds where the range over all runs is at least {WIDE_RANGE}.")
+    text = "On SmallNORB the IRS of the β-VAE varies widely."
+    return claims.claim(text, rows, found, "from about 0.5 up to almost 0.9")
 
 
 EXPERIMENT = Study(
@@ -49,118 +142,7 @@ EXPERIMENT = Study(
     ),
     groups=GROUPS,
     tables=[Table(name="training-points", by=("dataset", "family", "n"))],
-    charts=[
-        charts.Boxes(
-            name="training-points-{metric}",
-            caption="{metric} by number of training images, over all hyperparameters and seeds. "
-            f"{charts.BOXES}; up to five runs each is a dot.",
-            kinds=[charts.family(name, charts.points) for name in FAMILY_NAMES],
-            xlabel="training images N",
-        )
-    ],
-    claims=[
-        *claims.for_families(
-            ("paper", "drkm"),
-            lambda rows, family: at_common_points(rows, family, "beta-vae"),
-            *claims.with_and_without_chance(
-                claims.Statement(
-                    text="On Cars3D the model is ahead of the β-VAE in IRS ({family}){added}.",
-                    published="significantly outperformed",
-                    dataset="cars3d",
-                    rule=claims.Compared(first=OURS, second=RIVAL),
-                )
-            ),
-            claims.Statement(
-                text="On SmallNORB the MIG of both is similar ({family}).",
-                published="similar MIG",
-                dataset="smallnorb",
-                score="mig",
-                rule=claims.Compared(
-                    first=OURS,
-                    second=RIVAL,
-                    judge=partial(verdicts.alike, margin=SIMILAR_MIG),
-                    ends=f"holds where it is within ±{SIMILAR_MIG}.",
-                ),
-            ),
-            *claims.with_and_without_chance(
-                claims.Statement(
-                    text="On SmallNORB the β-VAE is considerably better in IRS ({family}){added}.",
-                    published="considerably better median",
-                    dataset="smallnorb",
-                    rule=claims.Compared(
-                        first=RIVAL,
-                        second=OURS,
-                        judge=partial(verdicts.greater, by=CONSIDERABLE),
-                        ends=f"holds where it is above {CONSIDERABLE}.",
-                    ),
-                )
-            ),
-            claims.Statement(
-                text="On SmallNORB the IRS of the model varies less than that of the β-VAE at every N ({family}).",
-                published="significantly more limited variance for all N",
-                dataset="smallnorb",
-                rule=claims.Cases(
-                    judge=claims.two(OURS.where, RIVAL.where, claims.steadier),
-                    by=("n",),
-                    note="{place}: {found}",
-                    enough=verdicts.everywhere,
-                    why="Standard deviations of IRS over hyperparameters and seeds; holds where it is less at every N, "
-                    "fails where it is less at half of them or fewer.",
-                ),
-            ),
-            claims.Statement(
-                text="On the other datasets the IRS of the model varies as little as that of the β-VAE, or less "
-                "({family}).",
-                published="similar or lower variance",
-                rule=claims.Cases(
-                    judge=claims.two(
-                        OURS.where,
-                        RIVAL.where,
-                        partial(claims.steadier, holds=SIMILAR_SPREAD, fails=LARGER_SPREAD),
-                    ),
-                    where={"dataset": lambda name: name != "smallnorb"},
-                    enough=verdicts.everyone,
-                    to_hold=verdicts.all_four,
-                    nothing="not run",
-                    why=f"Standard deviation of IRS over N, hyperparameters and seeds: holds where it is at most "
-                    f"{SIMILAR_SPREAD} times that of the β-VAE on every dataset, fails where it is more than "
-                    f"{LARGER_SPREAD} times that on one.",
-                ),
-            ),
-            claims.Statement(
-                text="Overall the model does about as well as the β-VAE ({family}).",
-                published="performs similarly overall",
-                rule=claims.Cases(
-                    judge=claims.two(OURS.where, RIVAL.where, claims.ahead_or_behind),
-                    scores=SCORES,
-                    enough=verdicts.balanced,
-                    needs=verdicts.all_four,
-                    measured="ahead in {yes}, behind in {no} of {total} combinations of dataset and score (IRS above "
-                    "chance, MIG, SAP)",
-                    why="Ahead or behind: by the 95 % interval of the difference, all N together. Fails where the two "
-                    "counts differ by more than a third of the combinations; judged on all four datasets only.",
-                ),
-            ),
-        ),
-        claims.Statement(
-            text="On SmallNORB the IRS of the β-VAE varies widely.",
-            published="from about 0.5 up to almost 0.9",
-            dataset="smallnorb",
-            family="beta-vae",
-            among=claims.own_rows,
-            rule=_wide_range,
-        ),
-        *claims.for_scores(
-            SCORES,
-            *(
-                claims.Statement(
-                    text=f"Two layers are ahead of {FAMILY_NAMES[name]} with ten components in {{score}} "
-                    "(drkm defaults).",
-                    rule=claims.on_most_datasets({"family": "drkm"}, {"family": name}),
-                )
-                for name in ("kpca", "kpca-centred")
-            ),
-        ),
-    ],
+    charts=_charts,
+    claims=_claims,
     settings={"N": "points", "γ": "gammas", "β": "betas", "seeds": "seeds"},
 )

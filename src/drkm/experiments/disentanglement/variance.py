@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.section import Claim
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, task, verdicts
-from drkm.experiments.study.rows import chosen, scored, values_of
+from drkm.experiments.study.rows import by_value, chosen, scored, values_of
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, SCORE_NAMES, SCORES
 from drkm.experiments.study.study import SCORED, TASKS
 from drkm.plotting import SKY
@@ -68,27 +67,56 @@ def _spreads(rows: list[Row]) -> Row:
     return {"runs": len(rows), **spreads} if len(rows) > 1 else {}
 
 
-def _varies_less(varied: str, text: str) -> list[claims.Statement]:
-    rule = claims.Cases(
-        judge=claims.two({"model": OURS}, {"model": RIVAL}, claims.steadier),
-        where={"varied": varied},
-        note="{place}: {found}",
-        enough=verdicts.majority,
-        why="Standard deviations of few runs; holds or fails by more than half of the datasets.",
+def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+    yield from charts.dots(
+        "variance",
+        f"Standard deviation of each score by what varies, N = {sizes.start_points}.",
+        rows,
+        scores={score: SCORE_NAMES[score] for score in SCORES},
+        along="varied",
+        labels=VARIED,
+        colours=COLOURS,
+        statistic=verdicts.spread,
+        ylabel="standard deviation",
     )
-    return claims.for_scores(("irs_above", "mig"), claims.Statement(text=f"{text} in {{score}}.", rule=rule))
+    if timed := chosen(rows, **TIMED):
+        caption = "Scores when the β-VAE trains as long as our model took, and ten times as long, on the same CPU. "
+        panels = charts.by_dataset(timed, sizes.datasets, _timed_series)
+        yield charts.boxes_together("equal-time", f"{caption}{charts.BOXES}.", panels)
 
 
-def _ahead_in_time(score: str) -> Callable[[list[Row], StudySizes], Claim]:
-    def judge(rows: list[Row], sizes: StudySizes) -> Claim:
-        timed = {**TIMED, "family": "beta-vae", "times": 1}
-        steps = values_of(chosen(rows, **timed), "iterations")
-        given = f", which had time for {np.mean(steps):.0f} steps" if steps else ""
-        text = f"At equal training time on a CPU our defaults are ahead of the β-VAE{given}, in {{score}}."
-        rule = claims.on_most_datasets({**TIMED, "family": "drkm"}, timed)
-        return claims.Statement(text=text, rule=rule, score=score)(rows, sizes)
+def _timed_series(rows: list[Row]) -> list[charts.Series]:
+    theirs = sorted(by_value(chosen(rows, family="beta-vae"), "times").items())
+    return [
+        charts.family("drkm", {"its own time": chosen(rows, family="drkm")}),
+        charts.family("beta-vae", {f"{times:g} × that time": group for times, group in theirs}),
+    ]
 
-    return judge
+
+def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
+    ours = by_value(chosen(rows, varied=SEEDS, model=OURS), "dataset").values()
+    why = "Two fits with different seeds on each dataset; holds where all scores are equal to the last bit."
+    yield claims.claim("Over start seeds our defaults do not vary.", rows, claims.unmoved(ours, SCORES, why))
+    for varied, text in (
+        (DRAWS, "Over training draws our defaults vary less than the β-VAE"),
+        (HYPERPARAMETER, "Over σ² from half to twice the median our defaults vary less than the β-VAE over β"),
+    ):
+        for score in ("irs_above", "mig"):
+            found = _varies_less(chosen(rows, varied=varied), score)
+            yield claims.claim(f"{text} in {SCORE_NAMES[score]}.", rows, found)
+    timed = {**TIMED, "family": "beta-vae", "times": 1}
+    steps = values_of(chosen(rows, **timed), "iterations")
+    given = f", which had time for {np.mean(steps):.0f} steps" if steps else ""
+    text = f"At equal training time on a CPU our defaults are ahead of the β-VAE{given}"
+    for score in ("irs_above", "mig"):
+        found = claims.on_most_datasets(rows, {**TIMED, "family": "drkm"}, timed, score)
+        yield claims.claim(f"{text}, in {SCORE_NAMES[score]}.", rows, found)
+
+
+def _varies_less(rows: list[Row], score: str) -> claims.Finding:
+    steadier = claims.between({"model": OURS}, {"model": RIVAL}, claims.steadier)
+    why = "Standard deviations of few runs; holds or fails by more than half of the datasets."
+    return claims.enough(claims.cases(rows, steadier, [score], note="{place}: {found}"), verdicts.majority, why)
 
 
 EXPERIMENT = Study(
@@ -121,44 +149,7 @@ EXPERIMENT = Study(
             where=TIMED,
         ),
     ],
-    charts=[
-        charts.Dots(
-            name="variance",
-            caption="Standard deviation of each score by what varies, N = {start_points}.",
-            scores={score: SCORE_NAMES[score] for score in SCORES},
-            along="varied",
-            labels=VARIED,
-            colours=COLOURS,
-            statistic=verdicts.spread,
-            ylabel="standard deviation",
-        ),
-        charts.Boxes(
-            name="equal-time",
-            caption="Scores when the β-VAE trains as long as our model took, and ten times as long, on the same CPU. "
-            f"{charts.BOXES}.",
-            kinds=[
-                charts.family("drkm", charts.at("its own time")),
-                charts.family("beta-vae", charts.values("times", "{} × that time")),
-            ],
-            where=TIMED,
-            together=True,
-        ),
-    ],
-    claims=[
-        claims.Statement(
-            text="Over start seeds our defaults do not vary.",
-            rule=claims.Unmoved(
-                by=("dataset",),
-                where={"varied": SEEDS, "model": OURS},
-                scores=SCORES,
-                why="Two fits with different seeds on each dataset; holds where all scores are equal to the last bit.",
-            ),
-        ),
-        *_varies_less(DRAWS, "Over training draws our defaults vary less than the β-VAE"),
-        *_varies_less(
-            HYPERPARAMETER, "Over σ² from half to twice the median our defaults vary less than the β-VAE over β"
-        ),
-        *(_ahead_in_time(score) for score in ("irs_above", "mig")),
-    ],
+    charts=_charts,
+    claims=_claims,
     settings={"N": "start_points", "seeds": "spread_seeds", "σ² multiples": list(WIDTHS), "times": list(TIMES)},
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from drkm.experiments.cells import all_numbers, readable, with_indices
 from drkm.experiments.report.pictures import picture
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.pages.markup import Markup, element, together
@@ -42,11 +43,7 @@ def badge_sign(verdict: Verdict) -> Markup:
 
 def prose(text: str) -> Markup:
     """Return plain text with the indices of letters, as in σ_n or s_1, set as such."""
-    # A split at two groups gives text, letter, index, text, and so on.
-    pieces = re.split(r"\b([^\W\d_])_([A-Za-z0-9])(?![A-Za-z0-9_])", text)
-    plain, letters, indices = pieces[::3], pieces[1::3], pieces[2::3]
-    indexed = [together(letter, element("sub", index)) for letter, index in zip(letters, indices, strict=True)]
-    return together(plain[0], zip(indexed, plain[1:], strict=True))
+    return together(with_indices(text, together, lambda letter, index: together(letter, element("sub", index))))
 
 
 def paragraphs(text: str) -> Markup:
@@ -144,24 +141,11 @@ def table_block(table: ResultTable) -> Markup:
     return element("div", inner, class_=f"scroll{tall}", tabindex="0", role="group", aria_label=f"Table {table.name}")
 
 
-def _kind(values: Sequence[Any]) -> str | None:
+def _kind(values: list[Any]) -> str | None:
     """Return how a column is set: numbers to the right, short text on one line."""
-    if all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values):
+    if all_numbers(values):
         return "num"
     return "short" if max(len(readable(value)) for value in values) <= SHORT else None
-
-
-def readable(value: Any) -> str:
-    """Return a value as a reader wants it: four digits, a dash for what is missing."""
-    if value is None or value != value:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(readable(entry) for entry in value)
-    return str(value)
 
 
 def settings_block(settings: Mapping[str, Any]) -> Markup | None:

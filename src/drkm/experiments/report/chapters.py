@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from drkm.experiments.section import Section, Verdict
 
 
-@dataclass(frozen=True)
-class FailedRun:
+class FailedRun(NamedTuple):
     """A run that raised something: what it was, and what it said."""
 
     run: str
@@ -20,27 +19,17 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class Chapter:
-    """An experiment and how far its runs are.
-
-    Attributes
-    ----------
-    section : Section
-    expected, finished : int
-        Runs that the experiment consists of, and those that there are.
-    failed : sequence of FailedRun
-    seconds : float
-        Computing time of the finished runs.
-    seeds : sequence of int
-    command : str
-        What makes the runs that are missing.
-    """
+    """An experiment and how far its runs are."""
 
     section: Section
+    #: runs that the experiment consists of, and those that there are
     expected: int
     finished: int
     failed: Sequence[FailedRun] = ()
+    #: computing time of the finished runs
     seconds: float = 0.0
     seeds: Sequence[int] = ()
+    #: what makes the runs that are missing
     command: str = ""
 
     @property
@@ -51,33 +40,20 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Report:
-    """All chapters, and where and when their runs were made.
-
-    Attributes
-    ----------
-    scale : str
-    chapters : sequence of Chapter
-    runs : int
-        Finished runs, each counted once: experiments share some.
-    environments : sequence of dict
-        Machines and versions, each with its number of `runs`.
-    made : str
-        Date and time of the report.
-    version : str
-        Of drkm, which wrote it.
-    options : str
-        Of the command that makes the runs: scale, and seeds and settings where they are not those of the scale.
-    variant : str
-        What was set, "" for the paper's settings.
-    """
+    """All chapters, and where and when their runs were made."""
 
     scale: str
     chapters: Sequence[Chapter]
+    #: finished runs, each counted once: experiments share some
     runs: int
-    environments: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    #: machines and versions, each with its number of `runs`
+    environments: Sequence[Mapping[str, Any]] = ()
+    #: date and time of the report, and the version of drkm that wrote it
     made: str = ""
     version: str = ""
+    #: of the command that makes the runs: scale, and seeds and settings where they are not those of the scale
     options: str = ""
+    #: what was set, "" for the paper's settings
     variant: str = ""
 
 

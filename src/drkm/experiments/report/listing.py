@@ -1,4 +1,4 @@
-"""The results as Markdown, for the documentation, a wiki or an issue: the summary, then claim by claim."""
+"""The results as text: Markdown for the documentation, a wiki or an issue, and lines of a terminal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ which were not; a verdict says nothing beyond this scale."""
 
 
 def listing(report: Report) -> str:
-    """Return how many claims held, the summary as far as the verdicts bear it out, and all claims."""
+    """Return as Markdown how many claims held, the summary as far as the verdicts bear it out, and all claims."""
     title = f"variant {report.variant}" if report.variant else "what of the paper held"
-    lines = [f"# Results: {title}", "", *_variant(report), _counts(report), READING, ""]
+    lines = [f"# Results: {title}", "", *([VARIANT, ""] if report.variant else []), _counts(report), READING, ""]
     lines += [f"    {command}" for command in _commands(report)]
     # The sentences in short are about the paper's settings.
     short = [] if report.variant else ["## In short", "", *_in_short(report.chapters), ""]
@@ -30,10 +30,6 @@ def listing(report: Report) -> str:
     for chapter in report.chapters:
         lines += ["", *_chapter(chapter)]
     return "\n".join(lines) + "\n"
-
-
-def _variant(report: Report) -> list[str]:
-    return [VARIANT, ""] if report.variant else []
 
 
 def _counts(report: Report) -> str:
@@ -98,3 +94,31 @@ def _undecided(claims: Iterable[Claim]) -> Iterator[str]:
 def _row(claim: Claim) -> str:
     cells = (claim.text, claim.published or "–", claim.measured, f"{SIGNS[claim.verdict]} {claim.verdict.value}")
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def heading(report: Report) -> list[str]:
+    """Return what must be known before the verdicts are read."""
+    return [f"variant {report.variant}: not judged as the paper's settings"] if report.variant else []
+
+
+def verdict_rows(report: Report) -> list[tuple[str, ...]]:
+    """Return how many claims of each experiment have which verdict, with names above and, of several, sums below."""
+    judged = [chapter for chapter in report.chapters if chapter.section.claims]
+    rows = [(chapter.section.name, verdicts([chapter])) for chapter in judged]
+    if len(rows) > 1:
+        rows.append(("all", verdicts(judged)))
+    heads = ("claims", *(f"{SIGNS[verdict]} {verdict.value}" for verdict in Verdict))
+    return [heads, *((name, *(str(counts[verdict]) for verdict in Verdict)) for name, counts in rows)]
+
+
+def claim_lines(report: Report) -> list[str]:
+    """Return the claims of the only experiment of a report, each with its verdict and the numbers behind it."""
+    if len(report.chapters) != 1:
+        return []
+    return [_claim_line(claim) for claim in report.chapters[0].section.claims]
+
+
+def _claim_line(claim: Claim) -> str:
+    published = f", published {claim.published}" if claim.published else ""
+    text = claim.text.strip().removesuffix(".")
+    return " ".join(f"{SIGNS[claim.verdict]} {text}: ours {claim.measured}{published}".split())

@@ -1,7 +1,7 @@
-"""Disentanglement experiments as data: what their runs, tables, charts and claims are made of.
+"""What the disentanglement experiments are made of: groups of runs and tables as data, charts and claims as functions.
 
 `scales` says how large each scale is, `groups` what is run, `rows` how finished runs are chosen, `tables` and `charts`
-what is shown of them, `claims` what they are asked and `verdicts` how that is decided; `study` puts it all together.
+what is shown of them, `claims` and `verdicts` how it is judged what they are asked; `study` puts it all together.
 """
 
 from drkm.experiments.study.groups import Group, kernel_pca

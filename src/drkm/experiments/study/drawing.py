@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from drkm.plotting import GREY, MARKERS, style
 CHANCE = "chance (shuffled codes)"
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """Runs of one kind: its name, its colour, and the runs at each place on the horizontal axis."""
 
     name: str
@@ -26,8 +24,7 @@ class Series:
     runs: Mapping[Any, Sequence[Row]]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One panel: a metric and the series whose runs are shown in it."""
 
     metric: str
@@ -182,8 +179,7 @@ def _draw_dots(axes: Any, labels: Mapping[str, Mapping[str, float]], colours: Ma
     axes.set_xlim(-0.6, len(labels) - 0.4)
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(NamedTuple):
     """An estimate with a narrow interval and a wide one, in a colour."""
 
     estimate: float

@@ -26,11 +26,6 @@ KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": 
 FLAT = ("beta-vae", "random")
 
 
-def one_row(row: Row) -> Iterator[Row]:
-    """Yield a finished run as one row."""
-    yield scored(row)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Group:
     """Runs of one model on every dataset of a scale. Groups that ask for the same run share it."""
@@ -62,8 +57,8 @@ class Group:
     long: bool = False
     #: what its rows are marked with
     tags: Mapping[str, Any] = field(default_factory=dict)
-    #: yields the rows that a finished run becomes
-    rows: Callable[[Row], Iterable[Row]] = one_row
+    #: a finished run → the rows that it becomes
+    rows: Callable[[Row], Iterable[Row]] = lambda row: [scored(row)]
 
     def configurations(self, sizes: StudySizes) -> list[Configuration]:
         """Return the runs at one scale."""
@@ -131,13 +126,12 @@ class Group:
 
 def kernel_pca(**common: Any) -> list[Group]:
     """Return kernel PCA with as many components as are scored, without and with centring: one layer of our model."""
-    options = common.pop("options", ({},))
     return [
         Group(
             family="drkm",
             stacks=(TWO_LAYERS[:1],),
-            options=tuple({**more, **centred} for more in options),
+            options=(options,),
             **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
         )
-        for name, centred in KERNEL_PCA.items()
+        for name, options in KERNEL_PCA.items()
     ]

@@ -34,16 +34,7 @@ PARAMETERS = {
 
 
 def changed(model: Mapping[str, Any], own: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a run with those that a variant sets.
-
-    Parameters
-    ----------
-    model : mapping
-        Parameters of the run.
-    own : mapping
-        Those that its group of runs is about: they are its name in tables, and stay.
-    changes : mapping
-    """
+    """Return the parameters of a run with those that a variant sets; `own` are what its group is about, and stay."""
     return {**model, **{name: value for name, value in changes.items() if _is_set(name, value, model, own)}}
 
 

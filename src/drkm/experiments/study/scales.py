@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drkm.datasets import list_datasets
-from drkm.experiments.seeds import Seeds
+from drkm.experiments.settings import Seeds
 from drkm.runs.configuration import check_scale
 
 Layers = Sequence[int]
@@ -135,23 +135,15 @@ GAMMA, BETA = 1.0, 4.0
 GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
-def sizes_of(scale: str, seeds: Seeds | None = None) -> StudySizes:
-    """Return a scale by name, with its own number of seeds or another."""
+def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: Mapping[str, Any]) -> StudySizes:
+    """Return a scale by name, with the sizes that a study has of its own, at least as many seeds, and a variant's."""
     sizes = SIZES[check_scale(scale)]
-    return sizes if seeds is None else replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
-
-
-def varied(sizes: StudySizes, changes: Mapping[str, Any]) -> StudySizes:
-    """Return a scale with the changes of a variant."""
-    grids: dict[str, Any] = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
-    return replace(sizes, changes=changes, **grids)
-
-
-def with_own(sizes: StudySizes, own: Mapping[str, Any]) -> StudySizes:
-    """Return a scale with the sizes that one study has of its own: others, and at least as many seeds."""
+    if seeds is not None:
+        sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
     least = own.get("seeds", 0)
     of = {family: max(number, least) for family, number in sizes.seeds_of.items()}
-    return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of})
+    grids = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
+    return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of, "changes": changes, **grids})
 
 
 def label(layers: Layers) -> str:

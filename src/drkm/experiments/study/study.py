@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,10 @@ from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import MEASURED, Experiment, Row
 from drkm.experiments.section import Claim, Figure, ResultTable, Section
-from drkm.experiments.seeds import Seeds
-from drkm.experiments.settings import Kind, marked
+from drkm.experiments.settings import Kind, Seeds, marked
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.parameters import PARAMETERS
-from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of, varied, with_own
+from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
 from drkm.runs.configuration import Configuration, Results
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -56,10 +55,9 @@ class Study(Experiment):
     groups: Sequence[Group]
     #: (rows, sizes) → ResultTable
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
-    #: (rows, sizes) → list of Figure
-    charts: Sequence[Callable[[list[Row], StudySizes], Sequence[Figure]]] = ()
-    #: (rows, sizes) → Claim
-    claims: Sequence[Callable[[list[Row], StudySizes], Claim]] = ()
+    #: (rows, sizes) → figures, where there are rows, and claims
+    charts: Callable[[list[Row], StudySizes], Iterable[Figure]] = lambda rows, sizes: ()
+    claims: Callable[[list[Row], StudySizes], Iterable[Claim]] = lambda rows, sizes: ()
     #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: scale → attributes of it that are others in this study; of seeds it has at least as many, whatever is asked for
@@ -84,7 +82,7 @@ class Study(Experiment):
 
     def sizes(self, scale: str, seeds: Seeds | None = None) -> StudySizes:
         """Return how large it is at a scale, with the scale's number of seeds or another."""
-        return varied(with_own(sizes_of(scale, seeds), self.own_sizes.get(scale, {})), self.changes)
+        return sizes_of(scale, seeds, self.own_sizes.get(scale, {}), self.changes)
 
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
         """Return its runs, each once."""
@@ -104,8 +102,8 @@ class Study(Experiment):
             self.title,
             self.text(sizes),
             tables=[table(rows, sizes) for table in self.tables],
-            figures=[figure for chart in self.charts for figure in chart(rows, sizes)] if rows else [],
-            claims=[judge(rows, sizes) for judge in self.claims],
+            figures=list(self.charts(rows, sizes)) if rows else [],
+            claims=list(self.claims(rows, sizes)),
             settings={name: _shown(value, sizes) for name, value in self.settings.items()},
         )
         return marked(shown, self.changes)

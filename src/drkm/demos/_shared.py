@@ -1,10 +1,20 @@
-"""The end of a demo: the page to look at its model with."""
+"""The beginning and the end of a demo: the model, and the page to look at it with."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
+from drkm.estimator import ConstrDRKM
 from drkm.explorer import Subject, write_page
+from drkm.machine import interrupts
+
+
+def fitted(train: Any) -> ConstrDRKM:
+    """Fit a model with two layers of 10 and 5 components; the progress bar is for terminals."""
+    with interrupts.passed_on():
+        return ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
 
 
 def write_explorer(subject: Subject, stem: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from os import PathLike
 from pathlib import Path
@@ -12,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drkm import metrics
+from drkm.demos._shared import fitted, write_explorer
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.explorer_page import write_explorer
 from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
-from drkm.machine import interrupts
 from drkm.plotting import pyplot
 from drkm.wording import for_terminal
 
@@ -54,8 +52,7 @@ def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
     train, new, known = rows[:n], rows[n:], factors[n:]
     print(f"{n} drawn sprites of 64×64 pixels, two layers of 10 and 5 components, no labels")
     start = time.perf_counter()
-    with interrupts.passed_on():
-        model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
+    model = fitted(train)
     seconds = time.perf_counter() - start
     print(f"\n{for_terminal(model.summary())}\n")
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from drkm.experiments.explorer_page import write_explorer
+from drkm.demos._shared import fitted, write_explorer
+from drkm.estimator import ConstrDRKM
 from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
-from drkm.machine import interrupts
 from drkm.plotting import pyplot
 from drkm.wording import for_terminal
-
-if TYPE_CHECKING:
-    from drkm import ConstrDRKM
 
 
 def run(out: Path, n: int = 400) -> None:
     """Fit a two-layer model to n digits, encode and denoise unseen ones, draw a figure and save the model."""
     from sklearn.datasets import load_digits
 
-    from drkm import ConstrDRKM, load
+    from drkm import load
 
     out.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
@@ -33,8 +29,7 @@ def run(out: Path, n: int = 400) -> None:
     X, labels = digits.data[order] / 16, digits.target[order]
     train, new = X[:n], X[n : n + 200]
     print(f"{n} handwritten digits of 8×8 pixels, two layers of 10 and 5 components")
-    with interrupts.passed_on():
-        model = ConstrDRKM((10, 5), verbose=int(sys.stderr.isatty())).fit(train)
+    model = fitted(train)
     print(f"\n{for_terminal(model.summary())}\n")
 
     start = time.perf_counter()

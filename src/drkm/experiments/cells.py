@@ -1,0 +1,37 @@
+"""How the cells of tables and the indices of letters are written, whether they become text, HTML or LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def readable(value: Any) -> str:
+    """Return a value as a reader wants it: four digits, a dash for what is missing."""
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(readable(entry) for entry in value)
+    return str(value)
+
+
+def all_numbers(values: list[Any]) -> bool:
+    """Whether a column is one of numbers, some of which may be missing."""
+    return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+
+
+def with_indices(text: str, plain: Callable[[str], T], indexed: Callable[[str, str], T]) -> Iterator[T]:
+    """Yield the parts of a text, of which some are letters with an index, as in σ_n or s_1."""
+    # A split at two groups gives text, letter, index, text, and so on.
+    first, *rest = re.split(r"\b([^\W\d_])_([A-Za-z0-9])(?![A-Za-z0-9_])", text)
+    yield plain(first)
+    for letter, index, after in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        yield indexed(letter, index)
+        yield plain(after)
