@@ -146,6 +146,62 @@ def test_no_eigenvector_of_a_multiple_eigenvalue_is_left_out(X, count, solver, t
     np.testing.assert_allclose(found.eigenvectors_.T @ found.eigenvectors_, np.eye(count), atol=max(tol, 1e-9))
 
 
+def cube(m):
+    """A grid of m³ points with whole coordinates."""
+    return np.stack(np.meshgrid(*[np.arange(m)] * 3), axis=-1).reshape(-1, 3).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("X", "count", "kernel"),
+    [
+        (cube(9), 41, Matern(1.5, 4.0)),
+        (np.random.RandomState(0).randint(0, 3, (599, 4)).astype(float), 15, RBF(0.06)),
+        (np.repeat(samples(100, 3), 4, axis=0), 20, RBF(0.1)),
+    ],
+    ids=["cube", "whole numbers", "repeated rows"],
+)
+def test_nothing_is_left_out_of_spectra_whose_eigenvalues_lie_close_together(X, count, kernel):
+    known = KernelPCA(count, kernel=kernel, eigen_solver="dense").fit(X)
+    for seed in range(3):
+        found = KernelPCA(count, kernel=kernel, random_state=seed).fit(X)
+        np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=1e-9)
+        np.testing.assert_allclose(found.eigenvectors_.T @ found.eigenvectors_, np.eye(count), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack"])
+def test_all_components_are_found_where_samples_have_nothing_in_common(solver, kind):
+    X = (100 * samples(150, 20)).astype(kind)
+    model = KernelPCA(7, kernel="rbf", gamma=1.0, eigen_solver=solver).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, np.ones(7), rtol=1e-5)
+    np.testing.assert_allclose(model.eigenvectors_.T @ model.eigenvectors_, np.eye(7), atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack"])
+def test_more_components_than_features_have_the_eigenvalue_zero(solver):
+    X = samples(300, 4)
+    known = KernelPCA(4).fit(X).eigenvalues_
+    for offset in (0, 1e8):
+        model = KernelPCA(6, eigen_solver=solver).fit(X + offset)
+        np.testing.assert_allclose(model.eigenvalues_[:4], known, rtol=1e-6)
+        assert (model.eigenvalues_[4:] == 0).all()
+        np.testing.assert_allclose(model.eigenvectors_.T @ model.eigenvectors_, np.eye(6), atol=1e-9)
+        assert not model.transform(X + offset)[:, 4:].any()
+
+
+def test_arpack_leaves_all_components_to_lapack_and_takes_numbers_whose_squares_vanish():
+    X = samples(30)
+    for count in (30, 40):
+        model = KernelPCA(count, kernel="rbf", eigen_solver="arpack").fit(X)
+        np.testing.assert_allclose(model.eigenvalues_, KernelPCA(30, kernel="rbf").fit(X).eigenvalues_, atol=1e-12)
+    assert not KernelPCA(2, eigen_solver="arpack").fit(X * 1e-170).eigenvalues_.any()
+
+
+def test_rounding_of_equal_samples_is_no_component():
+    X = np.tile(samples(1, 5), (300, 1))
+    assert KernelPCA(2, kernel="cosine", remove_zero_eig=True).fit(X).eigenvalues_.shape == (0,)
+
+
 @pytest.mark.parametrize("gram", ["tiled", "dense", Nystroem(m=300)], ids=str)
 def test_every_exact_operator_finds_the_same_components(gram):
     X = samples(300)

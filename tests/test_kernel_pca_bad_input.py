@@ -112,7 +112,7 @@ def test_a_model_of_dense_samples_takes_sparse_ones():
         ({"iterated_power": np.ones(2)}, "iterated_power: expected an integer"),
         ({"n_jobs": 0}, "n_jobs: .* got 0"),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else "-".join(part),
 )
 def test_wrong_parameters_are_refused_by_name(parameters, words):
     with pytest.raises((TypeError, ValueError), match=f"^{words}"):

@@ -56,9 +56,9 @@ class Method:
     random_state: Any = None
 
     def resolved(self, n: int, count: int) -> str:
-        """Return the solver for so many of n eigenpairs."""
+        """Return the solver for so many of n eigenpairs; ARPACK finds fewer than all."""
         if self.solver != "auto":
-            return self.solver
+            return "dense" if self.solver == "arpack" and count >= n else self.solver
         return "dense" if n <= DENSE_BELOW or count > DENSE_SHARE * n else "arpack"
 
 
@@ -80,7 +80,7 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor 
         values, vectors = _of_triangle(gram, count, method, means)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
-    if phi is not None and not phi.is_cuda and count <= phi.shape[1]:
+    if phi is not None and not phi.is_cuda:
         return _signed(_of_features(phi.numpy(), count, method))
     pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
     return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
@@ -138,8 +138,8 @@ def _krylov(
 
     # What is left of random numbers by a product is not lost: it is one step of the iteration.
     start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
-    if not start.any():
-        # Constant samples: every vector is an eigenvector, and ARPACK would not begin.
+    if not np.linalg.norm(start) > 0:
+        # Constant samples, or numbers whose squares vanish: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     found, at_most = _from_start(product, start, count, method, energy)
     for _ in range(MOST_ROUNDS):
@@ -192,14 +192,31 @@ def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:
 
 
 def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
-    """Return those of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition."""
+    """Return the eigenpairs of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition.
+
+    There are no more than features; what is asked for beyond has the eigenvalue 0.
+    """
     from scipy.linalg import svd
 
+    # What the mean leaves of numbers of this size is rounding, of which eigenvalues have the square.
+    floor = len(phi) * (4 * float(np.finfo(phi.dtype).eps)) ** 2 * float(np.einsum("ij,ij->", phi, phi))
     phi = phi - phi.mean(axis=0)
-    if method.resolved(min(phi.shape), count) == "arpack":
-        return _krylov(_centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype), len(phi), count, method, phi.dtype)
-    vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
-    return singular[:count] ** 2, vectors[:, :count]
+    some = min(count, *phi.shape)
+    if method.resolved(min(phi.shape), some) == "arpack":
+        product = _centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype)
+        values, vectors = _krylov(product, len(phi), some, method, phi.dtype)
+    else:
+        vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
+        values, vectors = singular[:some] ** 2, vectors[:, :some]
+    values = np.where(values > floor, values, 0).astype(phi.dtype)
+    return (values, vectors) if some == count else _with_zeros(values, vectors, count)
+
+
+def _with_zeros(values: np.ndarray, vectors: np.ndarray, count: int) -> Pairs:
+    """Return eigenpairs with others of the eigenvalue 0, orthonormal to them, so that there are so many in all."""
+    others = np.eye(len(vectors), count - len(values), dtype=vectors.dtype)
+    others = np.linalg.qr(np.hstack([vectors, others]))[0][:, len(values) :]
+    return np.append(values, np.zeros(others.shape[1], dtype=values.dtype)), np.hstack([vectors, others])
 
 
 def _centered(product: Product, n: int, dtype: np.dtype) -> Product:

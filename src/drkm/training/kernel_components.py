@@ -66,7 +66,7 @@ def _of_samples(
     wanted = n if count is None else min(count, n)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
-    gram = _operator(kernel, X, count, strategy, room)
+    gram = _operator(kernel, X, strategy, room)
     phi = getattr(gram, "phi", None)
     if phi is not None and (count is None or kernel is not exact):
         wanted = min(wanted, phi.shape[1])
@@ -93,14 +93,13 @@ def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: b
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
 
 
-def _operator(kernel: Any, X: Tensor, count: int | None, strategy: Strategy, room: Tensor | None) -> Gram:
+def _operator(kernel: Any, X: Tensor, strategy: Strategy, room: Tensor | None) -> Gram:
     """Return the operator of the kernel matrix: features where they are fewer than samples, a half where it is held."""
     if type(strategy) is not Dense or X.is_cuda:
         return strategy.fixed(kernel, X)
     if kernel.is_explicit:
         features = FeatureGram(kernel, X)
-        width = features.phi.shape[1]
-        if width < len(X) and (count is None or count <= width):
+        if features.phi.shape[1] < len(X):
             return features
     return triangle(kernel, X, room)
 
