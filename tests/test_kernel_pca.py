@@ -18,7 +18,7 @@ from drkm.gram import Nystroem, TiledGram
 from drkm.gram.triangle import Exponents, cross_product, triangle
 from drkm.kernels import RBF, Matern, Polynomial
 from drkm.machine import blas
-from drkm.machine.pages import upper_triangle
+from drkm.machine.pages import empty, upper_triangle
 
 #: run in a process of its own: scikit-learn's tests take their class from its package
 RUN = """
@@ -316,6 +316,16 @@ assert K[0].eq(304).all() and K[-1, -1] == 304
 def test_two_threads_of_a_blas_survive_the_square_of_many_rows():
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     subprocess.run([sys.executable, "-c", SQUARE_OF_MANY_ROWS], env=environment, check=True)
+
+
+@pytest.mark.parametrize("count", [1, 1000, 250_000, 300_000, 700_001])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_memory_in_large_pages_is_memory_like_any_other(count, kind):
+    memory = empty(count, kind)
+    assert (memory.shape, memory.dtype, memory.data_ptr() % 64) == ((count,), kind, 0)
+    assert memory.is_contiguous()
+    memory.fill_(2.0)
+    assert memory.sum() == 2 * count
 
 
 def resident():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -366,7 +367,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
         like = X if isinstance(X, Tensor) else None
         # For files: parameters that are set after a fit apply to the next one.
-        self._chosen = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
+        kind: Any = type(self)
+        self._chosen = {name: getattr(self, name) for name in _parameters(kind) if name != "device"}
         self.kernel_ = self._scikit_kernel() if found.kernel is None else found.kernel
         # Scikit-learn's own where the caller named it: the regression is to be the same.
         own = found.kernel if callable(self.kernel) else None
@@ -436,6 +438,12 @@ def _check_size(kernel: Kernel, X: Tensor) -> None:
     if not math.isfinite(len(X) * largest.detach()):
         kind = str(X.dtype).removeprefix("torch.")
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
+
+
+@cache
+def _parameters(kind: Any) -> list[str]:
+    """Return the names of the parameters, for which scikit-learn reads the signature at every call."""
+    return kind._get_param_names()
 
 
 def _array(values: Any) -> np.ndarray:

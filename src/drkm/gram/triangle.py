@@ -13,8 +13,7 @@ from torch import Tensor
 
 from drkm.gram.base import Gram
 from drkm.gram.features import FeatureGram
-from drkm.machine import blas
-from drkm.machine.pages import upper_triangle
+from drkm.machine import blas, pages
 from drkm.machine.threads import workers
 
 #: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
@@ -73,12 +72,12 @@ class TriangleGram(Gram):
 def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram:
     """Return the Gram matrix of the rows of X; `room` is memory like theirs that may be overwritten."""
     if kernel.is_explicit:
-        K = upper_triangle(len(X), X.dtype)
+        K = pages.upper_triangle(len(X), X.dtype)
         blas.upper_square(FeatureGram(kernel, X).phi, K)
         return TriangleGram(K)
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
-    K = upper_triangle(len(X), X.dtype)
+    K = pages.upper_triangle(len(X), X.dtype)
     is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
     exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
     energies: list[float] = []
@@ -135,7 +134,8 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
         return _into_values(exponents.kernel, exponents.add(side[rows], columns, tile))
 
     def tiles(rows: slice) -> Iterator[tuple[slice, Tensor]]:
-        room = x.new_empty(min(height, len(x)) * min(width, n))
+        entries = min(height, len(x)) * min(width, n)
+        room = x.new_empty(entries) if x.is_cuda else pages.empty(entries, x.dtype)
         for columns in slices(n, width):
             shape = (rows.stop - rows.start, columns.stop - columns.start)
             yield columns, exponents.multiply(side[rows], columns, room[: shape[0] * shape[1]].view(shape))

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,16 @@ def one_thread_everywhere() -> Iterator[None]:
     openmp, blas = (loaded.select(user_api=kind).lib_controllers for kind in ("openmp", "blas"))
     before = _counts(openmp)
     with one_thread(), _for_a_while(partial(_set_one, before), partial(_restore, before)), _BLAS.held(blas):
+        yield
+
+
+@contextmanager
+def one_thread_of_blas(when: bool = True) -> Iterator[None]:
+    """Keep the BLAS of numpy and that of scipy to one thread in the whole process for a while, or leave them alone.
+
+    Of two libraries, each with threads that wait for work, one is in the way of the other where products are small.
+    """
+    with _BLAS.held(_blas_libraries()) if when and blas_threads() > 1 else nullcontext():
         yield
 
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from drkm.gram import Centered, Gram
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
-from drkm.machine.threads import blas_threads
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
@@ -27,13 +26,12 @@ SOLVERS = ("auto", "dense", "arpack", "randomized")
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: entries of a matrix that is small: more than one thread gains nothing with it
 SMALL = 1 << 21
-#: entries up to which a BLAS multiplies a matrix by a vector in one thread, but half of a symmetric one in all: these
-#: wait for each other longer than they work, and where others are busy a hundred times as long
-UNSHARED = 1 << 18
 #: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
 FEW = 16
 #: searches for eigenvectors of multiple eigenvalues that those before left out
 MOST_ROUNDS = 32
+#: share of rounding that is left of random numbers where all eigenvalues are rounding
+NOTHING = 1e-3
 #: error of a sum of squares in roundings of it
 ENERGY_ROUNDING = 1e3
 #: residual of our own method, relative to the first eigenvalue, where the caller asks for none
@@ -77,7 +75,7 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor 
     if isinstance(gram, TriangleGram):
         # What centring leaves of numbers of this size is rounding.
         floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
-        values, vectors = _of_triangle(gram, count, method, means)
+        values, vectors = _of_triangle(gram, count, method, means, floor)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda:
@@ -94,13 +92,14 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
-def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor | None) -> Spectrum:
+def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor | None, floor: float) -> Spectrum:
     if method.resolved(gram.n, count) == "arpack":
         upper = gram.K.numpy()
-        product = _centered(_product(gram), gram.n, upper.dtype)
+        product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
         thorough = means is None or is_symmetric(means.numpy())
         energy = math.inf if means is None or gram.energy is None else _centered_energy(gram.energy, means)
-        return _signed(_krylov(product, gram.n, count, method, upper.dtype, energy=energy, thorough=thorough))
+        known: dict[str, Any] = {"floor": floor, "energy": energy, "thorough": thorough}
+        return _signed(_krylov(product, gram.n, count, method, upper.dtype, **known))
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
@@ -113,13 +112,6 @@ def _centered_energy(energy: float, means: Tensor) -> float:
     return energy - 2 * n * float(m @ m) + (n * float(m.mean())) ** 2 + rounding
 
 
-def _product(gram: TriangleGram) -> Product:
-    """Return v ↦ Kv from the half that is there; from all of a small K where half of it would be shared by threads."""
-    if gram.n**2 <= UNSHARED and blas_threads() > 1:
-        return gram.whole().numpy().dot
-    return blas.symmetric_operator(gram.K.numpy())
-
-
 def _krylov(
     product: Product,
     n: int,
@@ -127,18 +119,20 @@ def _krylov(
     method: Method,
     dtype: np.dtype,
     *,
+    floor: float = 0.0,
     energy: float = math.inf,
     thorough: bool = True,
 ) -> Pairs:
-    """Return the leading eigenpairs of an operator, given its squared Frobenius norm where it is known.
+    """Return the leading eigenpairs of an operator.
 
+    `floor` is what eigenvalues of zero may be by rounding, and `energy` the squared Frobenius norm where it is known.
     `thorough` is whether multiple eigenvalues are likely enough to look for what was left out until it is clear.
     """
     from sklearn.utils import check_random_state
 
     # What is left of random numbers by a product is not lost: it is one step of the iteration.
     start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
-    if not np.linalg.norm(start) > 0:
+    if not np.linalg.norm(start) > NOTHING * floor:
         # Constant samples, or numbers whose squares vanish: every vector is an eigenvector, and ARPACK would not begin.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     found, at_most = _from_start(product, start, count, method, energy)
@@ -204,7 +198,7 @@ def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
     some = min(count, *phi.shape)
     if method.resolved(min(phi.shape), some) == "arpack":
         product = _centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype)
-        values, vectors = _krylov(product, len(phi), some, method, phi.dtype)
+        values, vectors = _krylov(product, len(phi), some, method, phi.dtype, floor=floor)
     else:
         vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
         values, vectors = singular[:some] ** 2, vectors[:, :some]

@@ -13,7 +13,7 @@ from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
-from drkm.machine.threads import one_thread
+from drkm.machine.threads import one_thread, one_thread_of_blas
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import SMALL, Method, Spectrum
@@ -49,7 +49,8 @@ def of_samples(
 
     `room` is memory like that of X that may be overwritten.
     """
-    with one_thread(len(X) ** 2 < SMALL):
+    is_small = len(X) ** 2 < SMALL
+    with one_thread(is_small), one_thread_of_blas(is_small):
         return _of_samples(X, kernel, count, method, strategy, keep_zeros, room)
 
 
