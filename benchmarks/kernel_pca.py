@@ -34,6 +34,8 @@ RIVALS = ("arpack", "randomized", "dense")
 DENSE = 3000
 #: seconds that one cell repeats its fits for, at least twice, and how often at most
 LONG, MOST = 20.0, 40
+#: seconds before a call is timed
+PAUSE = 0.05
 #: samples of the fits before the one whose memory is looked at, and where Linux forgets the peak so far
 WARM, RESET = 2000, Path("/proc/self/clear_refs")
 PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
@@ -60,6 +62,8 @@ def estimator(name: str, k: int) -> Any:
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
     """Return the time of a call by the clock and of the processor."""
+    # Threads of a BLAS go on spinning after a call, some 20 ms, and would slow down whoever comes next.
+    time.sleep(PAUSE)
     wall, used = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - used

@@ -294,9 +294,9 @@ def test_products_that_look_for_what_was_left_out_are_saved_where_nothing_can_be
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_the_square_of_many_rows_is_that_of_few(kind, monkeypatch):
     Z = torch.from_numpy(samples(300)).to(kind)
-    for rows in (8192, 100):
-        monkeypatch.setattr(blas, "SQUARE", rows)
-        monkeypatch.setattr(blas, "PANEL", rows // 2)
+    for whole, square, panel in ((300, 300, 50), (100, 300, 50), (100, 100, 50), (100, 100, 70)):
+        for name, rows in (("WHOLE", whole), ("SQUARE", square), ("PANEL", panel)):
+            monkeypatch.setattr(blas, name, rows)
         K = torch.full((300, 300), torch.nan, dtype=kind)
         blas.upper_square(Z, K)
         torch.testing.assert_close(K.triu(), (Z @ Z.T).triu())

@@ -22,9 +22,10 @@ from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.machine.threads import one_thread
 from drkm.persistence import model_file
 from drkm.persistence.kernel_pca_file import SavedComponents
-from drkm.problem.spectrum import SOLVERS, Method
+from drkm.problem.spectrum import SMALL, SOLVERS, Method
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks
@@ -161,7 +162,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         learns = self._learns
         if self._is_precomputed and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
-        with inputs.restored_on_failure(self):
+        with inputs.restored_on_failure(self), one_thread(_is_small(X)):
             samples = self._samples(X)
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -438,6 +439,12 @@ def _check_size(kernel: Kernel, X: Tensor) -> None:
     if not math.isfinite(len(X) * largest.detach()):
         kind = str(X.dtype).removeprefix("torch.")
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
+
+
+def _is_small(X: Any) -> bool:
+    """Whether samples are so few that threads take longer to wake up than to copy and multiply them."""
+    shape = getattr(X, "shape", ())
+    return len(shape) > 0 and shape[0] ** 2 < SMALL
 
 
 @cache

@@ -13,6 +13,8 @@ from torch import Tensor
 #: rows of the largest matrix whose square is one call: with two threads and 16,000 rows of 300 numbers OpenBLAS writes
 #: past the end of its buffer (0.3.30 and 0.3.31, with AVX-512). Of larger ones so many rows are multiplied with all
 SQUARE, PANEL = 8192, 1024
+#: rows of a matrix that is so small that numpy, which writes all of its square, wakes up its threads sooner than scipy
+WHOLE = 1448
 
 
 def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
@@ -50,8 +52,11 @@ def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def upper_square(Z: Tensor, out: Tensor) -> None:
-    """Write the upper triangle of ZZᵀ, with the diagonal, into `out`; entries just below it may be written too."""
+    """Write the upper triangle of ZZᵀ, with the diagonal, into `out`; entries below it may be written too."""
     rows, square = Z.numpy(), out.numpy()
+    if len(rows) <= WHOLE:
+        np.matmul(rows, rows.T, out=square)
+        return
     if len(rows) <= SQUARE:
         _routine("syrk", rows.dtype)(1.0, rows.T, c=square.T, trans=1, lower=1, overwrite_c=1)
         return

@@ -22,13 +22,13 @@ PAGE, UNUSED, SOME, LARGE = 1 << 21, 1 << 17, 1 << 22, 1 << 25
 
 
 def empty(count: int, dtype: torch.dtype) -> Tensor:
-    """Return memory for so many numbers on the CPU, in large pages where it fills some."""
+    """Return memory for so many numbers on the CPU, in large pages where these are filled."""
     size = count * dtype.itemsize
     pages = (size + UNUSED) // PAGE
-    if not pages or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if not hasattr(mmap, "MADV_HUGEPAGE") or (size < SOME and size > PAGE * pages):
         return torch.empty(count, dtype=dtype)
     if size < SOME:
-        return _mapped(max(size, PAGE * pages), pages)[:size].view(dtype)
+        return _mapped(PAGE * pages, pages)[:size].view(dtype)
     # Of numpy, memory that was freed can be used again without page faults.
     array = np.empty(size + ALIGNMENT, dtype=np.uint8)
     begin = -array.ctypes.data % ALIGNMENT
