@@ -443,7 +443,7 @@ def _check_size(kernel: Kernel, X: Tensor) -> None:
 
 def _is_small(X: Any) -> bool:
     """Whether samples are so few that threads take longer to wake up than to copy and multiply them."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     return len(shape) > 0 and shape[0] ** 2 < SMALL
 
 
