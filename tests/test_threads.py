@@ -14,9 +14,9 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from drkm import ConstrDRKM
+from drkm import ConstrDRKM, KernelPCA
 from drkm.machine import threads
-from drkm.machine.threads import one_thread, one_thread_everywhere
+from drkm.machine.threads import one_thread, one_thread_everywhere, one_thread_of_blas
 
 X = np.random.RandomState(0).randn(80, 3)
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -125,6 +125,32 @@ def test_blas_stays_at_one_thread_until_the_last_leaves():
     assert set(blas()) == {2}
 
 
+@pytest.mark.parametrize("limit", [one_thread_of_blas, one_thread_everywhere])
+def test_blas_is_limited_and_restored_by_whichever_thread_it_is(limit):
+    with held_elsewhere(limit):
+        assert set(blas()) == {1}
+    assert set(blas()) == {2}
+    first, second = limit(), limit()
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
+        for pool, step in ((one, first.__enter__), (two, second.__enter__)):
+            pool.submit(step).result()
+        assert set(blas()) == {1}
+        for pool, leaves in ((one, first), (two, second)):
+            pool.submit(leaves.__exit__, None, None, None).result()
+        assert set(blas()) == {2}
+
+
+def test_small_fits_of_kernel_pca_in_threads_lose_no_count_and_have_the_same_bits():
+    before, samples = counts(), np.random.RandomState(0).randn(300, 40)
+
+    def work(_):
+        return KernelPCA(3, kernel="rbf", random_state=0).fit(samples).eigenvectors_.tobytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(work, range(40))) == {work(None)}
+    assert in_new_thread(counts) == counts() == before
+
+
 def test_overlapping_fits_in_threads_lose_no_count():
     before = counts()
 
@@ -143,7 +169,7 @@ def test_overlapping_fits_in_threads_lose_no_count():
     assert in_new_thread(counts) == counts() == before
 
 
-@pytest.mark.parametrize("limit", [one_thread, one_thread_everywhere])
+@pytest.mark.parametrize("limit", [one_thread, one_thread_everywhere, one_thread_of_blas])
 def test_an_error_restores_the_counts(limit):
     before = counts()
     with pytest.raises(ZeroDivisionError), limit():
@@ -154,7 +180,9 @@ def test_an_error_restores_the_counts(limit):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of POSIX")
 # Files that threadpoolctl was reading are closed by the collector then.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(("limit", "longest"), [(one_thread, 1e-4), (one_thread_everywhere, 4e-3)])
+@pytest.mark.parametrize(
+    ("limit", "longest"), [(one_thread, 1e-4), (one_thread_everywhere, 4e-3), (one_thread_of_blas, 1e-4)]
+)
 def test_ctrl_c_at_any_moment_restores_the_counts(limit, longest):
     before, source, hits = counts(), random.Random(0), 0
 
@@ -188,7 +216,7 @@ def forked(function):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork of POSIX")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("limit", [one_thread, one_thread_everywhere])
+@pytest.mark.parametrize("limit", [one_thread, one_thread_everywhere, one_thread_of_blas])
 def test_a_forked_process_has_the_counts_that_its_own_thread_leaves(limit):
     before = counts()
     with held_elsewhere(limit):

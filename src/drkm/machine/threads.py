@@ -62,13 +62,9 @@ def one_thread_of_blas(when: bool = True) -> Iterator[None]:
 
     Of two libraries, each with threads that wait for work, one is in the way of the other where products are small.
     """
-    with _BLAS.held(_blas_libraries()) if when and blas_threads() > 1 else nullcontext():
+    # Also where another thread holds it already: that one may leave before.
+    with _BLAS.held(_blas_libraries()) if when else nullcontext():
         yield
-
-
-def blas_threads() -> int:
-    """Return the larger of the thread counts of numpy's and scipy's BLAS."""
-    return max((library.get_num_threads() for library in _blas_libraries()), default=1)
 
 
 @contextmanager
@@ -166,12 +162,21 @@ def _counts(libraries: Sequence[Any]) -> _Counts:
 
 def _set_one(counts: _Counts) -> None:
     for library, _ in counts:
-        library.set_num_threads(1)
+        _set_count(library, 1)
 
 
 def _restore(counts: _Counts) -> None:
     for library, count in counts:
-        library.set_num_threads(count)
+        _set_count(library, count)
+
+
+def _set_count(library: Any, count: int) -> None:
+    """Set the count of a library in whichever thread this is.
+
+    From version 3.8 on threadpoolctl silently ignores all threads but the first that set the count of OpenBLAS. A limit
+    in another thread would have no effect, and one that is left last in another thread would never be restored.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
 class _SharedCount:
