@@ -18,9 +18,6 @@ from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import SMALL, Method, Spectrum
 
-#: multiplications of a product of all samples that one thread does while others wake up
-SMALL_PRODUCT = 1 << 30
-
 
 class KernelComponents(NamedTuple):
     """Eigenpairs of a centred kernel matrix, and codes k(x, X)A - b (φ(x)A - b with explicit features).
@@ -52,7 +49,8 @@ def of_samples(
 
     `room` is memory like that of X that may be overwritten.
     """
-    with one_thread(len(X) ** 2 < SMALL):
+    is_small = len(X) ** 2 < SMALL
+    with one_thread(is_small), one_thread_of_blas(is_small):
         return _of_samples(X, kernel, count, method, strategy, keep_zeros, room)
 
 
@@ -69,14 +67,12 @@ def _of_samples(
     wanted = n if count is None else min(count, n)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
-    with one_thread_of_blas(n * n * X.shape[1] < SMALL_PRODUCT):
-        gram = _operator(kernel, X, strategy, room)
+    gram = _operator(kernel, X, strategy, room)
     phi = getattr(gram, "phi", None)
     if phi is not None and (count is None or kernel is not exact):
         wanted = min(wanted, phi.shape[1])
-    with one_thread_of_blas(n * n < SMALL):
-        means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-        found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
+    means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
+    found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
     # What follows fits into the memory of the kernel matrix.
     del gram
     weights = _weights(found, X)
