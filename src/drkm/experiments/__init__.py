@@ -1,5 +1,5 @@
 """The tables and figures of the paper, one module each: those about denoising and those about disentanglement.
 
-`experiment` says what an experiment is, `registry` finds those that there are, `reproduce` runs them, and `data` has
-the images that they are about.
+`experiment` defines what an experiment is, `registry` finds all of them, `reproduce` runs them, and `data` loads the
+images that they use.
 """

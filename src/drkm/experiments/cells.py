@@ -1,4 +1,4 @@
-"""How the cells of tables and the indices of letters are written, whether they become text, HTML or LaTeX."""
+"""How table cells and indices of letters are written, in text, HTML and LaTeX alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def readable(value: Any) -> str:
-    """Return a value as a reader wants it: four digits, a dash for what is missing."""
+    """Return a value for display: four digits, and a dash if it is missing."""
     if value is None or value != value:
         return "–"
     if isinstance(value, bool):
@@ -23,13 +23,13 @@ def readable(value: Any) -> str:
 
 
 def all_numbers(values: list[Any]) -> bool:
-    """Whether a column is one of numbers, some of which may be missing."""
+    """Whether all values of a column are numbers or missing."""
     return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
 
 
 def with_indices(text: str, plain: Callable[[str], T], indexed: Callable[[str, str], T]) -> Iterator[T]:
-    """Yield the parts of a text, of which some are letters with an index, as in σ_n or s_1."""
-    # A split at two groups gives text, letter, index, text, and so on.
+    """Yield the parts of a text: `plain` of ordinary text, `indexed` of letters with an index such as σ_n or s_1."""
+    # With two capturing groups, the split yields text, letter, index, text, and so on.
     first, *rest = re.split(r"\b([^\W\d_])_([A-Za-z0-9])(?![A-Za-z0-9_])", text)
     yield plain(first)
     for letter, index, after in zip(rest[::3], rest[1::3], rest[2::3], strict=True):

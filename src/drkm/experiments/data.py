@@ -1,4 +1,4 @@
-"""Data of the experiments by name: how each is loaded, and the checksum that enters the key of a run."""
+"""The data of the experiments by name: how they are loaded, and the checksum that is part of the key of a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from drkm.datasets.downloads import file_checksum
 
 @lru_cache(maxsize=2)
 def load(name: str) -> FactorDataset:
-    """Return the images of a name; the last two are kept, because the runs of a sweep come in that order."""
+    """Return a dataset by name; the last two are cached, because a sweep runs one dataset after the other."""
     info, source = _source(name)
     return info.load(**source.options)
 
 
 def checksum(name: str) -> str:
-    """Return what tells these data from others of the same name, or say how to get them."""
+    """Return a checksum of these data, or raise an error that says how to get them."""
     info, source = _source(name)
     if not source.reads:
         return source.made
@@ -30,7 +30,7 @@ def checksum(name: str) -> str:
 
 
 def dataset_checksum(parameters: Mapping[str, Any]) -> str:
-    """Return the checksum of the dataset that the parameters of a run name."""
+    """Return the checksum of the dataset named in the parameters of a run."""
     return checksum(parameters["dataset"])
 
 
@@ -44,5 +44,5 @@ def _source(name: str) -> tuple[DatasetInfo, Source]:
 
 @cache
 def _file_digest(path: Path, size: int, changed: int) -> str:
-    """Return the checksum of a file, computed once for each state of it: size and time only tell states apart."""
+    """Return the checksum of a file; `size` and `changed` are cache keys, so that a modified file is read again."""
     return file_checksum(path, "sha256")

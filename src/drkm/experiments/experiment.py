@@ -1,4 +1,4 @@
-"""What an experiment is: its runs, the tasks that compute them, and what they show."""
+"""Experiments: their runs, the tasks that compute them, and the chapters made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drkm.validation import parts
 
 Row = dict[str, Any]
 
-#: parts of results: numbers so large or so small are none that was measured, and overflow in quotients and squares
+#: bounds on measured numbers in results: beyond them a file is damaged, and quotients and squares would overflow
 MEASURED, MEASURED_ERROR = parts.number(-1e30, 1e30), parts.number(1e-30, 1e30)
 
 
@@ -23,14 +23,14 @@ MEASURED, MEASURED_ERROR = parts.number(-1e30, 1e30), parts.number(1e-30, 1e30)
 class Experiment(ABC):
     """A chapter of the report, and the runs that it is made of."""
 
-    #: by which it is asked for, and over its chapter
+    #: its name on the command line, and the title of its chapter
     name: str
     title: str
-    #: its place in the report; those with the same follow by name
+    #: its place in the report; ties are ordered by name
     place: int = 100
-    #: tasks of its runs, by the name that the runs have for them
+    #: tasks of its runs, by the name that the runs use
     tasks: Mapping[str, Task]
-    #: parameters that a variant has set to other values
+    #: parameters changed by a variant
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -39,55 +39,55 @@ class Experiment(ABC):
         return {}
 
     def accepts(self, name: str, value: Any) -> bool:
-        """Whether some of its runs can have this value of an adjustable parameter."""
+        """Whether some of its runs can take this value of an adjustable parameter."""
         return True
 
     @property
     def families(self) -> frozenset[str]:
-        """Families of models by which some of its runs can be chosen."""
+        """Families of models by which its runs can be chosen."""
         return frozenset()
 
     @abstractmethod
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
-        """Return its runs, each once; with seeds, as many of them instead of those of the scale."""
+        """Return its distinct runs; `seeds` replaces the seeds of the scale."""
 
     @abstractmethod
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return what those of its runs that are finished show."""
+        """Return the chapter that its finished runs allow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleExperiment(Experiment):
     """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each.
 
-    Its runs name their seeds, which are the same at any number of them.
+    The seeds of its runs are fixed: a requested number of seeds has no effect.
     """
 
-    #: what is asked and how it is measured
+    #: the question and how it is measured
     text: str
-    #: what the functions below are given for each scale
+    #: scale → sizes, which the functions below receive
     sizes: Mapping[str, Any]
     #: fields of the sizes that a variant can set
     settable: Sequence[str] = ()
     #: sizes → list of Configuration
     runs: Callable[[Any], list[Configuration]]
-    #: rows → what is shown where there are rows
+    #: rows → tables and figures; not called without rows
     tables: Callable[[list[Row]], Sequence[ResultTable]]
     figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
     #: (rows, sizes) → claims
     claims: Callable[[list[Row], Any], Iterable[Claim]] = lambda rows, sizes: ()
-    #: (rows, sizes) → what is shown as settings
+    #: (rows, sizes) → settings to show
     settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
     @property
     def adjustable(self) -> Mapping[str, Kind]:
         """Parameters of its runs that a variant can set."""
-        # A field is of the same kind at every scale.
+        # A field has the same kind at every scale.
         sizes = next(iter(self.sizes.values()))
         return {name: _kind(getattr(sizes, name)) for name in self.settable}
 
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
-        """Return its runs, each once."""
+        """Return its distinct runs."""
         return self.runs(self._sizes(scale))
 
     def _sizes(self, scale: str) -> Any:
@@ -96,7 +96,7 @@ class SimpleExperiment(Experiment):
         return replace(sizes, **changes) if changes else sizes
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return what those of its runs that are finished show."""
+        """Return the chapter that its finished runs allow."""
         sizes = self._sizes(scale)
         rows = list(results.rows(self.runs(sizes)))
         shown = Section(

@@ -1,4 +1,4 @@
-"""Tables for articles: LaTeX with the rules of booktabs, in ASCII, so that every engine sets it."""
+"""Tables for articles: LaTeX with booktabs rules, in ASCII, so that every engine can typeset it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from drkm.experiments.cells import all_numbers, readable, with_indices
 
-#: what LaTeX reads as a command
+#: characters with a special meaning in LaTeX
 _OBEYED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -17,7 +17,7 @@ _OBEYED = {
 
 
 def _commands(pairs: str) -> dict[str, str]:
-    """Return signs with their commands from a text in which each stands before its own."""
+    """Return symbols with their commands from a text of alternating symbols and commands."""
     words = pairs.split()
     return dict(zip(words[::2], words[1::2], strict=True))
 
@@ -45,7 +45,7 @@ _SIGNS = {
 
 
 def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str) -> str:
-    """Return rows with the same keys as a floating table; numbers stand to the right."""
+    """Return rows with the same keys as a floating table; numbers are right-aligned."""
     columns = list(rows[0])
     sides = "".join("r" if all_numbers([row[column] for row in rows]) else "l" for column in columns)
     lines = [[readable(row[column]) for column in columns] for row in rows]
@@ -70,7 +70,7 @@ def latex(rows: Sequence[Mapping[str, Any]], caption: str, label: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text as LaTeX that looks like it; the index of a letter, as in σ_n, is one."""
+    """Return plain text as LaTeX; σ_n becomes a letter with an index."""
     return "".join(with_indices(" ".join(text.split()), _signs, _in_formula))
 
 

@@ -15,7 +15,7 @@ from drkm.files import write_whole
 
 
 def write_bytes(path: Path, write: Callable[[BinaryIO], object]) -> Path:
-    """Write a file through a temporary one in the same folder, so that nobody sees half of it."""
+    """Write a file through a temporary one in the same folder, so that no reader sees a partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_whole(path, write)
 
@@ -39,12 +39,12 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
 
 
 def undated(kind: str) -> dict[str, None]:
-    """Return what keeps the time out of a figure of a kind: the same figure is the same file."""
+    """Return metadata that omits the date from a figure file, so that the same figure gives the same file."""
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
-    """Write rows with the same keys as CSV (all digits) and as tables (four) in Markdown and LaTeX."""
+    """Write rows with the same keys as CSV with all digits, and as Markdown and LaTeX tables with four."""
     return [
         write_text(out / f"{name}.csv", comma_separated(rows)),
         write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),

@@ -1,4 +1,4 @@
-"""How far the runs of experiments are, and how long the rest may take."""
+"""The progress of the runs of experiments, and the estimated time of the rest."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from drkm.runs.store import Store
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the runs of an experiment, or of several together, are."""
+    """The progress of the runs of one or several experiments."""
 
     name: str
     runs: int
     done: int
     failed: int
-    #: computing time of the runs that are missing, by that of the runs of the same task and family that are done
+    #: estimated computing time of missing runs, from finished runs of the same task and family
     seconds_left: float
-    #: missing runs of which no such run is done, so that they are not in `seconds_left`
+    #: missing runs without such a finished run, which are not in `seconds_left`
     unlike: int
 
     @property
@@ -33,7 +33,7 @@ class Progress:
 
 
 def progress(store: str | os.PathLike[str], request: Request) -> list[Progress]:
-    """Return how far each experiment is, and at the end all of them, whose shared runs count once."""
+    """Return the progress of each experiment, and last that of all together, where shared runs count once."""
     groups = {name: list(dict.fromkeys(runs)) for name, runs in request.runs.items()}
     every = list(dict.fromkeys(run for runs in groups.values() for run in runs))
     with Store(store, registry.TASKS, readonly=True) as opened:

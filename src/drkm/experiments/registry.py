@@ -1,4 +1,4 @@
-"""The experiments that there are: every module of the packages below that has an `EXPERIMENT`."""
+"""All experiments: every module of the packages below that has an `EXPERIMENT`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what is asked for to tables and figures: sweep what is missing, then write what there is to show."""
+"""Reproduces experiments: computes the missing runs, then writes tables and figures."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def reproduce(
 ) -> list[Path]:
     """Run experiments and write their tables and figures.
 
-    All runs are swept together: experiments that share one share its result. An experiment is written when all of
-    its runs are done or failed, so that with `only` or `skip` the runs can be made in parts and on several machines.
+    All runs are swept together, and experiments share the results of common runs. An experiment is written when all
+    of its runs are done or failed, so that with `only` or `skip` runs can be computed in parts on several machines.
 
     Parameters
     ----------
     request : Request
     out : path
-        Folder of the results: the runs of all scales, and a folder for each scale, and for each variant at it, with
-        one for each experiment.
+        Folder of the results: the runs of all scales, and one folder per scale, and per variant at a scale, with one
+        folder per experiment.
     store : path, optional
         File of the runs; `runs.sqlite` in `out` by default.
     only, skip : collection of str
-        Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae") whose runs alone
-        are computed, or are not computed.
+        Names of tasks or of families of models (the parameter `family` of a run, such as "beta-vae"): compute only
+        their runs, or all but these.
     jobs, dask, how
         As in `drkm.runs.runner.sweep`.
 
@@ -60,7 +60,7 @@ def reproduce(
     if dask is not None and not path.exists():
         from drkm.runs.cluster import check_address
 
-        # Before a store is made that nothing would come into.
+        # Before an empty store is created.
         check_address(dask)
     paths: list[Path] = []
     with Store(path, registry.TASKS) as opened:
@@ -78,14 +78,14 @@ def store_path(out: str | os.PathLike[str], store: str | os.PathLike[str] | None
 
 
 def check_choice(option: str, names: Collection[str]) -> None:
-    """Refuse names that no run of any experiment has; runs of another experiment than those asked for may have them."""
+    """Refuse names that no run of any experiment has, requested or not."""
     for name in names:
         if name not in registry.choices():
             raise ValueError(f"{option}: unknown name {name!r}, allowed are {', '.join(registry.choices())}")
 
 
 def is_chosen(run: Configuration, only: Collection[str], skip: Collection[str]) -> bool:
-    """Whether a run is to be computed, by the name of its task or of its family of models."""
+    """Whether a run is to be computed, by the name of its task or family of models."""
     names = names_of(run)
     return (not only or bool(names & set(only))) and not names & set(skip)
 
@@ -98,8 +98,8 @@ def names_of(run: Configuration) -> set[str]:
 def computable(runs: Iterable[Configuration], store: Path) -> list[Configuration]:
     """Return the runs whose data are on this machine, before anything is written.
 
-    Results of others may be in the store, from the machine that has their data; if not, one sentence says how to get
-    them.
+    Other runs may already be in the store, computed where their data are; if not, the error says how to get the
+    data.
     """
     here, absent = [], {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""What is asked for: experiments at a scale, with other seeds or other parameters where that is said."""
+"""Requests: experiments at a scale, optionally with other seeds or parameters."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from drkm.runs.configuration import Configuration, check_scale
 
 @dataclass(frozen=True)
 class Request:
-    """Experiments by their names; "all" stands for every one."""
+    """Experiments by name, where "all" stands for every one, and their options."""
 
     names: Sequence[str] = ("all",)
     scale: str = "quick"
-    #: of the runs of the disentanglement experiments; by default those of the scale
+    #: seeds of the disentanglement experiments; by default those of the scale
     seeds: Seeds | None = None
-    #: parameters that have other values than the paper's; experiments that have none of them are left out
+    #: parameters with values other than the paper's; experiments without any of them are left out
     variant: Variant | None = None
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class Request:
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
-        """The experiments that the names stand for, each once, or their variants."""
+        """The requested experiments or their variants, each once."""
         known = registry.EXPERIMENTS
         asked = dict.fromkeys(one for name in self.names for one in (known if name == "all" else [name]))
         if not asked:
@@ -50,7 +50,7 @@ class Request:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """All that is changed in the variants of its experiments."""
+        """All parameters changed in the variants of its experiments."""
         return {name: value for found in self.experiments.values() for name, value in found.changes.items()}
 
     @property
@@ -60,6 +60,6 @@ class Request:
 
     @property
     def options(self) -> str:
-        """The options of the command line that say so."""
+        """The command-line options of this request."""
         seeds = [f"--seeds {self.seeds}"] if self.seeds else []
         return " ".join([f"--scale {self.scale}", *seeds, *([str(self.variant)] if self.variant else [])])

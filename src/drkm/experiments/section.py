@@ -1,4 +1,4 @@
-"""What an experiment has to show: tables, figures, and claims with their verdicts. The report is made of these."""
+"""The results of an experiment, from which the report is made: tables, figures, and claims with their verdicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Verdict(Enum):
-    """What became of a claim."""
+    """The outcome of a claim."""
 
     HELD = "held"
     FAILED = "did not hold"
@@ -18,7 +18,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper (or of ours) beside what was measured."""
+    """A statement of the paper, or of ours, with what was measured."""
 
     #: in our words
     text: str
@@ -27,24 +27,24 @@ class Claim:
     #: our number, with what it was measured on
     measured: str
     verdict: Verdict
-    #: how the verdict follows, and what limits it
+    #: the reasons for the verdict, and its limits
     why: str
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows with the same keys; numbers as numbers."""
+    """Rows with the same keys; numbers are not formatted."""
 
     name: str
     caption: str
     rows: Sequence[Mapping[str, Any]]
-    #: seen at once in the report, where others are folded
+    #: shown at once in the report, where other tables are folded
     in_front: bool = False
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is drawn when asked for: `draw()` returns a matplotlib figure."""
+    """A figure that is drawn on demand: `draw()` returns a matplotlib figure."""
 
     name: str
     caption: str
@@ -57,7 +57,7 @@ class Section:
 
     name: str
     title: str
-    #: what was asked and how it was measured, in a paragraph or two of plain text
+    #: the question and how it was measured, in a paragraph or two of plain text
     text: str
     tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()

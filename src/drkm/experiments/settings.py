@@ -1,4 +1,4 @@
-"""What can be asked for beside a scale: other numbers of seeds, and other values of parameters, which are a variant."""
+"""Options besides the scale: other numbers of seeds, and variants, which change the values of parameters."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from drkm.experiments.section import Section
 if TYPE_CHECKING:
     from drkm.experiments.experiment import Experiment
 
-#: entries of a list, and the largest number of anything
+#: upper limits on the entries of a list and on any number
 MOST_ENTRIES, MOST = 12, 1e12
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """A number of seeds, each with its own training draw, and another one for some families of models."""
+    """The number of seeds, each with its own training draw; some families of models may have another number."""
 
     number: int
     of: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str) -> Seeds:
-        """Return what a text such as "10" or "10,paper=5,beta-vae=5" says."""
+        """Parse a text such as "10" or "10,paper=5,beta-vae=5"."""
         first, *others = [part.strip() for part in text.split(",")]
         pairs = [other.partition("=") for other in others]
         return cls(_seeds(first, text), {name: _seeds(count, text) for name, _, count in pairs})
@@ -44,7 +44,7 @@ def _seeds(part: str, text: str) -> int:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a parameter may be set to: how a text is read, None where it is not allowed, and what is."""
+    """The values that a parameter may have: `read` parses a text or returns None, `allowed` describes them."""
 
     read: Callable[[str], Any]
     allowed: str
@@ -84,7 +84,7 @@ class Variant:
 
     @classmethod
     def read(cls, settings: Iterable[str]) -> Variant:
-        """Return what settings such as "gamma=2" say."""
+        """Parse settings such as "gamma=2"."""
         texts: dict[str, str] = {}
         for setting in settings:
             name, equals, value = (part.strip() for part in setting.partition("="))
@@ -96,11 +96,11 @@ class Variant:
         return cls(texts)
 
     def __str__(self) -> str:
-        """Return the options of the command line that say so."""
+        """Return the command-line options of this variant."""
         return " ".join(f"--set {name}={text}" for name, text in self.texts.items())
 
     def of(self, experiments: Mapping[str, Experiment]) -> dict[str, Experiment]:
-        """Return the variants of those experiments that have one of the parameters; each must be one of some."""
+        """Return the variants of those experiments that have any of the parameters; an unknown parameter is refused."""
         known = {name: kind for found in experiments.values() for name, kind in found.adjustable.items()}
         for name, text in self.texts.items():
             if name not in known:
@@ -121,19 +121,19 @@ class Variant:
 
 
 def written(changes: Mapping[str, Any]) -> str:
-    """Return changed parameters as they are said: "gamma=2, layers=20,10"."""
+    """Return changed parameters as text: "gamma=2, layers=20,10"."""
     return ", ".join(f"{name}={_text(value)}" for name, value in sorted(changes.items()))
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(_text, value))
-    # All digits, because two variants must not be one; but 2.0 is said as 2.
+    # All digits, so that different variants have different texts; but 2.0 is written as 2.
     return value if isinstance(value, str) else json.dumps(value).removesuffix(".0")
 
 
 def marked(section: Section, changes: Mapping[str, Any]) -> Section:
-    """Return what a variant shows, said to be that: nobody should take its verdicts for those on the paper."""
+    """Mark a section as that of a variant, so that nobody takes its verdicts for verdicts on the paper."""
     if not changes:
         return section
     name = f"variant {written(changes)}"

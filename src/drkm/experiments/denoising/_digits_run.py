@@ -31,19 +31,19 @@ Array = np.ndarray
 
 #: width of the second kernel relative to its "scale"
 DEEP_WIDTH = 0.2
-#: images of a method that are kept for drawing; errors are of all images
+#: images per method that are kept for the figure; errors are over all images
 DRAWN = 10
 
 
 def run_digits(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Train on noisy images alone, denoise others, and return the errors and some of the images.
+    """Train on noisy images only, denoise others, and return the errors and some of the images.
 
     Parameters
     ----------
     parameters : mapping
         `noise` ("gaussian" or "salt and pepper"), its `level`, and `sizes`, the fields of `DigitSizes`.
     seed : int
-        Of the order of the images and of the noise.
+        Determines the order of the images and the noise.
     """
     sizes = DigitSizes(**parameters["sizes"])
     clean = load_images(seed)
@@ -79,7 +79,7 @@ def load_images(seed: int) -> Array:
 
 
 def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
-    """Return the images with Gaussian noise of that standard deviation, or with that part of the pixels 0 or 1."""
+    """Return the images with Gaussian noise of this standard deviation, or with this share of pixels set to 0 or 1."""
     rng = np.random.default_rng([seed, 1])
     if gaussian:
         return images + level * rng.standard_normal(images.shape)
@@ -88,7 +88,7 @@ def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
 
 
 def choose(method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes) -> tuple[Denoiser, str]:
-    """Return the denoiser of a method with the settings of least estimated risk, and these settings."""
+    """Return the denoiser of a method with the least estimated risk, and its settings in words."""
     from scipy.spatial.distance import pdist
 
     half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
@@ -106,7 +106,7 @@ def choose(method: str, train: Array, validation: Array, noise: float, sizes: Di
 
 
 def _deep_grid(widths: list[float], sizes: DigitSizes, n: int) -> Grid:
-    """Return two-layer models whose components of both layers are used."""
+    """Return two-layer models that denoise with the components of both layers."""
     return [
         {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
         for s in sizes.layers

@@ -1,4 +1,4 @@
-"""The methods that denoise the points of a problem: ours, its rivals, and the bound that none is below."""
+"""The denoising methods: ours, its rivals, and the Bayes posterior mean, which none can beat."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from drkm.selection import Selection, denoising_losses, perturbations, select
 from drkm.solvers import LBFGS
 
 Grid = list[dict[str, list[Any]]]
-#: the selected deep models: η, the width of the second kernel relative to its "scale", and the components of layer 2
-#: relative to those of layer 1; the first layer denoises, a little better for having been trained with the second
+#: deep models: η, the width of the second kernel relative to its "scale", and the number of components of layer 2
+#: relative to that of layer 1. Layer 1 denoises; training it together with layer 2 makes it a little better.
 DEEP_ETA = (1.0, 25.0)
 DEEP_WIDTH = 0.1
 DEEP_SHARE = 0.5
-#: iterations of a deep fit: a few have nearly all of the gain
+#: iterations of a deep fit: a few give nearly all of the gain
 DEEP_STEPS = 5
-#: pairs of moved copies by which all methods are selected: as many as the plane has dimensions
+#: pairs of perturbed copies for the estimated risk: one per dimension of the plane
 DRAWS = 2
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Denoised training points of one method, and what it chose."""
+    """Denoised training points of one method, and the settings that it selected."""
 
     points: Array
     chosen: str = ""
@@ -56,17 +56,17 @@ RivalSettings = tuple[float, int, float]
 
 
 def noisy_points(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return the points as they are: the error that a denoiser must be below."""
+    """Return the points unchanged: their error is what a denoiser has to improve on."""
     return Outcome(problem.train)
 
 
 def bayes(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return the posterior mean, with everything known."""
+    """Return the posterior mean, given the true curve and the true noise."""
     return Outcome(posterior_mean(problem, problem.train), "true density")
 
 
 def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return where mean shift with a Gaussian kernel takes the points; bandwidth and steps by estimated risk."""
+    """Return the points after Gaussian mean shift, with bandwidth and number of steps of least estimated risk."""
     X = torch.from_numpy(problem.train)
     ones = torch.full((len(X), 1), len(X) ** -0.5, dtype=X.dtype)
 
@@ -90,7 +90,7 @@ def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
 
 
 def rival_kernel_pca(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return scikit-learn's KernelPCA with its inverse transform; its settings have the least estimated risk."""
+    """Return the points denoised by scikit-learn's KernelPCA, with the settings of least estimated risk."""
     some, options = problem.train[: sizes.rival_points], {"eigen_solver": "randomized", "random_state": 0}
     settings = rival_settings([f * noise**2 for f in sizes.rival_widths], sizes.rival_components)
     denoisers = {entry: rival(entry, some, **options) for entry in settings}
@@ -99,12 +99,12 @@ def rival_kernel_pca(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Ou
 
 
 def rival_settings(widths: Sequence[float], components: Sequence[int]) -> list[RivalSettings]:
-    """Return σ², number of components and α among which scikit-learn's KernelPCA is selected."""
+    """Return the candidates (σ², number of components, α) for scikit-learn's KernelPCA."""
     return list(product(widths, components, (0.01, 1.0)))
 
 
 def rival(settings: RivalSettings, X: Array, **options: Any) -> Denoiser:
-    """Return scikit-learn's KernelPCA of these points as a denoiser."""
+    """Return scikit-learn's KernelPCA, fitted to these points, as a denoiser."""
     from sklearn.decomposition import KernelPCA
 
     sigma2, components, alpha = settings
@@ -127,7 +127,7 @@ def least_risk(held: Array, noise: float, denoisers: dict[Any, Denoiser], draws:
 
 
 def select_layers(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Selection:
-    """Return the choice among models of one or two layers: bandwidth and number of components of the first."""
+    """Select bandwidth and number of components of the first layer of a one- or two-layer model."""
     widths, held = [f * noise**2 for f in sizes.widths], problem.validation
     if layers == 1:
         grid = one_layer_grid(widths, sizes.components)
@@ -137,12 +137,12 @@ def select_layers(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: fl
 
 
 def one_layer_grid(widths: Sequence[float], components: Sequence[int]) -> Grid:
-    """Return one-layer models to select from, at these σ²; those that differ in components alone share a fit."""
+    """Return the one-layer candidates at these σ²; those that differ only in components share a fit."""
     return [{"n_components": [max(components)], "sigma2": list(widths), "keep": list(components)}]
 
 
 def deep_grid(widths: Sequence[float], components: Sequence[int], n: int) -> Grid:
-    """Return two-layer models to select from, at these σ_1², for n training points; their first layer denoises."""
+    """Return the two-layer candidates at these σ_1², for n training points; their first layer denoises."""
     shapes = [(s, max(1, round(DEEP_SHARE * s))) for s in components]
     return [{**deep_fits(widths, shape, n, DEEP_WIDTH), "components": ["layer 1"]} for shape in shapes]
 
@@ -153,7 +153,7 @@ def deep_fits(widths: Sequence[float], shape: tuple[int, int], n: int, second: f
 
 
 def base_model(layers: int) -> ConstrDRKM:
-    """Return the settings of the fits: no encoder to prepare, deep ones few plain steps from layer-wise kernel PCA."""
+    """Return the estimator, with no encoder to prepare; deep fits take few plain steps from layer-wise kernel PCA."""
     if layers == 1:
         return ConstrDRKM(tol=1e-5, encoder="projection")
     return ConstrDRKM(eta=DEEP_ETA, tol=1e-3, max_iter=DEEP_STEPS, solver=LBFGS(warmup=False), encoder="projection")
@@ -168,7 +168,7 @@ def choice(found: Selection) -> str:
 
 
 def selected(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return what the selected model of one or two layers makes of the points."""
+    """Return the points denoised by the selected model of one or two layers."""
     found = select_layers(layers, problem, sizes, noise)
     return Outcome(found.denoise(problem.train), choice(found))
 

@@ -24,7 +24,7 @@ COMPONENTS = {
     "layer 2, component 1": [(2, 0)],
     ALL: None,
 }
-#: what the run of a curve holds
+#: result of the run of one curve
 RESULT = parts.group(
     {
         "σ²": MEASURED_ERROR,
@@ -45,7 +45,7 @@ TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revisio
 #: width over height of a panel
 SHAPES = {"square": 0.95, "half_circle": 1.43, "square_spiral": 1.7, "squares_spiral_ring": 0.94}
 WIDE = 3
-#: two errors closer than this, relative to the larger, are not told apart: another draw moves them as much
+#: errors whose relative difference is smaller count as equal: another draw changes them by as much
 MARGIN = 0.05
 RULE = f"One draw; differences below {MARGIN:.0%} are not told apart.".replace("%", " %")
 
@@ -53,7 +53,7 @@ Panels = Mapping[str, Row]
 
 
 def smaller_error(text: str, errors: tuple[float, float, str] | None, why: str, published: str = "") -> Claim:
-    """Return the claim that one error of one draw is smaller than another, with what is said of the two."""
+    """Return the claim that the first of two errors on one draw is smaller; the third entry is the measured text."""
     if errors is None:
         return missing(text, published)
     first, second, measured = errors
@@ -68,7 +68,7 @@ def smaller(error: float, than: float) -> Verdict:
 
 
 def missing(text: str, published: str = "") -> Claim:
-    """Return a claim whose runs are not there."""
+    """Return a claim whose runs are missing."""
     return Claim(text, published, "not run", Verdict.UNDECIDED, "Runs are missing.")
 
 
@@ -89,11 +89,11 @@ def panel_figure(
     name, title, place, text, caption
         Of the experiment and its figure.
     panels : mapping
-        Which points are shown, and what stands above them: may hold {name}, {selected}, and {mse}, {distance} and
-        {gap}, the errors.
+        Names of the panels with their titles, which may contain {name}, {selected} and the errors {mse}, {distance}
+        and {gap}.
     curves : sequence of str
     claims : (curve, panels) → iterable of Claim
-        About the panels of the run of a curve, of which there are none where it is missing.
+        Claims about the panels of a curve; without its run, `panels` is empty.
     """
     shown = {NOISY, *panels, BOUND}
     return SimpleExperiment(
@@ -150,7 +150,7 @@ def _settings(found: list[Row], sizes: CurveSizes) -> Row:
 
 
 def draw(results: list[Row], panels: Mapping[str, str]) -> Any:
-    """Return the panels of each curve, three beside each other, with a legend below."""
+    """Return the figure with the panels of each curve, three per row, and a legend below."""
     from drkm.plotting import scatter_before_after, style
 
     lines = [(result, list(panels)[k : k + WIDE]) for result in results for k in range(0, len(panels), WIDE)]

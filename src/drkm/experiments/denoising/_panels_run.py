@@ -29,9 +29,9 @@ from drkm.experiments.denoising._table1_cell import errors, rounded
 from drkm.kernels import RBF
 from drkm.machine.threads import one_thread
 
-#: σ_2² at which the second layer is the constant vector to many digits, as with the paper's widths
+#: σ_2² so large that the second layer is numerically the constant vector, as with the paper's widths
 WIDE = 50.0
-#: points of a panel that are kept for drawing; errors are of all points
+#: points per panel that are kept for the figure; errors are over all points
 DRAWN = 1000
 
 
@@ -54,7 +54,7 @@ def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def least_error(problem: NoisyCurve, bandwidths: tuple[float, ...]) -> tuple[ConstrDRKM, float, int | None]:
-    """Return the model, its σ_1² and the number of steps whose second layer alone denoises validation points best."""
+    """Return model, σ_1² and number of steps with the least validation error when the second layer alone denoises."""
     found: list[tuple[float, float, int | None, ConstrDRKM]] = []
     for sigma2 in bandwidths:
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -74,6 +74,6 @@ def _panel(problem: NoisyCurve, name: str, points: Array) -> dict[str, Any]:
 
 
 def gap(problem: NoisyCurve, points: Array) -> float:
-    """Return the mean distance from a place on the curve to the nearest point: large where part of it is lost."""
+    """Return the mean distance from the curve to the nearest point: large if part of the curve is lost."""
     nodes, weights = problem.curve.quadrature(1500)
     return float(np.average(KDTree(points).query(nodes)[0], weights=weights))

@@ -12,12 +12,12 @@ from drkm.datasets.curves import Curve
 from drkm.datasets.toy2d import CURVES
 
 Array = np.ndarray
-#: what tables and figures call the methods, in their order
+#: names of the methods in tables and figures, in this order
 NOISY, MEAN_SHIFT, RIVAL = "noisy points", "mean shift", "scikit-learn KernelPCA"
 ONE_LAYER, TWO_LAYERS, BOUND = "one layer, selected", "two layers, selected", "Bayes posterior mean"
 PAPER_KPCA, PAPER_DEEP = "paper's kernel PCA (3)", "paper's deep model (2, 1)"
 ORDER = (NOISY, MEAN_SHIFT, RIVAL, ONE_LAYER, TWO_LAYERS, PAPER_KPCA, PAPER_DEEP, BOUND)
-#: the measure of error by which the paper's models are chosen and claims are judged
+#: the error measure that selects the paper's models and decides the claims
 FIRST_MEASURE = "mean squared error to the clean point"
 DATASETS = {
     "square": "Square",
@@ -26,7 +26,7 @@ DATASETS = {
     "squares_spiral_ring": "Squares, spiral, ring (Fig. 3)",
 }
 NOISES = (0.05, 0.1, 0.2)
-#: kernel PCA's error over that of the deep model, as published
+#: published ratios of the error of kernel PCA to that of the deep model
 PUBLISHED = {
     0.05: {"square": 1.22, "half_circle": 1.36, "square_spiral": 3.18, "squares_spiral_ring": 2.51},
     0.1: {"square": 1.09, "half_circle": 1.17, "square_spiral": 1.70, "squares_spiral_ring": 1.62},
@@ -63,22 +63,22 @@ class CurveSizes:
     components: tuple[int, ...]
     #: σ_1² of the paper's protocol
     protocol: tuple[float, ...]
-    #: training points on which scikit-learn's kernel PCA is selected, its bandwidths and its numbers of components
+    #: for scikit-learn's kernel PCA: training points used for selection, bandwidths and numbers of components
     rival_points: int
     rival_widths: tuple[float, ...]
     rival_components: tuple[int, ...]
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> CurveSizes:
-        """Return the sizes from the parameters of a run, which have lists for tuples."""
+        """Return the sizes from the parameters of a run, where tuples are lists."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
         }
         return cls(**values)
 
 
-#: equal selection effort: one and two layers choose among the same 3×15 bandwidths and components of layer 1 (quick:
-#: 3×12)
+#: equal selection effort: one and two layers are selected from the same 3×15 bandwidths and numbers of components of
+#: layer 1 (quick: 3×12)
 SIZES = {
     "quick": CurveSizes(
         n_train=300,
@@ -101,9 +101,9 @@ SIZES = {
         rival_components=(8, 16, 32, 64),
     ),
 }
-#: the grids of the paper's size on half of its points
+#: same grids as "paper", half of the points
 SIZES["medium"] = replace(SIZES["paper"], n_train=1500, n_validation=375)
-#: what a variant can set
+#: fields that a variant can set
 SETTABLE = ("n_train", "n_validation", "widths", "components", "protocol")
 #: seed of the data
 SEED = 2
@@ -129,7 +129,7 @@ def mean_squared_error(points: Array, clean: Array) -> float:
 
 
 def posterior_mean(problem: NoisyCurve, points: Array, n_nodes: int = 4000) -> Array:
-    """Return E[x | y] under the true density and noise, by quadrature along the curve: no denoiser is better."""
+    """Return E[x | y] under the true density and noise, by quadrature along the curve: the optimal denoiser."""
     import torch
 
     nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(n_nodes))
@@ -141,7 +141,7 @@ def posterior_mean(problem: NoisyCurve, points: Array, n_nodes: int = 4000) -> A
 
 
 def noise_of(problem: NoisyCurve) -> float:
-    """Return the noise level that the selecting methods use: an estimate from the noisy points alone."""
+    """Return the noise level that selection uses: an estimate from the noisy points only."""
     from drkm.selection.noise import estimate_noise
 
     return estimate_noise(np.concatenate([problem.train, problem.validation]))

@@ -1,9 +1,9 @@
-"""The denoising protocol of the paper: s = (2, 1) against kernel PCA with 3 components, start at the noisy point.
+"""The paper's denoising protocol: s = (2, 1) against kernel PCA with 3 components, starting at the noisy point.
 
 The paper leaves open how the error is measured, which components enter the reconstruction, how the bandwidths
-are selected on the validation points, how many steps its iteration takes, and whether β is normalised (its formula
-is not). Here all components enter, each model takes the bandwidths with the least error on the validation points,
-by the same measure as is reported, and both a fixed number of steps and convergence are tried.
+are selected on the validation points, how many steps its iteration takes, and whether β is normalised (in its formula
+it is not). Here all components enter, bandwidths have the least validation error by the measure that is reported, and
+both a fixed number of steps and iteration to convergence are tried.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising._problems import FIRST_MEASURE, Array, NoisyCurve, mean_squared_error
 from drkm.kernels import RBF
 
-#: σ_2² of the second layer: the width the paper uses elsewhere, at which layer 2 is the constant vector, and the
-#: scale of the codes
+#: σ_2²: the value that the paper uses elsewhere, at which layer 2 is the constant vector, and the scale of the codes
 DEEP_BANDWIDTHS: tuple[float | str, ...] = (50.0, "scale")
 #: iterations of a fit
 PROTOCOL_STEPS = 40
@@ -39,7 +38,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One fitted model of the protocol, with one way to iterate."""
+    """One fitted model of the protocol with one variant of the iteration."""
 
     name: str
     normalized: bool
@@ -56,12 +55,12 @@ class Candidate:
 
     @cached_property
     def points(self) -> Array:
-        """The denoised training points; only those of a chosen candidate are ever asked for."""
+        """The denoised training points; computed only for selected candidates."""
         return self._denoise(self.problem.train)
 
     @cached_property
     def training(self) -> dict[str, float]:
-        """Errors on the training points, by measure: what is reported."""
+        """Errors on the training points by measure, which are those reported."""
         return self._errors(self.points, self.problem.clean, self.problem.train)
 
     def _denoise(self, points: Array) -> Array:
@@ -86,7 +85,7 @@ def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, .
 
 
 def candidates(problem: NoisyCurve, bandwidths: Sequence[float]) -> list[Candidate]:
-    """Return every model of the protocol at every bandwidth, with and without the normalisation of β."""
+    """Return every model of the protocol at every bandwidth, with every variant of the iteration."""
     return [
         Candidate(name, normalized, steps, widths, model, problem)
         for sigma2 in bandwidths
@@ -98,7 +97,7 @@ def candidates(problem: NoisyCurve, bandwidths: Sequence[float]) -> list[Candida
 def reconstruct(
     model: ConstrDRKM, X: Array, components: Any = None, *, normalized: bool = False, steps: int | None = None
 ) -> Array:
-    """Return points after so many plain steps of the paper's iteration from themselves, or where it converges."""
+    """Apply a number of plain steps of the paper's iteration to the points, or iterate to convergence."""
     options: dict[str, Any] = {"tol": 1e-5} if steps is None else {"tol": 1e-12, "memory": 0, "max_iter": steps}
     found = model.reconstruct(X, components, normalized=normalized, start="point", **options)
     return np.asarray(found.points)

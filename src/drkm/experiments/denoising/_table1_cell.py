@@ -23,7 +23,7 @@ from drkm.machine.threads import one_thread
 
 
 def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return the errors of all methods, and those of the paper's two models by every definition."""
+    """Return the errors of all methods, and those of the paper's two models by every definition of the error."""
     problem, sizes = problem_of(parameters, seed)
     with one_thread():
         estimate = noise_of(problem)
@@ -43,7 +43,7 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:
-    """Return how far denoised training points are from the clean ones and from the curve."""
+    """Return the distances of denoised training points from the clean points and from the curve."""
     return {
         "mse": rounded(mean_squared_error(points, problem.clean)),
         "distance": rounded(float(problem.curve.distance(points).mean())),
@@ -75,5 +75,5 @@ def _widths(candidate: Candidate) -> str:
 
 
 def rounded(value: float, digits: int = 6) -> float:
-    """Return a number with so many digits: results are kept as text."""
+    """Return a number with few digits, because results are stored as text."""
     return float(f"{value:.{digits}g}")

@@ -1,4 +1,4 @@
-"""What the paper says about Table 1, and what we ask beside it."""
+"""The paper's claims about Table 1, and further ones of ours."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from drkm.experiments.section import Claim, Verdict
 from drkm.experiments.study.rows import chosen
 
 Cell = tuple[str, float]
-#: how far above the error of the Bayes posterior mean a denoiser may be, and in how many cells two layers must not be
-#: above one
+#: largest tolerated error relative to the Bayes posterior mean, and number of cells in which two layers must not be
+#: worse than one
 TOLERATED = 1.15
 WINS = 9
 SIMPLE, COMPLICATED = ("square", "half_circle"), ("square_spiral", "squares_spiral_ring")
@@ -32,13 +32,13 @@ CELLS: list[Cell] = [(dataset, noise) for noise in NOISES for dataset in DATASET
 
 
 def judge(cells: list[Row], ratios: list[Row], points: int) -> Iterator[Claim]:
-    """Yield the claims about finished cells of so many training points, and about the ratios of their errors."""
+    """Yield the claims about finished cells with `points` training points, and about the ratios of their errors."""
     ratio = {(row["curve"], row["noise"]): row["ratio"] for row in chosen(ratios, **AS_PUBLISHED)}
     mse = {(cell["curve"], cell["noise"]): mse_of(cell) for cell in cells}
     for dataset, noise in CELLS:
         every = [row["ratio"] for row in chosen(ratios, curve=dataset, noise=noise)]
         yield _published_ratio((dataset, noise), ratio.get((dataset, noise)), every, points)
-    # The others are about all cells, or cannot be judged.
+    # All other claims need every cell.
     yield from _about_ratios(ratio if len(ratio) == len(CELLS) else {})
     yield from _about_errors(mse if len(mse) == len(CELLS) else {})
 
@@ -112,7 +112,7 @@ def _on_average(one: Mapping[Cell, float], two: Mapping[Cell, float]) -> str:
 def _counted(
     text: str, holds: list[bool], why: str, published: str = "", *, unit: str = "cells", enough: int = 0
 ) -> Claim:
-    """Judge by how many cases a claim holds in: all of them, or enough; without cases it cannot be told."""
+    """Judge a claim by the number of cases in which it holds: all, or enough; without cases it is undecided."""
     if not holds:
         return missing(text, published)
     verdict = Verdict.HELD if sum(holds) >= (enough or len(holds)) else Verdict.FAILED

@@ -32,7 +32,7 @@ LOOKS = {
     ONE_LAYER: (VERMILION, "s"),
     TWO_LAYERS: (BLUE, "o"),
 }
-#: the axis ends here: what lies above is drawn at its edge, with the number
+#: upper end of the axis; larger values are drawn at its edge and labelled with the number
 TOP = 3.0
 
 
@@ -60,7 +60,7 @@ def _panel(axes: Any, cells: Sequence[dict[str, Any]]) -> None:
         axes.scatter(x, np.minimum(y, TOP), color=colour, marker=marker, s=size, label=method, zorder=3, clip_on=False)
         for place, value in zip(x, y, strict=True):
             if value > TOP:
-                # Two numbers over one noise level would meet: the second goes above the first.
+                # Stack the numbers of one noise level, which would overlap.
                 lift = (0, 6 + 9 * above[round(place)])
                 above[round(place)] += 1
                 axes.annotate(

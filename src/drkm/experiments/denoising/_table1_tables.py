@@ -10,7 +10,7 @@ from drkm.experiments.denoising._problems import BOUND, DATASETS, FIRST_MEASURE,
 from drkm.experiments.experiment import Row
 from drkm.experiments.study.rows import chosen, grouped
 
-#: the definition of the error that the claims are judged by, in what the paper leaves open
+#: the definition of the error by which claims are judged, where the paper leaves it open
 AS_PUBLISHED = {"β": "as published", "steps": "converged", "measure": FIRST_MEASURE}
 
 
@@ -35,7 +35,7 @@ def mse_of(cell: Row) -> dict[str, float]:
 
 
 def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
-    """Return published and own ratio side by side, one row per cell."""
+    """Return the published ratios and ours, one row per cell."""
     return [
         {
             "curve": DATASETS[row["curve"]],
@@ -52,7 +52,7 @@ def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
 
 
 def grid(ratios: Iterable[Row]) -> list[Row]:
-    """Return own ratio and, in brackets, the published one: a row per curve, a column per noise level."""
+    """Return our ratio with the published one in brackets, one row per curve and one column per noise level."""
     rows: dict[str, Row] = {}
     for row in chosen(ratios, **AS_PUBLISHED):
         empty = {"curve": DATASETS[row["curve"]], **{f"σ_n = {noise}": None for noise in NOISES}}
@@ -61,7 +61,7 @@ def grid(ratios: Iterable[Row]) -> list[Row]:
 
 
 def relative_errors(cells: Iterable[Row]) -> list[Row]:
-    """Return the errors of all methods over that of the posterior mean, one row per cell."""
+    """Return the errors of all methods relative to the posterior mean, one row per cell."""
     rows = []
     for cell in cells:
         mse = mse_of(cell)
@@ -88,7 +88,7 @@ def choices(cells: Iterable[Row]) -> list[Row]:
 
 
 def definitions(ratios: list[Row]) -> list[Row]:
-    """Return for each definition of the error how many of the published ratios are reached."""
+    """Return the number of published ratios that are reached, for each definition of the error."""
     rows = []
     for key, among in grouped(ratios, *AS_PUBLISHED).items():
         off = [abs(np.log(row["ratio"] / row["published"])) for row in among]

@@ -25,11 +25,11 @@ and pepper is a test of it as well."""
 CAPTION = """\
 Test images, one block per kind of noise, one line per method; the mean squared error per pixel is
 over all test images."""
-#: kind of noise → its level: a standard deviation, a part of the pixels
+#: kind of noise → its level: standard deviation or share of corrupted pixels
 LEVELS = {"gaussian": 0.3, "salt and pepper": 0.2}
 LABELS = {"gaussian": "Gaussian, σ_n = 0.3", "salt and pepper": "salt and pepper, 20 % of the pixels"}
 NOISY, RIVAL, ONE, TWO, CLEAN = "noisy", "scikit-learn KernelPCA", "one layer", "two layers", "clean"
-#: what a run holds; images of 8×8 pixels
+#: result of a run; images have 8×8 pixels
 RESULT = parts.group(
     {
         "estimated noise": MEASURED_ERROR,
@@ -45,14 +45,14 @@ RESULT = parts.group(
 
 @dataclass(frozen=True)
 class DigitSizes:
-    """Training, validation and test images, and what is searched."""
+    """Numbers of training, validation and test images, and the search grids."""
 
     n_train: int
     n_validation: int
     n_test: int
     #: σ² relative to half the median squared distance of the training images
     widths: tuple[float, ...]
-    #: components of one layer; those of each of two, and the part of the second that is kept
+    #: components of one-layer models; components per layer of two-layer models, and the share of layer 2 that is kept
     components: tuple[int, ...]
     layers: tuple[int, ...]
     fractions: tuple[float, ...]
@@ -111,7 +111,7 @@ def _against(rival: str, errors: dict[str, float]) -> tuple[float, float, str]:
 
 
 def draw(found: list[Row]) -> Any:
-    """Return the grid of images: one block for each kind of noise, one line for each method."""
+    """Return the grid of images: one block for each kind of noise, one row per method."""
     from drkm.plotting import style
 
     with style() as plt:
@@ -126,7 +126,7 @@ def draw(found: list[Row]) -> Any:
 
 
 def _strip(axes: Any, entry: Row) -> None:
-    # A column of nothing after each image, so that the noise of one does not run into the next.
+    # An empty column separates each image from the next.
     images = np.array(entry["images"], dtype=float).reshape(-1, 8, 8)
     row = np.concatenate(list(np.pad(images, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)), axis=1)
     axes.imshow(row, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")

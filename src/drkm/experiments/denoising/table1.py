@@ -39,7 +39,7 @@ by which it is off in the median cell."""
 CAPTION = """\
 Error relative to that of the Bayes posterior mean (black line), by curve and noise level. Numbers at the upper edge are
 values beyond it."""
-#: what a finished cell holds
+#: result of the run of one cell
 RESULT = parts.group(
     {
         "estimated noise": MEASURED_ERROR,
@@ -61,7 +61,7 @@ RESULT = parts.group(
 
 
 def _cells(sizes: CurveSizes) -> list[Configuration]:
-    """Return the twelve cells: each a curve at a noise level."""
+    """Return the twelve cells, one per curve and noise level."""
     return [
         Configuration("denoise-cell", {"curve": curve, "noise": noise, "sizes": asdict(sizes)}, SEED)
         for noise in NOISES

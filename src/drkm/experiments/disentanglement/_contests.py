@@ -1,4 +1,4 @@
-"""The models of the experiment on depth, which of them are compared, and the rule by which depth pays."""
+"""The models of the experiment on depth, their comparisons, and the rule that decides whether depth pays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drkm.experiments.study.rows import chosen, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FOUR, SCORE_NAMES, TWO_LAYERS
 
 ONE_LAYER = TWO_LAYERS[:1]
-#: deep layers that are centred, have a third of the weight of the first, and kernels of four times the scale of codes
+#: deep layers that are centred, with a third of the weight of layer 1 and σ² of four times the scale of the codes
 CENTRED_DEEP: dict[str, Any] = {"center": True, "deep_eta": 3.0, "deep_width": 4.0}
 SHALLOW, CENTRED = "kernel PCA", "kernel PCA, centred"
 DEFAULTS, GROWING, LINEAR, THREE = (
@@ -40,21 +40,21 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 
 
 class Contest(NamedTuple):
-    """A candidate and the models of which it has to be ahead of the better one."""
+    """A candidate and its rivals: it has to be ahead of the better one."""
 
     candidate: str
     rivals: tuple[str, ...]
 
 
 PIXELS, FILTERS = (SHALLOW, CENTRED), (ON_FILTERS, CENTRED_ON_FILTERS)
-#: several trained layers against one layer of the same inputs; fixed filters, with one layer and with two, against none
+#: several trained layers against one layer on the same inputs; fixed filters, with one and two layers, against none
 OF_DEPTH = (
     *(Contest(name, PIXELS) for name in (DEFAULTS, GROWING, LINEAR, THREE)),
     Contest(DEEP_ON_FILTERS, FILTERS),
 )
 OF_FILTERS = tuple(Contest(name, PIXELS) for name in (ON_FILTERS, DEEP_ON_FILTERS))
 CONTESTS = (*OF_DEPTH, *OF_FILTERS)
-#: the scores that are judged, and how many intervals hold together
+#: the scores that are judged, and the number of intervals with simultaneous coverage
 JUDGED = ("irs_above", "mig", "sap", "accuracy")
 COMPARISONS = len(CONTESTS) * len(FOUR) * len(JUDGED)
 RULE = (
@@ -70,13 +70,13 @@ class Outcome(NamedTuple):
     dataset: str
     score: str
     rival: str
-    #: with its own interval, and with one of those that hold together
+    #: with a single interval, and with one that has simultaneous coverage
     own: verdicts.Difference
     joint: verdicts.Difference
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it is ahead, which takes more than to be behind."""
+        """Whether it is ahead; "ahead" takes stronger evidence than "behind"."""
         return Verdict.HELD if self.joint.low > 0 else Verdict.FAILED if self.own.high < 0 else Verdict.UNDECIDED
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
 
 
 def outcomes(rows: Sequence[Row], contest: Contest) -> Iterator[Outcome]:
-    """Yield what can be compared; the better rival is that of the higher mean on the judged draws."""
+    """Yield all possible comparisons; the better rival has the higher mean on the judged draws."""
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         here = chosen(rows, dataset=dataset)
         ours = chosen(here, model=contest.candidate)
@@ -100,13 +100,13 @@ def outcomes(rows: Sequence[Row], contest: Contest) -> Iterator[Outcome]:
 
 
 def paying(found: Sequence[Outcome]) -> list[Outcome]:
-    """Return where a candidate is ahead, on those datasets on which it is behind in no score."""
+    """Return the outcomes in which a candidate is ahead, on datasets where it is behind in no score."""
     behind = {one.dataset for one in found if one.verdict is Verdict.FAILED}
     return [one for one in found if one.verdict is Verdict.HELD and one.dataset not in behind]
 
 
 def pays(rows: list[Row], text: str, *contests: Contest) -> claims.Claim:
-    """Return the claim that a candidate pays, or one of several."""
+    """Return the claim that at least one of the candidates pays."""
     found = {contest: list(outcomes(rows, contest)) for contest in contests}
     every = [one for each in found.values() for one in each]
     ahead, behind = (sum(one.verdict is verdict for one in every) for verdict in (Verdict.HELD, Verdict.FAILED))

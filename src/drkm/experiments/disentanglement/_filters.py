@@ -1,4 +1,4 @@
-"""A small fixed convolutional map of images: Gabor filters, the modulus of their answers, and pooling."""
+"""A small fixed convolutional map of images: Gabor filters, the modulus of their responses, and pooling."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-#: wavelengths of the filters in pixels, and how many orientations each has
+#: wavelengths of the filters in pixels, and the number of orientations of each
 WAVELENGTHS, ORIENTATIONS = (4.0, 8.0), 4
-#: the side of a filter and the step between its places, both in pixels, and the side of what is pooled, in places
+#: side and stride of a filter in pixels, and side of the pooling window in filter positions
 SIDE, STEP, POOL = 15, 4, 2
-#: images that are filtered at once
+#: images per block
 BLOCK = 250
 
 
@@ -32,7 +32,7 @@ def filtered(images: NDArray[np.uint8]) -> NDArray[np.float64]:
 def _features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     pixels = torch.from_numpy(images.astype(np.float32) / np.float32(255))
     planes = pixels[:, None] if pixels.ndim == 3 else pixels.movedim(-1, 1)
-    # One plane after the other: each channel of an image is filtered alone.
+    # Each channel of an image is filtered separately.
     flat = planes.reshape(-1, 1, *planes.shape[2:])
     answers = functional.conv2d(flat, _bank(), stride=STEP, padding=SIDE // 2)
     real, imaginary = answers.chunk(2, dim=1)
@@ -43,7 +43,7 @@ def _features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 @cache
 def _bank() -> Tensor:
-    """Return the filters, all real parts before all imaginary ones; each has mean 0 and norm 1."""
+    """Return the filters, first all real parts, then all imaginary parts; each has mean 0 and norm 1."""
     places = torch.arange(SIDE, dtype=torch.float64) - SIDE // 2
     y, x = torch.meshgrid(places, places, indexing="ij")
     filters = []
@@ -53,7 +53,7 @@ def _bank() -> Tensor:
             angle = math.pi * k / ORIENTATIONS
             phase = 2 * math.pi / wavelength * (x * math.cos(angle) + y * math.sin(angle))
             wave = torch.polar(window, phase)
-            # A part of the window is taken off, so that an even grey has the answer 0.
+            # Subtract a multiple of the window, so that the response to constant grey is 0.
             wave = wave - window * (wave.sum() / window.sum())
             filters.append(wave / wave.abs().square().sum().sqrt())
     bank = torch.stack(filters)[:, None]

@@ -23,11 +23,11 @@ from drkm.kernels import RBF, Kernel, Linear
 from drkm.kernels.bandwidth import resolve_bandwidth
 
 Images = NDArray[np.uint8]
-#: codes that are scored
+#: number of codes that are scored
 N_CODES = 10
-#: choices of axes of a layer
+#: choices for the axes of a layer
 AXES = ("ritz", "varimax", "ica")
-#: σ² with which all layers of the paper's recipe begin
+#: initial σ² of all layers in the paper's recipe
 PAPER_SIGMA2 = 50.0
 #: images encoded at once: a block of Cars3D rows in float64 is 100 MB
 BLOCK = 1000
@@ -37,7 +37,7 @@ ALIVE = 0.1
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of the evaluation images, and what is worth knowing of the fit."""
+    """Codes of the evaluation images, with details of the fit."""
 
     #: for each layer an array of shape (m, s_l)
     layers: list[NDArray[np.float64]]
@@ -48,7 +48,7 @@ class Codes:
 
     @property
     def scored(self) -> NDArray[np.float64]:
-        """The ten codes that are scored: those of the layer that has ten, else all layers side by side."""
+        """The ten codes that are scored: those of the layer that has ten, else all layers concatenated."""
         ten = [codes for codes in self.layers if codes.shape[1] == N_CODES]
         return ten[0] if ten else np.concatenate(self.layers, axis=1)
 
@@ -75,7 +75,7 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
         - "random": normal noise.
     train, evaluation : uint8 arrays of shape (n, 64, 64) or (n, 64, 64, 3)
     seed : int
-        Of random starts, of the β-VAE and of random codes. The default start of "drkm" draws none.
+        Seed of random starts, of the β-VAE and of random codes. The default start of "drkm" is deterministic.
     """
     family = parameters["family"]
     if family not in FAMILIES:
@@ -90,13 +90,13 @@ def rows_of(images: Images, dtype: Any = np.float64) -> NDArray[Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep warnings of fits that did not converge out of the way: the details of a run say it."""
+    """Silence convergence warnings: the details of a run record them."""
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         yield
 
 
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:
-    """Return our unfitted model; without `eta` in the parameters it has the paper's weights, once the default."""
+    """Return our unfitted model; without `eta` in the parameters it has the paper's weights, formerly the default."""
     layers: Sequence[int] = parameters["layers"]
     options: dict[str, Any] = {name: parameters[name] for name in ("center", "init") if name in parameters}
     eta = parameters.get("eta", (1.0, *[parameters.get("deep_eta", 1.0)] * (len(layers) - 1)))
@@ -115,12 +115,12 @@ def _kernels(parameters: Mapping[str, Any], rows: NDArray[np.float64]) -> list[K
 
 
 def inputs_of(parameters: Mapping[str, Any], images: Images) -> NDArray[np.float64]:
-    """Return what layer 1 of our model sees of images: their pixels, or fixed filters of them."""
+    """Return the inputs of layer 1 of our model: the pixels of the images, or their fixed filters."""
     return filtered(images) if parameters.get("filters") else rows_of(images)
 
 
 def rotation(axes: str, codes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rotation from Ritz axes to others, by the codes of the training images."""
+    """Return the rotation from Ritz axes to other axes, computed from the codes of the training images."""
     from drkm.problem.axes import ica, varimax
 
     if axes == "ritz":
@@ -143,7 +143,7 @@ def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, see
             gamma=parameters.get("gamma", 1.0),
             init=parameters.get("init", "random"),
             learn_bandwidth=parameters.get("learn_bandwidth", True),
-            # Single precision is PyTorch's own; the distances of images are formed once, not at each of 3,500 steps.
+            # Single precision is PyTorch's default; image distances are formed once, not in each of 3,500 steps.
             dtype="float32",
             gram=RememberedDistances(),
             device="cpu",
@@ -157,7 +157,7 @@ def _paper(parameters: Mapping[str, Any], train: Images, evaluation: Images, see
 def fit_and_encode(
     make: Callable[[], ConstrDRKM], rows: NDArray[Any], prepare: Callable[[Images], NDArray[Any]], evaluation: Images
 ) -> Codes:
-    """Fit a kernel model to rows and return the codes of the evaluation images, prepared like them, layer by layer."""
+    """Fit a kernel model to rows and return the codes of equally prepared evaluation images, layer by layer."""
     start = time.perf_counter()
     with quiet():
         model = make().fit(rows)
@@ -179,7 +179,7 @@ def fit_and_encode(
 def encode(
     model: ConstrDRKM, images: Images, prepare: Callable[[Images], NDArray[Any]] = rows_of
 ) -> NDArray[np.float64]:
-    """Return the codes of images, all layers side by side, a block of images at a time."""
+    """Return the codes of images with all layers concatenated, computed in blocks of images."""
     blocks = [model.transform(prepare(images[i : i + BLOCK])) for i in range(0, len(images), BLOCK)]
     return np.concatenate(blocks).astype(np.float64)
 

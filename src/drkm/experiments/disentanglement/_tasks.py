@@ -1,4 +1,4 @@
-"""The tasks of the disentanglement experiments: one model on one draw of images, scored beside chance."""
+"""The tasks of the disentanglement experiments: one model on one draw of images, with its scores and chance levels."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from drkm.experiments.disentanglement._models import (
 
 Array = NDArray[np.float64]
 
-#: metric → options, and how often codes are shuffled for its chance level: SAP trains classifiers, so fewer times.
-#: SAP takes standardised codes: its support vector machines depend on scale, and orthonormal codes have entries of
-#: size n^-1/2 where those of a β-VAE have size 1.
+#: metric → options, and number of shuffles for its chance level: fewer for SAP, which trains classifiers. SAP takes
+#: standardised codes because its support vector machines depend on scale: entries of orthonormal codes have size
+#: n^-1/2, those of a β-VAE size 1.
 METRICS: dict[str, tuple[dict[str, Any], int]] = {
     "irs": ({}, 20),
     "mig": ({}, 20),
     "sap": ({"standardize": True}, 5),
 }
 
-#: images, the same for all draws, on which fits to different draws are compared, and the draw that they are
+#: number of images on which fits to different draws are compared, and the draw that they come from
 COMMON, COMMON_DRAW = 500, 10_000
 
 
@@ -52,18 +52,18 @@ class TrainingDraw:
 
 
 def draw(dataset: str, number: int, n_train: int = 800, n_evaluation: int = 4000) -> TrainingDraw:
-    """Draw training and evaluation images together without replacement: no image is in both."""
+    """Draw training and evaluation images without replacement, so that no image is in both."""
     images, factors = data.load(dataset).sample(n_train + n_evaluation, random_state=number)
     return TrainingDraw(images[:n_train], images[n_train:], factors[n_train:])
 
 
 def drawn_from_all(dataset: str, number: int, n: int) -> tuple[Images, NDArray[np.int64]]:
-    """Draw evaluation images with their factors from all images, so that training images can be among them."""
+    """Draw evaluation images with their factors from all images, training images included."""
     return data.load(dataset).sample(n, random_state=np.random.default_rng([number, 1]))
 
 
 def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = tuple(METRICS)) -> dict[str, Any]:
-    """Return each score beside that of row-shuffled codes; None where a metric has no value for such codes."""
+    """Return each score and its chance level; None where a metric is undefined for the codes."""
     out: dict[str, Any] = {}
     for name in names:
         options, shuffles = METRICS[name]
@@ -73,7 +73,7 @@ def scores_of(codes: Array, factors: NDArray[np.int64], names: Sequence[str] = t
 
 
 def finite(value: Any) -> float | None:
-    """Return a number as JSON has it: None for what is not finite."""
+    """Return a number that JSON can hold: None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None
 
@@ -85,11 +85,11 @@ def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     ----------
     parameters : mapping
         `dataset`, `n` (training images), `evaluation` (unseen images), and the model, see `train_and_encode`.
-        `draw` is the number of the training draw where it is not the seed; `dci` asks for that metric too,
-        which takes longer than the others together; `all_images` for scores of a second set of as many evaluation
-        images, drawn from all images.
+        `draw` is the number of the training draw if it is not the seed; `dci` adds that metric, which takes longer
+        than all others together; `all_images` adds scores of a second evaluation set of the same size, drawn from
+        all images.
     seed : int
-        Of the training draw and of everything random in the model.
+        Determines the training draw and everything random in the model.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def _dci(codes: Array, factors: NDArray[np.int64]) -> dict[str, float]:
 
 
 def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Train our model and then the β-VAE for as long as ours took, times `times`, both on this CPU.
+    """Train our model, then the β-VAE for `times` times as long, both on this CPU.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def stability(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def candidate(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Train our model on several draws, and score layer 1 on every choice of axes, with criteria that see no factors.
+    """Train our model on several draws, and score layer 1 with every choice of axes, also by unsupervised criteria.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def candidate(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     -------
     dict
         Axes → lists with one entry for each draw: irs and mig with their `_chance`, dependence and kurtosis of the
-        codes; and `agreement`, the mean over pairs of draws of how far the fits agree on common images.
+        codes; and `agreement` of two fits on common images, the mean over pairs of draws.
     """
     common, _ = data.load(parameters["dataset"]).sample(COMMON, random_state=COMMON_DRAW)
     size = parameters["layers"][0]
@@ -224,9 +224,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _angles(first: Array, second: Array) -> Array:
-    """Return principal angles between the spans of centred codes: a constant that all fits share counts for nothing.
+    """Return principal angles between the spans of centred codes: a shared constant does not count as agreement.
 
-    Codes that do not vary span nothing, which agrees with nothing: their angle is a right one.
+    Constant codes span nothing and agree with nothing: their angle is a right angle.
     """
     first, second = first - first.mean(axis=0), second - second.mean(axis=0)
     found = subspace_angles(first, second) if first.any() and second.any() else np.empty(0)
@@ -234,13 +234,13 @@ def _angles(first: Array, second: Array) -> Array:
 
 
 def agreement(first: Array, second: Array) -> float:
-    """Return how far two sets of codes of the same images agree code by code, up to order, sign and monotone maps.
+    """Return the agreement of two sets of codes of the same images, up to order, sign and monotone maps of the codes.
 
     The unsupervised disentanglement ranking of Duan et al. (2020) with rank correlations R: the mean over codes of
-    both sets of max²/sum of |R| along the other set. It is 1 where every code has one partner and no second one.
+    both sets of max²/sum of |R| along the other set. It is 1 if every code has exactly one partner.
     """
     ranks = [np.apply_along_axis(rankdata, 0, codes) for codes in (first, second)]
-    # A constant code has no correlations: it agrees with nothing.
+    # A constant code has undefined correlations, which count as no agreement.
     with np.errstate(invalid="ignore", divide="ignore"):
         R = np.abs(np.corrcoef(ranks[0].T, ranks[1].T)[: first.shape[1], first.shape[1] :])
         R = np.nan_to_num(R)

@@ -1,4 +1,4 @@
-"""The task of the experiment on depth: a setting is chosen without factors on two draws, and judged on a third."""
+"""The task of the experiment on depth: choose a setting on two draws without factors, and judge it on a third."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drkm.experiments import data
 from drkm.experiments.disentanglement._models import Images, train_and_encode
 from drkm.experiments.disentanglement._tasks import COMMON, COMMON_DRAW, Array, agreement, draw, finite, scores_of
 
-#: number of the first training draw on which settings are chosen; no experiment judges on these
+#: number of the first training draw for choosing settings; no experiment is judged on these draws
 CHOOSING = 20_000
 
 
@@ -27,13 +27,13 @@ def tuned(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     parameters : mapping
         `dataset`, `n`, `evaluation`, `widths` to choose from, and the rest of the model as in `train_and_encode`.
     seed : int
-        The draw that is judged. Draws 20000 + 2·seed and the next one are those on which the width is chosen.
+        The draw that is judged. The width is chosen on draws 20000 + 2·seed and 20001 + 2·seed.
 
     Returns
     -------
     dict
-        The scores of `disentangle` and `accuracy` on the judged draw; `width`, which was chosen, and `agreements`, one
-        for each of the widths.
+        The scores of `disentangle` and `accuracy` on the judged draw; the chosen `width`, and `agreements`, one per
+        width.
     """
     common, _ = data.load(parameters["dataset"]).sample(COMMON, random_state=COMMON_DRAW)
     choosing = [_training_images(parameters, CHOOSING + 2 * seed + k) for k in range(2)]
@@ -64,13 +64,13 @@ def _codes(parameters: Mapping[str, Any], train: Images, images: Images) -> Arra
 
 
 def linear_accuracy(codes: Array, factors: NDArray[np.int64]) -> float:
-    """Return the accuracy of a linear classifier on the codes, trained on one half of the rows and tested on the other.
+    """Return the accuracy of a linear classifier on the codes, trained on the first half of rows, tested on the second.
 
     Linear discriminant analysis of standardised codes, the mean over factors.
     """
     half = len(codes) // 2
     varied = codes[:, codes[:half].std(axis=0) > 0]
-    # Codes of which none varies tell nothing but the most frequent value.
+    # If no code varies, the best guess is the most frequent value.
     model = LinearDiscriminantAnalysis() if varied.shape[1] else DummyClassifier()
     standard = StandardScaler().fit_transform(varied) if varied.shape[1] else codes
     accuracies = [

@@ -1,4 +1,4 @@
-"""The choice of bandwidths and axes: every candidate on dSprites and SmallNORB, with criteria that see no factors."""
+"""The choice of bandwidths and axes: every candidate on dSprites and SmallNORB, by unsupervised criteria."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from drkm.validation import parts
 
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
-#: model → its layers and options: the default second layer, and one that pulls less at the first
+#: model → its layers and options: the default second layer, and one with less influence on the first
 MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     KPCA: (TWO_LAYERS[:1], {}),
     "kernel PCA, centred": (TWO_LAYERS[:1], {"center": True}),
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
     "two layers, η₂ = 10": (TWO_LAYERS, {"deep_eta": 10.0}),
 }
-#: what a run holds for each choice of axes: scores of every draw
+#: result of a run for each choice of axes: the scores of every draw
 SCORES = ("irs", "irs_chance", "mig", "mig_chance")
 
 
@@ -33,7 +33,7 @@ def _of_draws(name: str, value: Any) -> None:
 
 
 def _axes(row: Row) -> Iterator[Row]:
-    """Yield one row for every choice of axes, with the scores of all draws."""
+    """Yield one row per choice of axes, with the scores of all draws."""
     for axes in AXES:
         found = {name: np.array(row[axes][name], dtype=float) for name in (*SCORES, "agreement")}
         above = found["irs"] - found["irs_chance"]

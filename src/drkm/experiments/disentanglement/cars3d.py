@@ -1,4 +1,4 @@
-"""Disentanglement of few images of Cars3D: our model, kernel PCA, the β-VAE and the paper's recipe, draw by draw."""
+"""Disentanglement with few images of Cars3D: our model, kernel PCA, the β-VAE and the paper's recipe, draw by draw."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any], str]] = {
     "kernel PCA start, σ² = 50": ("paper", TWO_LAYERS, {"init": "kpca", "learn_bandwidth": False}, PURPLE),
     "random codes": ("random", TWO_LAYERS, {}, GREY),
 }
-#: the scores in which a model is to be ahead of a rival, both on the same draw
+#: scores in which a model has to be ahead of a rival on the same draw
 BOTH = ("irs_above", "mig")
 #: further columns of the table
 MORE = {"IRS above": "irs_above", "DCI": "dci", "DCI completeness": "dci_completeness", "DCI accuracy": "dci_accuracy"}
 
 
 def _ahead(rows: list[Row], model: str, rival: str) -> dict[int, list[bool]]:
-    """Return for each draw on which both have scores whether a model is ahead of a rival, score by score."""
+    """Return, for each draw on which both have scores, whether a model is ahead of a rival in each score."""
     ours, theirs = (
         {row["seed"]: scores for row in chosen(rows, model=name) if None not in (scores := [row[s] for s in BOTH])}
         for name in (model, rival)

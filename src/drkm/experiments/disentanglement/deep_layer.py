@@ -1,4 +1,4 @@
-"""Our own: what the deep layer adds when the number of components is the same."""
+"""Our own experiment: what the deep layer adds at the same total number of components."""
 
 from __future__ import annotations
 

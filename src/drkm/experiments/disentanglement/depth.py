@@ -1,4 +1,4 @@
-"""Our own: where depth pays, with every model tuned by one rule that sees no factors."""
+"""Our own experiment: where depth pays, with every model tuned by the same unsupervised rule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from drkm.experiments.study.study import SCORES
 from drkm.plotting import BLUE, GREY, VERMILION
 from drkm.validation import parts
 
-#: widths that every model chooses from: of its first RBF kernel, as multiples of the rule for its bandwidth
+#: candidate widths of the first RBF kernel, as multiples of its bandwidth rule
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 DRAWS = 10
-#: what became of a comparison: how it is called, and its colour
+#: outcome of a comparison → its name and colour
 SHOWN = {Verdict.HELD: ("ahead", BLUE), Verdict.FAILED: ("behind", VERMILION), Verdict.UNDECIDED: ("cannot tell", GREY)}
 RESULT = parts.group(
     {

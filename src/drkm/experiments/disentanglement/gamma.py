@@ -11,9 +11,9 @@ from drkm.experiments.study.scales import DATASET_NAMES, SCORE_NAMES, SIZES
 from drkm.experiments.study.verdicts import STEADY
 from drkm.plotting import COLOURS
 
-#: N → its colour; the smaller scales have the first of them
+#: N → its colour; smaller scales use the first few
 POINTS = dict(zip(SIZES["paper"].points, COLOURS, strict=False))
-#: columns of the figures; without γ the same runs stand at every γ
+#: columns of the figures; models without γ show the same runs at every γ
 COLUMNS = {
     "as published": "paper",
     "drkm defaults (any γ)": "drkm",

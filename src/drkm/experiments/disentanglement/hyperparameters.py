@@ -14,7 +14,7 @@ from drkm.experiments.study.rows import at_common_points, by_value, chosen, valu
 from drkm.experiments.study.scales import DATASET_NAMES, METRIC_NAMES
 from drkm.experiments.study.verdicts import STEADY
 
-#: β from which on the paper's IRS dropped
+#: β from which the IRS drops in the paper
 HIGH_BETA = 5.0
 
 

@@ -16,7 +16,7 @@ from drkm.plotting import BLUE, GREEN, VERMILION
 FAMILIES = ("paper", "drkm")
 COLOURS = {1: GREEN, 2: BLUE, 3: VERMILION}
 NAMES = {depth: f"{depth} layer{'s' if depth > 1 else ''} {label(s)}" for depth, s in ARCHITECTURES.items()}
-#: largest difference of SAP that counts as similar, and of MIG "double": at least half as much again
+#: largest difference in SAP that counts as similar, and least ratio of MIG that counts as the paper's "double"
 SIMILAR_SAP, DOUBLE = 0.01, 1.5
 DOUBLE_N = 400
 BETTER = "Better: the 95 % interval of the difference is above 0"
@@ -107,7 +107,7 @@ def _double_mig(rows: list[Row]) -> claims.Finding:
     if not all(groups.values()):
         return claims.not_run("cars3d")
     *fewer, three = groups.values()
-    # "Half as much again" as a difference: the other group is multiplied before the two are compared.
+    # To test a ratio as a difference, scale the scores of the other group before comparing.
     more = [[{**row, "mig": DOUBLE * row["mig"]} for row in group if row["mig"] is not None] for group in fewer]
     found = [verdicts.difference(three, group, "mig") for group in more]
     verdict = verdicts.together(map(verdicts.greater, found))

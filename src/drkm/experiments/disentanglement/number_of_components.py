@@ -12,7 +12,7 @@ from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_stack, by_value, chosen, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, label
 
-#: the paper names the first and the last; the others are ours: ten components in all, or ten in one of the layers
+#: the first and the last are the paper's; the others are ours: ten components in all, or ten in one of the layers
 CHOICES = ((2, 2, 6), (2, 6, 2), (6, 2, 2), (4, 3, 3), (10, 5, 5), (5, 10, 5), (5, 5, 10), (20, 20, 10))
 STEADY, LARGEST = CHOICES[0], CHOICES[-1]
 FAMILIES = ("paper", "drkm")
@@ -48,7 +48,7 @@ def _never_poorer(rows: list[Row]) -> claims.Finding:
     def judge(here: list[Row], score: str) -> claims.Case:
         others = chosen(here, layers=lambda layers: layers != STEADY)
         found = verdicts.difference(others, chosen(here, layers=STEADY), score)
-        # Not shown to be poorer is all that the claim asks for.
+        # The claim asks only that it is not shown to be worse.
         poorer = verdicts.greater(found) is claims.Verdict.HELD
         note = f"{found}" if poorer else ""
         return claims.Case(verdicts.decided(not poorer, known=found is not None), note, verdicts.fewest_draws(found))
@@ -118,7 +118,7 @@ def _largest(rows: list[Row]) -> claims.Finding:
 
 
 def _largest_on_sprites(rows: list[Row], score: str) -> claims.Case:
-    """Judge (20, 20, 10) beside the best other choice: the best on dSprites, not on SmallNORB."""
+    """Compare (20, 20, 10) with the best other choice: claimed to be best on dSprites, but not on SmallNORB."""
     groups = {s: chosen(rows, layers=s) for s in CHOICES}
     irs = {s: values_of(group, score) for s, group in groups.items()}
     if not all(irs.values()):

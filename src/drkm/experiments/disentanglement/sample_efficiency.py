@@ -1,4 +1,4 @@
-"""Our own: the number of training images at which the β-VAE catches up, if it does."""
+"""Our own experiment: the number of training images at which the β-VAE catches up, if it does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _caught_up(rows: list[Row], score: str) -> str:
     ahead = {n: bool(np.mean(theirs) >= np.mean(ours)) for n, (ours, theirs) in pairs.items() if ours and theirs}
     if not ahead:
         return ""
-    # Behind at one N means not to have caught up at any smaller one.
+    # A model that is behind at one N has not caught up at any smaller N.
     behind = [n for n, is_ahead in ahead.items() if not is_ahead]
     from_there = [n for n in ahead if not behind or n > behind[-1]]
     return f"N = {from_there[0]}" if from_there else f"not by N = {list(ahead)[-1]}"
 
 
-#: the smallest N from which on the mean of the β-VAE is not below ours, for every dataset and score
+#: the N from which the mean of the β-VAE stays at or above ours, for every dataset and score
 CATCHING_UP = Table(
     name="catching-up",
     by=("dataset",),
@@ -58,7 +58,7 @@ def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
 
 
 def _at_end(rows: list[Row], end: int) -> list[Row]:
-    """Return the rows of the fewest images of each dataset (0), or of the most (-1)."""
+    """Return the rows with the fewest training images of each dataset (0), or with the most (-1)."""
     return [row for here in by_value(rows, "dataset").values() for row in list(by_points(here).values())[end]]
 
 

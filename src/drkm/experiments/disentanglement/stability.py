@@ -1,4 +1,4 @@
-"""Our own: how far components are recovered when the training images are drawn again."""
+"""Our own experiment: how far components are recovered on another draw of the training images."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     RIVAL: ("beta-vae", TWO_LAYERS, {}),
 }
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
-#: what a run holds: lists with one entry per layer
+#: result of a run: lists with one entry per layer
 RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
 
 
 def _layers(row: Row) -> Iterator[Row]:
-    """Yield one row for every layer of a run."""
+    """Yield one row per layer of a run."""
     for layer in range(len(row["shared"])):
         found = {key: row[key][layer] for key in ("shared", "shared_chance", "angle", "agreement")}
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
@@ -75,7 +75,7 @@ EXPERIMENT = Study(
             settings={"resamples": "resamples"},
             task="stability",
             evaluation=COMMON,
-            # Resamples of a β-VAE cost minutes without a GPU, which the smallest scale does not count on.
+            # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
             long=family == "beta-vae",
             tags={"model": model},
             rows=_layers,

@@ -22,7 +22,7 @@ PUBLISHED = {
 }
 METRICS = ("irs", "mig")
 RANDOM, KPCA, RIVAL = PUBLISHED
-#: why a mean may be elsewhere than the published one, as far as can be said without the authors' runs
+#: why a mean may differ from the published one, as far as is known without the authors' runs
 REASONS = {
     RANDOM: "σ² = 50 is far below the scale of these images and the published schedule ends far from feasible, so that "
     "scores depend on a few images with large codes: on the draw, and on the step at which training ends.",
@@ -30,22 +30,22 @@ REASONS = {
     "deficient at this bandwidth, where ours solves layer 2 in the complement of layer 1.",
     RIVAL: "the published spread suggests that some of its β-VAEs collapsed; ours are stopped by held-out images.",
 }
-#: of the published table; a draw stands for the training images, which are not named
+#: setting of the published table; it does not name its training images, so a draw takes their place
 PAPER_DATASET, PAPER_N, DRAW = "cars3d", 800, 0
 OWN_SIZES = {"start_points": PAPER_N, "evaluation": 4000, "seeds": 10}
-#: images on which codes are scored: those that were not trained on, and as many drawn from all images
+#: images on which codes are scored: unseen ones, and as many drawn from all images
 UNSEEN, ALL = "unseen", "all"
 FIXED, LEARNED = "σ² = 50", "σ² learned"
-#: what the parameters of a run name where it is not as in the other experiments, which share their runs
+#: parameters that differ from those of the other experiments; all else is omitted, so that runs are shared
 STARTS = {RANDOM: {}, KPCA: {"init": "kpca"}}
 WIDTHS = {FIXED: {"learn_bandwidth": False}, LEARNED: {}}
-#: lines that no seed should move
+#: lines whose scores must not depend on the seed
 DETERMINISTIC = (*(f"{KPCA}, {width}" for width in WIDTHS), "drkm defaults")
 
 
 def _lines(over: str, draw: int | None) -> list[Group]:
-    """Return the lines of the table over seeds on one draw, or over draws; a fit without a seed is run twice."""
-    # family, name, whether it has a seed, options, components by layer
+    """Return the lines of the table over seeds on one draw, or over draws; a deterministic fit is run twice."""
+    # family, name, whether it is random, options, components per layer
     lines: list[tuple[str, str, bool, Mapping[str, Any], Layers]] = [
         *(
             ("paper", f"{start}, {width}", start == RANDOM, {**STARTS[start], **WIDTHS[width]}, TWO_LAYERS)
@@ -73,7 +73,7 @@ def _lines(over: str, draw: int | None) -> list[Group]:
 
 
 def _both(row: Row) -> Iterator[Row]:
-    """Yield a row of the unseen images and one of those drawn from all images."""
+    """Yield one row for the unseen images and one for those drawn from all images."""
     yield {**scored(row), "images": UNSEEN}
     if isinstance(row["all_images"], Mapping):
         yield {**scored({**row, **row["all_images"]}), "images": ALL}
@@ -85,7 +85,7 @@ def _cells(rows: list[Row]) -> Row:
 
 
 def _beside_published(rows: list[Row]) -> Row:
-    """Return the published numbers of the model, and how many standard deviations ours are from them."""
+    """Return the published numbers of the model, and our deviation from them in standard deviations."""
     model, _, over = rows[0]["line"].partition("; over ")
     found = PUBLISHED.get(model.partition(", σ²")[0])
     cells: Row = {}
@@ -99,7 +99,7 @@ def _beside_published(rows: list[Row]) -> Row:
 
 
 def _deviations(values: Sequence[float], mean: float, deviation: float) -> float | None:
-    """Return how far the mean of ours is from the published one, in the larger standard deviation of the two."""
+    """Return the distance of our mean from the published one, in units of the larger of the two standard deviations."""
     unit = max(deviation, verdicts.spread(values)) if len(values) > 1 else 0.0
     return abs(float(np.mean(values)) - mean) / unit if unit > 0 else None
 
@@ -145,7 +145,7 @@ def _number(rows: list[Row], sizes: StudySizes, model: str, metric: str, images:
 
 
 def _starts(rows: list[Row], sizes: StudySizes, width: str) -> Iterator[claims.Claim]:
-    """Yield what the paper says about the two starts and the β-VAE, at one bandwidth."""
+    """Yield the paper's claims about the two starts and the β-VAE, at one bandwidth."""
     lines = {KPCA: f"{KPCA}, {width}", RANDOM: f"{RANDOM}, {width}", RIVAL: RIVAL}
     sides = {name: (name, chosen(rows, **_line(line, "draws"), images=UNSEEN)) for name, line in lines.items()}
     ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."

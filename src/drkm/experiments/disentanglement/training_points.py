@@ -12,9 +12,9 @@ from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import at_common_points, by_points, chosen, values_of
 from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES
 
-#: largest difference of MIG that counts as similar; least difference of IRS that counts as considerable
+#: largest difference in MIG that counts as similar; least difference in IRS that counts as considerable
 SIMILAR_MIG, CONSIDERABLE = 0.05, 0.05
-#: how much larger a standard deviation may be and still count as similar, and from where on it does not
+#: ratio of standard deviations up to which they count as similar, and ratio from which one counts as larger
 SIMILAR_SPREAD, LARGER_SPREAD = 1.25, 1.5
 #: range of the β-VAE's IRS on SmallNORB: published from 0.5 to almost 0.9
 WIDE_RANGE = 0.3

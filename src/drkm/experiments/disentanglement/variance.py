@@ -1,4 +1,4 @@
-"""Our own: how much scores vary over seeds, draws and bandwidth, and what the β-VAE reaches in our training time."""
+"""Our own experiment: the variation of scores over seeds, draws and bandwidth, and the β-VAE at our training time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drkm.experiments.study.study import SCORED, TASKS
 from drkm.plotting import SKY
 from drkm.validation import parts
 
-#: σ² of layer 1 as multiples of the median rule, which is itself the default and so the same run as any other with it
+#: σ² of layer 1 as multiples of the median rule; 1.0 is the default, and shares its runs with other experiments
 WIDTHS = {0.5: {"width": 0.5}, 1.0: {}, 2.0: {"width": 2.0}}
 #: training times of the β-VAE as multiples of ours
 TIMES = (1, 10)
@@ -34,7 +34,7 @@ def _varied(varied: str, name: str, model: str = "", **more: Any) -> Group:
 
 
 def _side_by_side(row: Row) -> Iterator[Row]:
-    """Yield the two models of a run at equal time as rows of their own; ours once for all times."""
+    """Yield separate rows for the two models of a run at equal time; ours only once for all times."""
     for name in ("drkm", "beta-vae") if row["times"] == TIMES[0] else ("beta-vae",):
         yield scored({**row, **row[name], "family": name})
 

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page of every table, figure and claim that a store of runs has to show."""
+"""The report: one self-contained HTML page with every table, figure and claim that the runs of a store support."""
 
 from drkm.experiments.report.writing import write_report
 

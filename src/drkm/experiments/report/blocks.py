@@ -12,18 +12,18 @@ from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
 from drkm.pages.markup import Markup, element, together
 from drkm.wording import counted
 
-#: what stands above a report of a variant
+#: notice above the report of a variant
 VARIANT = (
     "These are runs of one's own settings. Words and claims are those of the paper's settings; verdicts are about the "
     "variant alone, not about the paper."
 )
-#: a sign beside the word, so that neither colour nor reading is needed to tell verdicts apart
+#: a sign beside the word, so that verdicts can be told apart without colours and at a glance
 SIGNS = {Verdict.HELD: "✓", Verdict.FAILED: "✗", Verdict.UNDECIDED: "?"}
 CLASSES = {Verdict.HELD: "held", Verdict.FAILED: "failed", Verdict.UNDECIDED: "undecided"}
 COLUMNS = ("Claim", "Published", "Ours", "Why")
 #: tables with more rows scroll inside their box
 TALL = 20
-#: columns of text no longer than this stay on one line
+#: text columns up to this width stay on one line
 SHORT = 34
 
 
@@ -34,7 +34,7 @@ def badge(verdict: Verdict) -> Markup:
 
 
 def badge_sign(verdict: Verdict) -> Markup:
-    """Return the sign of a verdict, which tells its word to who cannot see it."""
+    """Return the sign of a verdict, with its word as a label for screen readers."""
     return together(
         element("span", SIGNS[verdict], aria_hidden="true", title=verdict.value),
         element("span", " ", verdict.value, class_="spoken"),
@@ -42,17 +42,17 @@ def badge_sign(verdict: Verdict) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return plain text with the indices of letters, as in σ_n or s_1, set as such."""
+    """Return plain text with letters such as σ_n or s_1 typeset with their index."""
     return together(with_indices(text, together, lambda letter, index: together(letter, element("sub", index))))
 
 
 def paragraphs(text: str) -> Markup:
-    """Return plain text as paragraphs, which blank lines separate."""
+    """Return plain text, in which blank lines separate paragraphs, as HTML."""
     return together(element("p", prose(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip())
 
 
 def claims_block(claims: Sequence[Claim], name: str) -> Markup | None:
-    """Return the claims, those of each verdict folded behind their number."""
+    """Return the claims, folded by verdict behind their count."""
     if not claims:
         return None
     folded = [
@@ -63,10 +63,10 @@ def claims_block(claims: Sequence[Claim], name: str) -> Markup | None:
 
 
 def folded_claims(claims: Sequence[Claim], label: str) -> Markup | None:
-    """Return claims of one verdict as a table, which becomes a stack of cards where there is no room for one."""
+    """Return claims of one verdict as a table, which becomes a stack of cards on narrow screens."""
     if not claims:
         return None
-    # Roles are spelled out because a table that is laid out otherwise loses them in some browsers.
+    # Roles are explicit because some browsers drop them when CSS changes the layout of a table.
     heads = [element("th", column, scope="col", role="columnheader") for column in COLUMNS]
     table = element(
         "table",
@@ -80,7 +80,7 @@ def folded_claims(claims: Sequence[Claim], label: str) -> Markup | None:
 
 
 def folded(summary: object, *content: object, id: str | None = None) -> Markup:
-    """Return content that is seen when its summary is clicked."""
+    """Return content that a click on its summary unfolds."""
     return element("details", element("summary", summary, id=id), content)
 
 
@@ -98,7 +98,7 @@ def _claim_row(claim: Claim) -> Markup:
 
 
 def figure_block(figure: Figure, name: str) -> Markup:
-    """Return a figure of an experiment with its caption, to see and to keep; a wide one scrolls on a narrow screen."""
+    """Return a figure with its caption and its files to download; a wide one scrolls on a narrow screen."""
     drawn = picture(figure)
     image = element(
         "img",
@@ -116,14 +116,14 @@ def figure_block(figure: Figure, name: str) -> Markup:
 
 
 def first_sentence(text: str) -> str:
-    """Return the text up to its first full stop that ends a sentence."""
+    """Return the first sentence of a text."""
     plain = " ".join(text.split())
     found = re.match(r"(.+?[.:])(?:\s+[A-ZΑ-Ω]|$)", plain)
     return found[1].rstrip(":") if found else plain
 
 
 def table_block(table: ResultTable) -> Markup:
-    """Return a table that scrolls inside its box where it does not fit."""
+    """Return a table that scrolls inside its box if it does not fit."""
     columns = list(table.rows[0])
     kinds = {column: _kind([row.get(column) for row in table.rows]) for column in columns}
     heads = [element("th", prose(column), scope="col", class_=kinds[column]) for column in columns]
@@ -142,7 +142,7 @@ def table_block(table: ResultTable) -> Markup:
 
 
 def _kind(values: list[Any]) -> str | None:
-    """Return how a column is set: numbers to the right, short text on one line."""
+    """Return the style of a column: numbers right-aligned, short text on one line."""
     if all_numbers(values):
         return "num"
     return "short" if max(len(readable(value)) for value in values) <= SHORT else None

@@ -1,4 +1,4 @@
-"""What the report shows, apart from how: a chapter an experiment, with the runs it is made of."""
+"""The content of the report without its layout: one chapter per experiment, with the state of its runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drkm.experiments.section import Section, Verdict
 
 
 class FailedRun(NamedTuple):
-    """A run that raised something: what it was, and what it said."""
+    """A run that raised an exception, with its description and the message."""
 
     run: str
     reason: str
@@ -19,17 +19,17 @@ class FailedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Chapter:
-    """An experiment and how far its runs are."""
+    """The section of an experiment and the progress of its runs."""
 
     section: Section
-    #: runs that the experiment consists of, and those that there are
+    #: numbers of runs that the experiment needs, and that are finished
     expected: int
     finished: int
     failed: Sequence[FailedRun] = ()
     #: computing time of the finished runs
     seconds: float = 0.0
     seeds: Sequence[int] = ()
-    #: what makes the runs that are missing
+    #: the command that computes the missing runs
     command: str = ""
 
     @property
@@ -51,12 +51,12 @@ class Report:
     #: date and time of the report, and the version of drkm that wrote it
     made: str = ""
     version: str = ""
-    #: of the command that makes the runs: scale, and seeds and settings where they are not those of the scale
+    #: options of the command that computes the runs: the scale, and seeds and settings that differ from it
     options: str = ""
-    #: what was set, "" for the paper's settings
+    #: the changed settings, "" for those of the paper
     variant: str = ""
 
 
 def verdicts(chapters: Iterable[Chapter]) -> Counter[Verdict]:
-    """Return how many claims have which verdict."""
+    """Return the number of claims with each verdict."""
     return Counter(claim.verdict for chapter in chapters for claim in chapter.section.claims)

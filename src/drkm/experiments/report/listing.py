@@ -1,4 +1,4 @@
-"""The results as text: Markdown for the documentation, a wiki or an issue, and lines of a terminal."""
+"""The results as text: Markdown for the documentation, a wiki or an issue, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ which were not; a verdict says nothing beyond this scale."""
 
 
 def listing(report: Report) -> str:
-    """Return as Markdown how many claims held, the summary as far as the verdicts bear it out, and all claims."""
+    """Return Markdown: the number of claims that held, the sentences that the verdicts support, and all claims."""
     title = f"variant {report.variant}" if report.variant else "what of the paper held"
     lines = [f"# Results: {title}", "", *([VARIANT, ""] if report.variant else []), _counts(report), READING, ""]
     lines += [f"    {command}" for command in _commands(report)]
-    # The sentences in short are about the paper's settings.
+    # The summary is about the paper's settings only.
     short = [] if report.variant else ["## In short", "", *_in_short(report.chapters), ""]
     lines += ["", *_made_on(report), "", *short, "## Claim by claim"]
     for chapter in report.chapters:
@@ -74,7 +74,7 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
     if chapter.section.claims:
         counts = verdicts([chapter])
         told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-        # Folded on code hosts and on the site alike.
+        # <details> folds on code hosts and on the documentation site.
         yield from ("", "<details>", f"<summary>{counted(counts.total(), 'claim')}: {told}</summary>", "")
         yield f"| {' | '.join(COLUMNS)} |"
         yield "|---" * len(COLUMNS) + "|"
@@ -84,7 +84,7 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
 
 
 def _undecided(claims: Iterable[Claim]) -> Iterator[str]:
-    """Write what each claim that cannot be told would need."""
+    """Write what each undecided claim would need."""
     found = [claim for claim in claims if claim.verdict is Verdict.UNDECIDED]
     if found:
         yield from ("", "What it would take to tell:", "")
@@ -97,12 +97,12 @@ def _row(claim: Claim) -> str:
 
 
 def heading(report: Report) -> list[str]:
-    """Return what must be known before the verdicts are read."""
+    """Return what readers must know before the verdicts."""
     return [f"variant {report.variant}: not judged as the paper's settings"] if report.variant else []
 
 
 def verdict_rows(report: Report) -> list[tuple[str, ...]]:
-    """Return how many claims of each experiment have which verdict, with names above and, of several, sums below."""
+    """Return the number of claims per experiment and verdict, with a header and, for several experiments, totals."""
     judged = [chapter for chapter in report.chapters if chapter.section.claims]
     rows = [(chapter.section.name, verdicts([chapter])) for chapter in judged]
     if len(rows) > 1:

@@ -1,4 +1,4 @@
-"""From the chapters of a report to one HTML page."""
+"""The report as one HTML page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAPER = (
     "constraints"
 )
 JOURNAL = "Neural Networks 142 (2021)"
-#: nothing is fetched and nothing is executed: what the page shows is in the page
+#: nothing is fetched or executed: the page is self-contained
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -107,7 +107,7 @@ def _of_unfinished(shown: list[Chapter]) -> str | None:
 
 
 def _contents(shown: list[Chapter], left_out: list[Chapter]) -> Markup:
-    """Return the navigation: a column that stays beside the chapters, or a row that stays above them."""
+    """Return the navigation: a fixed column beside the chapters, or a fixed row above them."""
     links = [_contents_link(chapter) for chapter in shown]
     if left_out:
         links.append(element("a", f"Not run: {len(left_out)}", href="#not-run"))

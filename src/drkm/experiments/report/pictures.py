@@ -1,4 +1,4 @@
-"""Figures as data inside the page: drawn with outlines for letters, so that they look the same on every machine."""
+"""Figures embedded in the page, with letters as outlines, so that they look the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from dataclasses import dataclass
 from drkm.experiments.output import undated
 from drkm.experiments.section import Figure
 
-#: dots an inch of what is rasterised inside a figure
+#: dots per inch of the rasterised parts of a figure
 _DPI = 160
 
 
-#: what a figure can be kept as, and what a browser calls that
+#: file formats of figures and their media types
 MEDIA = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as files, by their kinds, with its size in CSS pixels."""
+    """A figure as files by format, with its size in CSS pixels."""
 
     files: Mapping[str, bytes]
     width: int
     height: int
 
     def address(self, kind: str) -> str:
-        """Return a file as an address that holds all of it."""
+        """Return a file as a data URL."""
         return f"data:{MEDIA[kind]};base64,{base64.b64encode(self.files[kind]).decode()}"
 
 
 def picture(figure: Figure) -> Picture:
-    """Draw a figure and return it as an image that needs no file."""
+    """Draw a figure and return it as an image in memory."""
     from drkm.plotting import pyplot, style
 
     files = {}

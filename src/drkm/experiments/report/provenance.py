@@ -1,4 +1,4 @@
-"""The end of the page: what was run, with which seeds and versions, on what, and for how long."""
+"""The end of the page: which runs were made, with which seeds and versions, on which hardware, and for how long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drkm.experiments.section import ResultTable
 from drkm.pages.markup import Markup, element
 from drkm.wording import duration
 
-#: of an environment, in this order; the name of the machine is nobody's business
+#: what is shown of an environment, in this order; the name of the machine stays private
 SHOWN = (
     "processor",
     "device",
@@ -28,7 +28,7 @@ SHOWN = (
 
 
 def provenance(report: Report) -> Markup:
-    """Return the chapter about the runs themselves."""
+    """Return the chapter about the runs."""
     runs = ResultTable(
         "runs", "Runs at this scale, with the computing time of the finished ones.", list(map(_run, report.chapters))
     )

@@ -1,4 +1,4 @@
-"""The results in short: sentences, each with the verdicts that it depends on, and without them left out."""
+"""The summary of the results: sentences, each shown only if the verdicts that it depends on hold."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from drkm.experiments.section import Claim, Verdict
 #: verdicts that a condition allows
 HELD, FAILED = (Verdict.HELD,), (Verdict.FAILED,)
 TOLD, NOT_SHOWN = (*HELD, *FAILED), (*FAILED, Verdict.UNDECIDED)
-#: share of the runs of an experiment that must be there: the page says how many are missing
+#: share of the runs of an experiment that must be finished; the page says how many are missing
 NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True)
 class Says:
-    """A condition of a sentence: all claims of an experiment that have these words in their text were judged so."""
+    """A condition of a sentence: all claims of an experiment with these words in their text have such a verdict."""
 
     #: any of these
     verdicts: tuple[Verdict, ...]
     experiment: str
-    #: as in the text of a claim; … stands for anything
+    #: part of the text of a claim; … matches anything
     words: str
 
     def claims(self, chapters: Iterable[Chapter]) -> list[Claim]:
-        """Return the claims that are meant; an experiment of which more than a few runs are missing has none."""
+        """Return the matching claims; there are none if more than a few runs of the experiment are missing."""
         pattern = ".*".join(map(re.escape, self.words.split("…")))
         return [
             claim
@@ -38,19 +38,19 @@ class Says:
         ]
 
     def holds(self, chapters: Iterable[Chapter]) -> bool:
-        """Whether there are such claims, all with such a verdict."""
+        """Whether there are matching claims and all have an allowed verdict."""
         found = self.claims(chapters)
         return bool(found) and all(claim.verdict in self.verdicts for claim in found)
 
 
 class Sentence:
-    """A sentence of the summary; {0}, {1} … stand for what the first claim of each condition measured."""
+    """A sentence of the summary; {0}, {1} … stand for the measurement of the first claim of each condition."""
 
     def __init__(self, text: str, *says: Says):
         self.text, self.says = text, says
 
     def holds(self, chapters: Iterable[Chapter]) -> bool:
-        """Whether the verdicts say so."""
+        """Whether all conditions hold."""
         chapters = list(chapters)
         return all(one.holds(chapters) for one in self.says)
 
@@ -60,7 +60,7 @@ class Sentence:
         return self.text.format(*(one.claims(chapters)[0].measured for one in self.says))
 
 
-#: each stands in docs/results.md as long as the verdicts there say so, which a test compares
+#: docs/results.md has those that its verdicts support, which a test compares
 SENTENCES = (
     Sentence(
         "**Denoising, Table 1: all twelve ratios are at or above the published ones, and mean less than they seem.** "

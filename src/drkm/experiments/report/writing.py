@@ -1,4 +1,4 @@
-"""From a store of runs to the file of the report."""
+"""Writes the report of a store of runs to a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drkm.experiments.settings import written
 from drkm.runs.configuration import Configuration
 from drkm.runs.store import Store
 
-#: what a report is written as, by the end of its name
+#: formats of a report by file name extension
 FORMATS = {".html": page, ".md": listing}
 
 
@@ -32,19 +32,19 @@ def write_report(store: str | os.PathLike[str], path: str | os.PathLike[str], re
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that a report cannot be written as, before the work."""
+    """Refuse a file name with an unknown extension before any work is done."""
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"out: a report is a file that ends in {' or '.join(FORMATS)}, got {Path(path).name}")
 
 
 def write_gathered(report: Report, path: str | os.PathLike[str]) -> Path:
-    """Write a report as what the end of its name says."""
+    """Write a report in the format of its file name extension."""
     path = Path(path)
     return write_text(path, FORMATS[path.suffix.lower()](report))
 
 
 def gather(store: Path, request: Request) -> Report:
-    """Return what the runs of a store show."""
+    """Return the report on the runs of a store."""
     with Store(store, registry.TASKS, readonly=True) as opened:
         chapters = [_chapter(opened, found, request) for found in request.experiments.values()]
         asked = {run for runs in request.runs.values() for run in runs}
@@ -56,7 +56,7 @@ def gather(store: Path, request: Request) -> Report:
 
 
 def _chapter(store: Store, experiment: Experiment, request: Request) -> Chapter:
-    # Experiments may ask for the same run twice; it is one run.
+    # An experiment may list the same run twice.
     runs = list(dict.fromkeys(request.runs[experiment.name]))
     results = store.results(runs)
     return Chapter(

@@ -1,7 +1,7 @@
-"""What the disentanglement experiments are made of: groups of runs and tables as data, charts and claims as functions.
+"""The parts of disentanglement experiments: groups of runs and tables as data, charts and claims as functions.
 
-`scales` says how large each scale is, `groups` what is run, `rows` how finished runs are chosen, `tables` and `charts`
-what is shown of them, `claims` and `verdicts` how it is judged what they are asked; `study` puts it all together.
+`scales` defines the size of each scale, `groups` the runs, `rows` how finished runs are chosen, `tables` and `charts`
+what is shown of them, `claims` and `verdicts` how claims are judged; `study` puts it all together.
 """
 
 from drkm.experiments.study.groups import Group, kernel_pca

@@ -1,4 +1,4 @@
-"""The charts of the studies: which runs stand where in the panels of a figure, see `drkm.experiments.study.drawing`."""
+"""The charts of the studies: which panel of a figure shows which runs; `drkm.experiments.study.drawing` draws them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from drkm.plotting import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 FAMILY_COLOURS = {"paper": ORANGE, "drkm": BLUE, "kpca": GREEN, "kpca-centred": PURPLE, "beta-vae": VERMILION}
 BOXES = "Box: quartiles, line: median, whiskers: extremes"
 
-#: title of a panel or of a column of panels → what is drawn in it
+#: title of a panel or of a column of panels → its series
 Panels = Mapping[str, Sequence[Series]]
 
 
 def family(name: str, runs: Mapping[Any, Sequence[Row]]) -> Series:
-    """Return runs of one family, under the name and in the colour that it has in every figure."""
+    """Return the runs of one family as a series with its usual name and colour."""
     return Series(FAMILY_NAMES[name], FAMILY_COLOURS[name], runs)
 
 
@@ -34,7 +34,7 @@ def by_dataset(
 
 
 def boxes(name: str, caption: str, panels: Panels, xlabel: str = "", *, tilt: bool = False) -> list[Figure]:
-    """Return a figure of box plots for each metric; name and caption hold {metric}."""
+    """Return a figure of box plots for each metric; name and caption contain {metric}."""
 
     def draw(metric: str) -> Any:
         cells = {title: Cell(metric, series) for title, series in panels.items()}
@@ -78,10 +78,10 @@ def dots(
     statistic: Callable[[Sequence[float]], float],
     ylabel: str,
 ) -> list[Figure]:
-    """Return a figure with one number of each model: a row of panels for each score, a column for each dataset.
+    """Return a figure with one number per model: a row of panels for each score, a column for each dataset.
 
-    The number is the statistic of a score. Rows stand along the horizontal axis by their value of `along`, under its
-    label; in `colours`, "chance" stands for the chance level of a score.
+    The number is the statistic of a score. The value of `along` in a row is its place on the horizontal axis; in
+    `colours`, "chance" is the chance level of a score.
     """
 
     def numbers(here: list[Row], score: str) -> dict[str, float]:

@@ -27,22 +27,22 @@ MEANS = "Difference of means, draw by draw, with its 95 % interval"
 
 
 class Finding(NamedTuple):
-    """What decides a claim, as `drkm.experiments.section.Claim` has it."""
+    """What decides a claim, with the fields of `drkm.experiments.section.Claim`."""
 
     measured: str
     verdict: Verdict
     why: str
-    #: training draws behind the intervals that decided, the fewest of them; 0 where none did
+    #: fewest training draws behind any of the deciding intervals; 0 if there is none
     draws: int = 0
 
 
 def claim(text: str, rows: Sequence[Row], found: Finding, published: str = "") -> Claim:
-    """Return a claim about rows; nothing is published about a question of our own."""
+    """Return a claim about rows; `published` is empty for a question of our own."""
     return Claim(text, published, found.measured, found.verdict, found.why + _basis(rows, found.draws))
 
 
 def _basis(rows: Sequence[Row], draws: int) -> str:
-    """Return how many draws or seeds a verdict is based on, and how many more would halve its interval."""
+    """Return the number of draws or seeds behind a verdict, and how many more would halve its interval."""
     if draws > 1:
         return f" Based on {draws} training draws; {to_halve(draws)} more would halve the interval."
     seeds = len({row["seed"] for row in rows if "seed" in row})
@@ -50,12 +50,12 @@ def _basis(rows: Sequence[Row], draws: int) -> str:
 
 
 def with_and_without_chance(published: str) -> list[tuple[str, str, str]]:
-    """Return for a claim about IRS as published and above chance: the score, what is added to its text, the source."""
+    """Return (score, suffix of the text, published) for a claim about IRS, as published and above chance."""
     return [("irs", "", published), ("irs_above", ", judged above chance in IRS", "")]
 
 
 def not_run(dataset: str) -> Finding:
-    """Return what is found where runs on a dataset are missing."""
+    """Return the finding if runs on a dataset are missing."""
     return Finding("not run", Verdict.UNDECIDED, f"No runs on {DATASET_NAMES[dataset]} at this scale.")
 
 
@@ -67,7 +67,7 @@ def compared(
     judge: Callable[[Difference | None], Verdict] = greater,
     ends: str = "holds where it is above 0.",
 ) -> Finding:
-    """Judge the means of two named groups of runs; IRS stands beside its chance level."""
+    """Judge the means of two named groups of runs; IRS is given with its chance level."""
     measured = "; ".join(f"{name} {described(group, score)}" for name, group in (first, second))
     found = difference(first[1], second[1], score)
     if found is None:
@@ -76,11 +76,11 @@ def compared(
 
 
 class Case(NamedTuple):
-    """One of the cases that a claim is about, and what is to be said about it."""
+    """One of the cases of a claim, with a note on it."""
 
     verdict: Verdict
     note: str = ""
-    #: behind its interval
+    #: training draws behind its interval
     draws: int = 0
 
 
@@ -94,7 +94,7 @@ def cases(
     by: Sequence[str] = ("dataset",),
     note: str = "{place} {found}",
 ) -> list[Case]:
-    """Judge the rows with the same values of some parameters, score by score; None is a case that cannot be judged."""
+    """Judge each group of rows with the same values of some parameters, score by score; None: it cannot be judged."""
     found = []
     for key, here in grouped(rows, *by).items():
         place = ", ".join(_PLACES.get(name, "{}".format)(value) for name, value in zip(by, key, strict=True))
@@ -117,10 +117,10 @@ def enough(
     known: bool = True,
     can_hold: bool = True,
 ) -> Finding:
-    """Judge by how many cases held and failed, of how many: by a rule of `drkm.experiments.study.verdicts`.
+    """Judge by the numbers of cases that held and failed, with a rule of `drkm.experiments.study.verdicts`.
 
-    What was measured may hold {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}, or `nothing` where there
-    are none. Unless `known` the cases are not enough to decide, and unless `can_hold` not enough for the claim to hold.
+    The text of the measurement may contain {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}, replaced by
+    `nothing` if there are none. Without `known` the claim is undecided, without `can_hold` it cannot hold.
     """
     verdicts = [case.verdict for case in cases]
     yes, no = verdicts.count(Verdict.HELD), verdicts.count(Verdict.FAILED)
@@ -133,7 +133,7 @@ def enough(
 
 
 def ahead(first: Sequence[Row], second: Sequence[Row], score: str, tie: float = TIE) -> Case | None:
-    """Judge whether the first runs have the greater mean; with `tie=0` to fail is to have the smaller one."""
+    """Judge whether the first runs have the greater mean; with `tie=0` it fails only if theirs is smaller."""
     found = difference(first, second, score)
     return None if found is None else Case(greater(found, tie=tie), f"{found}", found.draws)
 
@@ -141,7 +141,7 @@ def ahead(first: Sequence[Row], second: Sequence[Row], score: str, tie: float = 
 def steadier(
     first: Sequence[Row], second: Sequence[Row], score: str, holds: float = 1.0, fails: float = 1.0
 ) -> Case | None:
-    """Judge whether the first runs vary less: below `holds` times as much, and not from `fails` times on."""
+    """Judge the ratio of the standard deviations of the runs: the claim holds below `holds` and fails from `fails`."""
     own, other = (spread(values_of(group, score)) for group in (first, second))
     if math.isnan(own + other):
         return None
@@ -152,12 +152,12 @@ def steadier(
 def between(
     first: Mapping[str, Any], second: Mapping[str, Any], judge: Callable[..., Case | None] = ahead, **how: float
 ) -> Callable[[list[Row], str], Case | None]:
-    """Return how a case is judged that compares its rows with some values to those with others."""
+    """Return a function that judges a case by comparing its rows with the values `first` to those with `second`."""
     return lambda rows, score: judge(chosen(rows, **first), chosen(rows, **second), score, **how)
 
 
 def on_most_datasets(rows: Iterable[Row], first: Mapping[str, Any], second: Mapping[str, Any], score: str) -> Finding:
-    """Judge, as in our own questions, whether the rows with some values are ahead of others on most datasets."""
+    """Judge whether the rows with the values `first` are ahead of those with `second` on most datasets."""
     found = cases(rows, between(first, second), [score])
     why = f"{MEANS}; holds where it is above 0 on more than half of the datasets that were run, fails where it ends "
     return enough(found, majority, why + f"below {TIE} on half of them.")
@@ -169,7 +169,7 @@ def unmoved(
     why: str,
     measured: str = "largest standard deviation {:.3g}",
 ) -> Finding:
-    """Judge whether no score varies in any group of runs: deterministic fits, with one seed after the other."""
+    """Judge whether fits are deterministic: within a group of runs with different seeds, no score varies."""
     found = [spread(values_of(group, score)) for group in groups for score in scores]
     known = [value for value in found if value == value]
     told = measured.format(max(known)) if known else "no runs"
@@ -177,5 +177,5 @@ def unmoved(
 
 
 def named_groups(groups: Mapping[str, Sequence[Row]], score: str) -> str:
-    """Return groups of runs under their names, each with its score."""
+    """Return the names of groups of runs with their scores."""
     return "; ".join(f"{name}: {described(group, score)}" for name, group in groups.items())

@@ -1,4 +1,4 @@
-"""Box plots and line charts of scores in the paper's form, always with the score of shuffled codes drawn in."""
+"""Box plots and line charts of scores in the style of the paper, always with the chance level."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Cell(NamedTuple):
 
 
 def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2, tilt: bool = False) -> Any:
-    """Return titled panels of boxes from first to third quartile, lines at medians, whiskers to the extremes."""
+    """Return titled panels of box plots: quartiles, medians, and whiskers to the extremes."""
     wide = min(columns, len(panels))
     lines = math.ceil(len(panels) / wide)
     with style() as plt:
         figure, axes = plt.subplots(
-            # A single panel is as wide as two: it has many boxes.
+            # A single panel has many boxes, so it is as wide as two.
             lines,
             wide,
             figsize=(4.6 * max(2, wide), 2.5 * lines + 0.6),
@@ -59,7 +59,7 @@ def box_panels(panels: Mapping[str, Cell], xlabel: str = "", *, columns: int = 2
 
 def _draw_boxes(axes: Any, series: Sequence[Series], metric: str) -> None:
     labels = list(dict.fromkeys(label for one in series for label in one.runs))
-    # A label that not all kinds have, like one value of γ, is given the whole of its place.
+    # A label that only some series have, such as a value of γ, gives them its full width.
     kinds = {label: [k for k, one in enumerate(series) if label in one.runs] for label in labels}
     for k, one in enumerate(series):
         for label, rows in one.runs.items():
@@ -100,14 +100,14 @@ def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour
 
 
 def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
-    """Return a grid of line charts, keyed by (row, column): means with a band of one standard error, chance dotted."""
+    """Return a grid of line charts by (row, column): means with a band of one standard error, chance dotted."""
     return _grid(cells, _draw_lines, xlabel=xlabel, from_zero=lambda cell: cell.metric != "irs")
 
 
 def dot_grid(
     cells: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], colours: Mapping[str, str], ylabel: str
 ) -> Any:
-    """Return a grid of panels keyed by (row, column): label on the horizontal axis → series → one number."""
+    """Return a grid of panels by (row, column); each maps a label on the horizontal axis to one number per series."""
     return _grid(cells, lambda place, labels: _draw_dots(place, labels, colours), ylabel=f"\n{ylabel}")
 
 
@@ -119,7 +119,7 @@ def _grid(
     ylabel: str = "",
     from_zero: Callable[[Any], bool] = lambda cell: True,
 ) -> Any:
-    """Return painted panels keyed by (row, column), which share their axes, with a legend below."""
+    """Return painted panels by (row, column), with shared axes and a legend below."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     size = (max(4.6, 2.8 * len(columns)), 2.1 * len(rows) + 0.7)
     shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": "row"}
@@ -134,7 +134,7 @@ def _grid(
                 place.set_xlabel(xlabel)
             if column == columns[0]:
                 place.set_ylabel(row + ylabel)
-        # Rows share an axis, which is fitted to all panels only once all are drawn.
+        # Panels of a row share an axis, whose limits are known only after all are drawn.
         for (row, _), cell in cells.items():
             if from_zero(cell):
                 axes[rows.index(row), 0].set_ylim(bottom=0)
@@ -189,7 +189,7 @@ class Intervals(NamedTuple):
 
 
 def interval_grid(cells: Mapping[tuple[str, str], Mapping[str, Intervals]]) -> Any:
-    """Return a grid of panels keyed by (row, column): estimates by name, against 0."""
+    """Return a grid of panels by (row, column): named estimates with their intervals, and a line at 0."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     names = list(dict.fromkeys(name for cell in cells.values() for name in cell))
     size = (2.4 * len(columns) + 2.4, (0.22 * len(names) + 0.4) * len(rows) + 0.6)
@@ -209,7 +209,7 @@ def interval_grid(cells: Mapping[tuple[str, str], Mapping[str, Intervals]]) -> A
             if column == columns[0]:
                 place.set_ylabel(row)
         for j, column in enumerate(columns):
-            # By the narrow intervals: of few draws the wide ones go on for ever.
+            # Use the narrow intervals: with few draws the wide ones are far too long.
             ends = [
                 end
                 for (_, here), cell in cells.items()

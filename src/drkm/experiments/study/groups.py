@@ -1,4 +1,4 @@
-"""Groups of runs as data: what is trained, on how many images, with which hyperparameters and seeds."""
+"""Groups of runs as data: models, numbers of images, hyperparameters and seeds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from drkm.experiments.study.rows import scored
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, GAMMA, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
-#: family of models → its hyperparameter: the name, the value where nothing is said, the values of a scale. On the
-#: manifold γ changes nothing, so that our defaults have none; their σ² of layer 1 is named where it is not the default.
+#: family of models → its hyperparameter: name, default value, and the attribute of a scale with all values. On the
+#: manifold γ has no effect, so our defaults have none; their σ² of layer 1 is given only if it is not the default.
 HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
     "drkm": ("width", None, "widths"),
     "paper": ("gamma", GAMMA, "gammas"),
     "beta-vae": ("beta", BETA, "betas"),
 }
-#: what tables and figures call kernel PCA → the options of our model that it is
+#: name of kernel PCA in tables and figures → the equivalent options of our model
 KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": True}}
 #: families of models that have no layers
 FLAT = ("beta-vae", "random")
@@ -28,25 +28,25 @@ FLAT = ("beta-vae", "random")
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Runs of one model on every dataset of a scale. Groups that ask for the same run share it."""
+    """Runs of one model on every dataset of a scale. Groups with the same run share it."""
 
-    #: of models, see `drkm.experiments.disentanglement._models.train_and_encode`; "" where the task trains several
+    #: of models, see `drkm.experiments.disentanglement._models.train_and_encode`; "" if the task trains several
     family: str
-    #: components by layer, for the families that have layers
+    #: components per layer, for families with layers
     stacks: tuple[Layers, ...] = (TWO_LAYERS,)
-    #: attribute of a scale that has the number of training images, or several
+    #: attribute of a scale with one or several numbers of training images
     at: str = "points"
-    #: which γ or β are run: "one", that of `HYPERPARAMETER`; "grid", those that the scale asks for at each N; "all"
+    #: which γ or β are run: "one", the default of `HYPERPARAMETER`; "grid", those of the scale at each N; "all"
     hyperparameter: str = "one"
-    #: how many, or the attribute of a scale that says it
+    #: their number, or the attribute of a scale with this number
     seeds: str | int = "seeds"
-    #: weights of the layers of our model, where it has several; None for the paper's, and where options give them
+    #: weights of the layers of our model, if it has several; None for the paper's, or if options give them
     eta: str | None = "auto"
     #: the training draw of all seeds; by default each seed has its own
     draw: int | None = None
-    #: attribute of a scale
+    #: attribute of a scale with the names of datasets
     datasets: str = "datasets"
-    #: further parameters; each of them is run
+    #: sets of further parameters, each of which is run
     options: tuple[Mapping[str, Any], ...] = ({},)
     #: further parameters that are attributes of a scale
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Group:
     evaluation: int | None = None
     #: whether the group is left out at a scale that limits the steps of a β-VAE
     long: bool = False
-    #: what its rows are marked with
+    #: values added to its rows
     tags: Mapping[str, Any] = field(default_factory=dict)
-    #: a finished run → the rows that it becomes
+    #: a finished run → its rows
     rows: Callable[[Row], Iterable[Row]] = lambda row: [scored(row)]
 
     def configurations(self, sizes: StudySizes) -> list[Configuration]:
@@ -75,7 +75,7 @@ class Group:
             for n, value in self._places(sizes, layers)
             for seed in range(seeds)
         )
-        # Runs at several values of what a variant sets are one.
+        # Runs that differ only in a parameter that the variant sets are the same.
         return list(dict.fromkeys(runs))
 
     def found(self, results: Results, sizes: StudySizes) -> Iterator[Row]:
@@ -87,7 +87,7 @@ class Group:
     def _run(self, sizes: StudySizes, parameters: Mapping[str, Any], seed: int) -> Configuration:
         shared = {name: getattr(sizes, attribute) for name, attribute in self.settings.items()}
         shared["evaluation"] = self.evaluation or sizes.evaluation
-        # What is at its default is left out, so that the same run has one configuration whoever asks for it.
+        # Defaults are omitted, so that a run has the same configuration in every experiment.
         if self.draw is not None and self.draw != seed:
             shared["draw"] = self.draw
         return Configuration(self.task, {**parameters, **shared}, seed)
@@ -107,7 +107,7 @@ class Group:
         return changed({**model, **options}, options, sizes.changes)
 
     def _places(self, sizes: StudySizes, layers: Layers) -> list[tuple[int, float | None]]:
-        """Return the (N, γ or β) that are run."""
+        """Return the pairs (N, γ or β) that are run."""
         points = sizes.every(self.at)
         if self.family not in HYPERPARAMETER:
             return [(n, None) for n in points]
@@ -125,7 +125,7 @@ class Group:
 
 
 def kernel_pca(**common: Any) -> list[Group]:
-    """Return kernel PCA with as many components as are scored, without and with centring: one layer of our model."""
+    """Return kernel PCA, one layer of our model with as many components as are scored, without and with centring."""
     return [
         Group(
             family="drkm",

@@ -1,4 +1,4 @@
-"""Which parameters of the models a variant of a study can set, and in which of its runs."""
+"""The parameters of models that a variant of a study can set, and the runs that they affect."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from drkm.experiments.settings import COUNT, COUNTS, NUMBER, NUMBERS, Kind
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of some families of models; "" is that of tasks that train several."""
+    """A parameter of some families of models; the family "" is that of tasks that train several."""
 
     kind: Kind
     families: tuple[str, ...]
-    #: fewest layers of the runs in which it is set, where it has an entry per layer
+    #: it is set only in runs with at least this many layers, if it has an entry per layer
     from_layers: int = 0
-    #: options by which a group of runs gives it a value of its own, which stays
+    #: options by which a group of runs fixes its value
     own: tuple[str, ...] = ()
 
 
@@ -34,7 +34,7 @@ PARAMETERS = {
 
 
 def changed(model: Mapping[str, Any], own: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a run with those that a variant sets; `own` are what its group is about, and stay."""
+    """Return the parameters of a run with the changes of a variant, except those in `own`, which its group sets."""
     return {**model, **{name: value for name, value in changes.items() if _is_set(name, value, model, own)}}
 
 

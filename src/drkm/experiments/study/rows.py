@@ -20,7 +20,7 @@ def scored(row: Row) -> Row:
 
 
 def chosen(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Return the rows that have these values, or values of which a function is true; rows without one are left out."""
+    """Return the rows with these values, or values that satisfy a function; rows without such a value are omitted."""
     return [row for row in rows if all(_fits(row.get(name), value) for name, value in wanted.items())]
 
 
@@ -29,7 +29,7 @@ def _fits(found: Any, wanted: Any) -> bool:
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return rows by several of their values, the first one slowest; "" stands for a value that a row does not have."""
+    """Group rows by several of their values, the first varying slowest; "" stands for a missing value."""
     rows = list(rows)
     if not names:
         return {(): rows}
@@ -53,7 +53,7 @@ def by_value(rows: Iterable[Row], name: str) -> dict[Any, list[Row]]:
 
 
 def by_stack(rows: Iterable[Row], family: str, stacks: Iterable[Sequence[int]]) -> dict[str, list[Row]]:
-    """Return the rows of a family by architecture; those of one that was not run are none."""
+    """Return the rows of a family by architecture; the list is empty for one that was not run."""
     own = chosen(rows, family=family)
     return {label(layers): chosen(own, layers=layers) for layers in stacks}
 
@@ -61,12 +61,12 @@ def by_stack(rows: Iterable[Row], family: str, stacks: Iterable[Sequence[int]]) 
 def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:
     """Return the rows at those N of each dataset at which all of the families were run.
 
-    Models are compared there: runs that are missing must not tilt a comparison over several N.
+    Models are compared only there, because missing runs would bias a comparison over several N.
     """
     run = {(row["dataset"], row["n"], row["family"]) for row in rows}
     return [row for row in rows if all((row["dataset"], row["n"], family) in run for family in families)]
 
 
 def values_of(rows: Iterable[Row], name: str) -> list[float]:
-    """Return one score of rows, without those that have none."""
+    """Return one score of all rows that have it."""
     return [float(row[name]) for row in rows if row.get(name) is not None]

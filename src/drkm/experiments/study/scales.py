@@ -1,4 +1,4 @@
-"""How large the disentanglement experiments are at each scale, and what their tables and figures call things."""
+"""The sizes of the disentanglement experiments at each scale, and the names in their tables and figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Layers = Sequence[int]
 #: the architectures of the paper by number of layers
 ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
 TWO_LAYERS = ARCHITECTURES[2]
-#: what the figures call the families
+#: names of the families in figures
 FAMILY_NAMES = {
     "paper": "as published",
     "drkm": "drkm defaults",
@@ -30,7 +30,7 @@ SCORE_NAMES = {
     **{f"{name}_above": f"{title} above chance" for name, title in METRIC_NAMES.items()},
     "accuracy": "accuracy of a linear classifier",
 }
-#: the scores that our own questions are about: IRS is worth little without its chance level
+#: the scores of our own questions: IRS means little without its chance level
 SCORES = ("irs_above", "mig", "sap")
 
 
@@ -51,7 +51,7 @@ class StudySizes:
     start_points: int
     #: dataset of Table 2
     start_dataset: str
-    #: of one draw, for the stability of components
+    #: resamples of one draw, for the stability of components
     resamples: int
     #: seeds and draws of our own study of variance: standard deviations need more than means
     spread_seeds: int
@@ -61,27 +61,27 @@ class StudySizes:
     widths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
     #: N of the experiment on the number of components
     components_points: int = 100
-    #: whether every N and architecture is run at every γ, and every N at every β; else one N or one γ or β varies
+    #: whether every N and architecture is run at every γ, and every N at every β; else only one of them varies
     every_gamma: bool = True
     #: most steps of a β-VAE; by default its own
     max_steps: int | None = None
-    #: family of models → its number of seeds, where it is another one
+    #: family of models → its number of seeds, if it differs
     seeds_of: Mapping[str, int] = field(default_factory=dict)
     #: parameters that a variant sets, see `drkm.experiments.study.parameters`
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_name(self) -> str:
-        """What tables call the dataset of Table 2."""
+        """The name of the dataset of Table 2 in tables."""
         return DATASET_NAMES[self.start_dataset]
 
     def every(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute as a tuple, also where it is one value."""
+        """Return an attribute as a tuple, even if it is a single value."""
         found = getattr(self, name)
         return found if isinstance(found, tuple) else (found,)
 
     def listed(self, name: str) -> str:
-        """Return an attribute as it is written: 50, 100, 200."""
+        """Return an attribute as text: 50, 100, 200."""
         return ", ".join(map(str, self.every(name)))
 
 
@@ -129,14 +129,14 @@ SIZES = {
         spread_seeds=10,
     ),
 }
-#: γ and β where nothing is said about them: λ = η = 1, and the β of Table 2
+#: default γ and β: λ = η = 1, and the β of Table 2
 GAMMA, BETA = 1.0, 4.0
-#: parameters of which a scale has several values, of which a variant has one
+#: parameters with several values at a scale and one in a variant
 GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
 
 
 def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: Mapping[str, Any]) -> StudySizes:
-    """Return a scale by name, with the sizes that a study has of its own, at least as many seeds, and a variant's."""
+    """Return a scale by name, changed by `seeds`, by a study's `own` sizes and at least its seeds, and by a variant."""
     sizes = SIZES[check_scale(scale)]
     if seeds is not None:
         sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
@@ -147,5 +147,5 @@ def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: M
 
 
 def label(layers: Layers) -> str:
-    """Return an architecture as it is written: (10, 5)."""
+    """Return an architecture as text: (10, 5)."""
     return "(" + ", ".join(map(str, layers)) + ")"

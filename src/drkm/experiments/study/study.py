@@ -19,9 +19,9 @@ from drkm.runs.tasks import Task
 from drkm.validation import parts
 from drkm.validation.parts import Part
 
-#: a score, but for rounding, and a time
+#: ranges of a score, up to rounding, and of a time
 SCORE, SECONDS = parts.number(-1e-6, 1 + 1e-6), parts.number(0.0, 1e9)
-#: what is shown of a scored model; a metric that has no value for its codes is null
+#: scores of a model; null if a metric is undefined for its codes
 SCORES = {f"{name}{end}": parts.nullable(SCORE) for name in METRIC_NAMES for end in ("", "_chance")}
 SCORED = parts.group(
     {
@@ -37,7 +37,7 @@ SCORED = parts.group(
 
 
 def task(name: str, result: Part = SCORED, module: str = "_tasks") -> Task:
-    """Return a task of these experiments, whose runs name the dataset that they are about."""
+    """Return a task of these experiments, whose runs have a parameter `dataset`."""
     function = f"drkm.experiments.disentanglement.{module}:{name}"
     return Task(function, revision=2, data=dataset_checksum, absent=DatasetError, result=result)
 
@@ -50,22 +50,22 @@ class Study(Experiment):
     """Groups of runs, and what is shown of their rows."""
 
     tasks: Mapping[str, Task] = field(default_factory=lambda: TASKS)
-    #: sizes → what is asked and how it is measured
+    #: sizes → the question and how it is measured
     text: Callable[[StudySizes], str]
     groups: Sequence[Group]
     #: (rows, sizes) → ResultTable
     tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
-    #: (rows, sizes) → figures, where there are rows, and claims
+    #: (rows, sizes) → figures, not called without rows; and claims
     charts: Callable[[list[Row], StudySizes], Iterable[Figure]] = lambda rows, sizes: ()
     claims: Callable[[list[Row], StudySizes], Iterable[Claim]] = lambda rows, sizes: ()
-    #: what is shown as settings: a name → an attribute of the scale, or a value that is not a string
+    #: settings to show: a name → an attribute of the scale, or a value that is not a string
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: scale → attributes of it that are others in this study; of seeds it has at least as many, whatever is asked for
+    #: scale → its attributes that differ in this study; its `seeds` is a minimum, whatever is requested
     own_sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def families(self) -> frozenset[str]:
-        """Families of models by which some of its runs can be chosen."""
+        """Families of models by which its runs can be chosen."""
         return frozenset(group.family for group in self.groups if group.family)
 
     @property
@@ -75,17 +75,17 @@ class Study(Experiment):
         return {name: known.kind for name, known in PARAMETERS.items() if families & set(known.families) - {""}}
 
     def accepts(self, name: str, value: Any) -> bool:
-        """Whether some of its runs have as many layers as a parameter with an entry per layer says."""
+        """Whether some of its runs have as many layers as the value of a per-layer parameter has entries."""
         known = PARAMETERS[name]
         stacks = {len(stack) for group in self.groups if group.family in known.families for stack in group.stacks}
         return not known.from_layers or value == "auto" or (len(value) >= known.from_layers and len(value) in stacks)
 
     def sizes(self, scale: str, seeds: Seeds | None = None) -> StudySizes:
-        """Return how large it is at a scale, with the scale's number of seeds or another."""
+        """Return its sizes at a scale, with the scale's number of seeds or another."""
         return sizes_of(scale, seeds, self.own_sizes.get(scale, {}), self.changes)
 
     def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
-        """Return its runs, each once."""
+        """Return its distinct runs."""
         sizes = self.sizes(scale, seeds)
         return list(dict.fromkeys(run for group in self.groups for run in group.configurations(sizes)))
 
@@ -95,7 +95,7 @@ class Study(Experiment):
         return [row for group in self.groups for row in group.found(results, sizes)]
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return what those of its runs that are finished show."""
+        """Return the chapter that its finished runs allow."""
         sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
         shown = Section(
             self.name,

@@ -1,4 +1,4 @@
-"""Tables as data: the runs of each group, and what is said of them."""
+"""Tables as data: how runs are grouped, and the cells of each group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, StudySizes, label
 from drkm.experiments.study.verdicts import mean_and_spread
 
-#: what tables call the values by which runs are grouped, and how they write them
+#: table headings of the values by which runs are grouped, and how the values are written
 HEADS = {"n": "N", "gamma": "γ", "beta": "β", "layers": "components", "width": "σ²₁ / median", "line": "model"}
 WRITTEN: dict[str, Callable[[Any], Any]] = {
     "dataset": DATASET_NAMES.__getitem__,
@@ -24,7 +24,7 @@ WRITTEN: dict[str, Callable[[Any], Any]] = {
 
 
 def summary(rows: Sequence[Row]) -> Row:
-    """Return mean ± standard deviation of every score beside the mean chance level, runs and training time."""
+    """Return mean ± standard deviation of every score, its mean chance level, number of runs and training time."""
     out: Row = {"runs": len(rows)}
     for metric, title in METRIC_NAMES.items():
         chance = values_of(rows, f"{metric}_chance")
@@ -37,11 +37,11 @@ def summary(rows: Sequence[Row]) -> Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A line for each group of runs that have the same values of some parameters."""
+    """One line per group of runs with the same values of some parameters."""
 
     name: str
     by: Sequence[str]
-    #: may hold {dataset}, that of Table 2
+    #: may contain {dataset}, that of Table 2
     caption: str = "Mean ± standard deviation"
     #: rows of a group → its cells; a group without cells has no line
     cells: Callable[[list[Row]], Row] = summary

@@ -1,10 +1,10 @@
 """Rules by which claims are judged. docs/studies.md says which of them were fixed before results were seen.
 
-Most rules are about means and the 95 % interval of their difference. Runs with the same number of a training draw share
-images, at every N (the images of a smaller N are among those of a larger one, and the unseen images are the same), so
-that each draw counts once: runs of one draw are averaged, two groups of runs are compared in pairs on the draws that
-both have, and the interval is that of Student's t over these draws. A claim about one dataset cannot be judged without
-it; a claim about all datasets can fail on one, and holds only where all four were run.
+Most rules are about means and the 95 % interval of their difference. Runs of the same training draw share images at
+every N: those of a smaller N are among those of a larger one, and the unseen images are the same. So each draw counts
+once: runs of one draw are averaged, two groups of runs are compared in pairs on their common draws, and the interval is
+that of Student's t over these draws. A claim about one dataset cannot be judged without runs on it; a claim about all
+datasets can fail on one, and holds only if all four were run.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from drkm.experiments.section import Verdict
 from drkm.experiments.study.rows import values_of
 from drkm.experiments.study.scales import FOUR
 
-#: coverage of an interval, or of all of several together
+#: coverage of an interval, or simultaneous coverage of several
 LEVEL = 0.95
-#: largest difference of a score between values of γ that counts as none
+#: a score that differs less than this between values of γ counts as constant
 STEADY = 0.05
-#: a model that is surely less than this ahead of another is not ahead: scores are between 0 and 1
+#: a lead that is surely smaller than this does not count; scores are between 0 and 1
 TIE = 0.01
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the mean of one group of scores is above that of another, with its interval and the draws it is from."""
+    """The difference of the means of two groups of scores, with its interval and the number of draws behind it."""
 
     estimate: float
     low: float
@@ -43,10 +43,10 @@ class Difference:
 
 
 def difference(first: Sequence[Row], second: Sequence[Row], score: str, comparisons: int = 1) -> Difference | None:
-    """Return how far the first runs are above the second: in pairs of runs of one draw, where two draws have both.
+    """Return how far the first runs are above the second, compared in pairs if they share at least two draws.
 
-    Groups without draws in common are compared by Welch's t over draws, and fewer than two draws on one side by
-    nothing. The interval of one of several `comparisons` is so wide that together they have the coverage (Bonferroni).
+    Otherwise they are compared by Welch's t over draws, or not at all with fewer than two draws on one side. The
+    interval of one of several `comparisons` is wide enough for simultaneous coverage (Bonferroni).
     """
     ours, theirs = by_draw(first, score), by_draw(second, score)
     shared = [draw for draw in ours if draw in theirs]
@@ -72,7 +72,7 @@ def paired(differences: Sequence[float], comparisons: int = 1) -> Difference:
 
 
 def welch(first: Sequence[float], second: Sequence[float], comparisons: int = 1) -> Difference | None:
-    """Return mean(first) - mean(second) with the interval of Welch's t, or None where one has fewer than two values."""
+    """Return mean(first) - mean(second) with the interval of Welch's t, or None if one has fewer than two values."""
     if len(first) < 2 or len(second) < 2:
         return None
     squares = [spread(group) ** 2 / len(group) for group in (first, second)]
@@ -90,7 +90,7 @@ def _interval(estimate: float, error: float, freedom: float, draws: int, compari
 
 @cache
 def _quantile(freedom: float, comparisons: int = 1) -> float:
-    # Here, because importing it takes longer than everything else that the list of experiments needs.
+    # Imported late: it takes longer than everything else that the list of experiments needs.
     from scipy.stats import t
 
     return float(t.ppf(1 - (1 - LEVEL) / (2 * comparisons), freedom))
@@ -98,7 +98,7 @@ def _quantile(freedom: float, comparisons: int = 1) -> float:
 
 @cache
 def to_halve(draws: int) -> int:
-    """Return how many more draws would halve an interval over this many, if the scores of draws vary as they do."""
+    """Return how many more draws would halve an interval over this many draws, if scores keep varying as much."""
 
     def width(n: int) -> float:
         return _quantile(n - 1) / n**0.5
@@ -107,14 +107,14 @@ def to_halve(draws: int) -> int:
 
 
 def fewest_draws(*found: Difference | None) -> int:
-    """Return the fewest draws behind any of these differences, 0 where there is none."""
+    """Return the fewest draws behind any of these differences, 0 if there is none."""
     return min((one.draws for one in found if one), default=0)
 
 
 def greater(found: Difference | None, by: float = 0.0, tie: float = TIE) -> Verdict:
-    """Judge "the first is greater (by so much)": by the side of `by` on which the whole interval lies.
+    """Judge "the first is greater (by at least `by`)": by the side of `by` on which the whole interval lies.
 
-    An interval that ends below `tie` shows that there is no difference to speak of: the claim fails.
+    If the interval ends below `tie`, any lead is negligible and the claim fails.
     """
     if found is None:
         return Verdict.UNDECIDED
@@ -124,7 +124,7 @@ def greater(found: Difference | None, by: float = 0.0, tie: float = TIE) -> Verd
 
 
 def alike(found: Difference | None, margin: float) -> Verdict:
-    """Judge "the two are similar": whether the whole interval is within ± margin, or outside of it."""
+    """Judge "the two are similar": whether the whole interval is inside or outside of ± margin."""
     if found is None:
         return Verdict.UNDECIDED
     if -margin < found.low and found.high < margin:
@@ -133,14 +133,14 @@ def alike(found: Difference | None, margin: float) -> Verdict:
 
 
 def majority(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about most cases, some of which are undecided: it fails where half of them are against it."""
+    """Judge a claim about most cases, some of them undecided: it fails if half of all cases fail."""
     if of and yes > of / 2:
         return Verdict.HELD
     return Verdict.FAILED if of and no >= of / 2 else Verdict.UNDECIDED
 
 
 def not_most(yes: int, no: int, of: int) -> Verdict:
-    """Judge "this is not so in most cases": fails where it is so in more than half."""
+    """Judge "this is not so in most cases": fails if it is so in more than half."""
     return Verdict.UNDECIDED if not of else Verdict.FAILED if yes > of / 2 else Verdict.HELD
 
 
@@ -150,19 +150,19 @@ def most(yes: int, no: int, of: int) -> Verdict:
 
 
 def balanced(yes: int, no: int, of: int) -> Verdict:
-    """Judge "neither is ahead": fails where the two counts differ by more than a third of the cases."""
+    """Judge "neither is ahead": fails if the two counts differ by more than a third of the cases."""
     return Verdict.UNDECIDED if not of else Verdict.FAILED if abs(yes - no) > of / 3 else Verdict.HELD
 
 
 def everywhere(yes: int, no: int, of: int) -> Verdict:
-    """Judge "this is so in every case": fails where it is so in half of them or fewer."""
+    """Judge "this is so in every case": fails if it is so in half of them or fewer."""
     if of and yes == of:
         return Verdict.HELD
     return Verdict.FAILED if of and yes <= of / 2 else Verdict.UNDECIDED
 
 
 def everyone(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about all cases: one failure is enough; it holds where all hold."""
+    """Judge a claim about all cases: it fails if one fails, and holds if all hold."""
     return Verdict.FAILED if no else Verdict.HELD if of and yes == of else Verdict.UNDECIDED
 
 
@@ -192,17 +192,17 @@ def widest(groups: Iterable[Sequence[Row]], score: str) -> Difference | None:
 
 
 def all_four(rows: Iterable[Row]) -> bool:
-    """Whether runs of all four datasets of the paper are at hand."""
+    """Whether there are runs on all four datasets of the paper."""
     return set(FOUR) <= {row["dataset"] for row in rows}
 
 
 def several(rows: Iterable[Row]) -> bool:
-    """Whether runs of more than one dataset are at hand."""
+    """Whether there are runs on more than one dataset."""
     return len({row["dataset"] for row in rows}) > 1
 
 
 def described(rows: Sequence[Row], score: str) -> str:
-    """Return mean ± standard deviation of a score, its chance level where that is not taken off, and the runs."""
+    """Return mean ± standard deviation of a score, its chance level unless already subtracted, and the run count."""
     values = values_of(rows, score)
     text = mean_and_spread(values)
     if not score.endswith("_above") and values:
@@ -211,5 +211,5 @@ def described(rows: Sequence[Row], score: str) -> str:
 
 
 def decided(found: bool, known: bool = True) -> Verdict:
-    """Return the verdict on what is so or is not, where it can be known."""
+    """Return HELD or FAILED, or UNDECIDED if it is not known."""
     return (Verdict.HELD if found else Verdict.FAILED) if known else Verdict.UNDECIDED
