@@ -17,7 +17,7 @@ ALIGNMENT = 64
 
 
 def aligned(tensor: Tensor) -> Tensor:
-    """Return the tensor itself if it has this layout, else a copy that has."""
+    """Return the tensor itself if it has this layout, otherwise a copy that does."""
     if tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0:
         return tensor
     return tensor.clone(memory_format=torch.contiguous_format)

@@ -1,8 +1,8 @@
-"""Memory with few page faults, also for a matrix of which the upper triangle alone is written.
+"""Memory with few page faults, also for a matrix whose lower triangle is never written.
 
-The system hands out memory when it is first written to, 4 kB at a time, which for a kernel matrix takes as long as its
-values do. Linux hands out 2 MB at a time where it is asked to. Such a page holds parts of many rows, though, and with
-them the entries below the diagonal that are never written. In the first half of the rows these are few.
+The system allocates memory when it is first written to, in pages of 4 kB, which for a kernel matrix takes as long as
+computing its values. On request, Linux uses pages of 2 MB. Such a page spans many rows, however, including their
+unwritten entries below the diagonal. In the first half of the rows these are few.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch import Tensor
 
 from drkm.machine.layout import ALIGNMENT
 
-#: bytes of a large page, how much of one may stay unused, bytes from which numpy asks for such pages itself, and those
-#: from which half of a matrix is worth saving
+#: bytes of a large page, of it that may stay unused, of an array from which numpy itself requests large pages, and of
+#: a matrix from which saving half is worthwhile
 PAGE, UNUSED, SOME, LARGE = 1 << 21, 1 << 17, 1 << 22, 1 << 25
 
 
 def empty(count: int, dtype: torch.dtype) -> Tensor:
-    """Return memory for so many numbers on the CPU, in large pages where these are filled."""
+    """Return memory for `count` numbers on the CPU, in large pages as far as these are filled."""
     size = count * dtype.itemsize
     pages = (size + UNUSED) // PAGE
     if not hasattr(mmap, "MADV_HUGEPAGE") or (size < SOME and size > PAGE * pages):
         return torch.empty(count, dtype=dtype)
     if size < SOME:
         return _mapped(PAGE * pages, pages)[:size].view(dtype)
-    # Of numpy, memory that was freed can be used again without page faults.
+    # numpy reuses freed memory, which then needs no page faults.
     array = np.empty(size + ALIGNMENT, dtype=np.uint8)
     begin = -array.ctypes.data % ALIGNMENT
     return torch.from_numpy(array[begin : begin + size]).view(dtype)
 
 
 def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
-    """Return an n×n matrix on the CPU for its upper triangle: of a large one three quarters take memory, at most."""
+    """Return an n×n matrix on the CPU for its upper triangle; if large, at most three quarters of it take memory."""
     size = n * n * dtype.itemsize
     if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return empty(n * n, dtype).view(n, n)
@@ -44,9 +44,9 @@ def upper_triangle(n: int, dtype: torch.dtype) -> Tensor:
 
 
 def _mapped(size: int, pages: int) -> Tensor:
-    """Return so many bytes that begin with so many large pages."""
+    """Return `size` bytes of memory that begin with `pages` large pages."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    # A kernel without large pages refuses, and small ones do.
+    # A system without large pages refuses; then small ones are used.
     with suppress(OSError):
         memory.madvise(mmap.MADV_HUGEPAGE, 0, PAGE * pages)
     return torch.from_numpy(np.frombuffer(memory, dtype=np.uint8))

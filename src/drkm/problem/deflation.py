@@ -1,8 +1,8 @@
-"""Eigenvectors that the Krylov space of one start vector leaves out: those of multiple eigenvalues.
+"""Eigenvectors of multiple eigenvalues, which the Krylov space of a single start vector misses.
 
-Such a space holds one eigenvector of each eigenvalue. Samples on a grid, a circle or another symmetric figure have
-multiple eigenvalues, whose other eigenvectors appear by rounding alone, often after the method has ended. So a second
-start vector, orthogonal to the eigenvectors found, looks for what is left.
+Such a space contains one eigenvector per eigenvalue. Samples on a grid, a circle or another symmetric figure have
+multiple eigenvalues, whose other eigenvectors appear only through rounding, often after the method has stopped. A
+second start vector, orthogonal to the eigenvectors found, therefore searches for the missing ones.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]
-#: steps of a search: where nothing suggests a multiple eigenvalue, and at most
+#: steps of a search: if nothing suggests a multiple eigenvalue, and at most
 FEW_STEPS, MOST_STEPS = 6, 120
-#: residual, relative to its Ritz value, from which on a larger eigenvalue would have shown
+#: residual, relative to its Ritz value, below which no larger eigenvalue is expected
 CONVERGED = 1e-3
 #: eigenvalues that differ by less, relative to the last one found, count as equal
 APART = 1e-6
-#: means of two rows are equal if they differ by no more than so many roundings
+#: means of two rows count as equal if they differ by at most this many roundings
 EQUAL = 64
 
 
@@ -38,7 +38,7 @@ def without(product: Product, vectors: np.ndarray) -> Product:
 def is_complete(
     product: Product, found: Pairs, tol: float, at_most: float = math.inf, *, thorough: bool = True
 ) -> bool:
-    """Whether no eigenvalue above the last one found is left out.
+    """Whether no eigenvalue above the last one found is missing.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def is_complete(
     tol : float
         Error that eigenvalues may have, relative to the first.
     at_most : float
-        An upper bound of the eigenvalues that were not found. If it is low enough, nothing is searched.
+        An upper bound of the eigenvalues that were not found. If it is low enough, there is no search.
     thorough : bool
-        Whether the search goes on until its Ritz value has converged; if not, it takes a few steps.
+        Whether the search continues until its Ritz value has converged; otherwise it takes a few steps.
     """
     values, vectors = found
     bound = _bound(values, tol)
@@ -72,11 +72,11 @@ def is_symmetric(means: np.ndarray) -> bool:
 
 
 def merged(found: Pairs, more: Pairs, tol: float) -> Pairs:
-    """Return the largest of the eigenpairs found and of those of the orthogonal complement, as many as were found."""
+    """Return the largest eigenpairs among those found and those of the orthogonal complement, as many as were found."""
     # In the complement, the eigenvectors found have the eigenvalue 0, and must not be counted twice.
     new = more[0] > _bound(found[0], tol)
     added = more[1][:, new]
-    # Small eigenvalues leave room for rounding along the others.
+    # Vectors of small eigenvalues have rounding errors along the others.
     added = np.linalg.qr(added - found[1] @ (found[1].T @ added))[0]
     values, vectors = np.append(found[0], more[0][new]), np.hstack([found[1], added])
     largest = values.argsort()[-len(found[0]) :]
@@ -84,15 +84,15 @@ def merged(found: Pairs, more: Pairs, tol: float) -> Pairs:
 
 
 def _bound(values: np.ndarray, tol: float) -> float:
-    """Return the threshold for eigenvalues that were left out: the last one found or 0, and more than rounding."""
+    """Return the threshold for missing eigenvalues: the last one found or 0, plus a margin for rounding."""
     rounding = max(tol, 100 * float(np.finfo(values.dtype).eps)) * values.max()
     return float((1 + APART) * max(values.min(), 0) + rounding)
 
 
 def _is_above(bound: float, product: Product, n: int, dtype: np.dtype, steps: int) -> bool:
-    """Whether an operator has an eigenvalue above a bound, as far as a Krylov space of random numbers tells.
+    """Whether an operator has an eigenvalue above a bound, as far as a Krylov space of a random vector shows.
 
-    It tells when its largest Ritz value is above the bound, or has converged below it.
+    The search ends when the largest Ritz value is above the bound, or has converged below it.
     """
     from scipy.linalg import eigh_tridiagonal
 

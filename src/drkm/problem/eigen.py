@@ -18,7 +18,7 @@ MAX_BLOCKS = 8
 #: from this many samples on, the iteration begins with eigenvectors of a subset: one in SHARE samples, at least this
 #: many
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
-#: tolerance for these, which are no closer than that to the eigenvectors of all samples
+#: tolerance for these, which are only this close to the eigenvectors of all samples
 COARSE_TOL = 1e-2
 
 
@@ -106,7 +106,7 @@ def _block_krylov(
 ) -> Eigenpairs:
     """Return eigenpairs by Rayleigh-Ritz steps in a basis that grows by the defects of its Ritz vectors.
 
-    If the operator has rough products, they are used for the defects: a Ritz vector has only a small part in them, so
+    If the operator has rough products, they are used for the defects, which contribute little to a Ritz vector, so
     that little accuracy is lost. The residual that ends the iteration is that of exact products.
     """
     width, rough, dtype = start.shape[1], gram.rough, start.dtype
@@ -118,7 +118,7 @@ def _block_krylov(
         basis, image = block, _apply(gram, block, outside)
         passes += 1
         while True:
-            # Only the upper triangle: it has the product with the older block, which may be the exact one.
+            # Only the upper triangle: it has the products with the older blocks, which may be the exact ones.
             values, rotation = torch.linalg.eigh(stiefel.gram(image, basis), UPLO="U")
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
@@ -132,7 +132,7 @@ def _block_krylov(
                 break
             # The defect of the Ritz vectors spans what the next Krylov block would add.
             fresh = _orthonormal(defect, outside, basis)
-            # Free what is not needed any more: here a fit needs the most memory besides its samples.
+            # Free what is no longer needed: the memory of a fit, besides its samples, peaks here.
             del vectors, defect
             basis = torch.cat([basis, fresh], dim=1)
             image = torch.cat([image, _apply(rough, fresh, outside)], dim=1)

@@ -1,8 +1,8 @@
 """Leading eigenpairs by the Lanczos method without restarts, for spectra that decay.
 
-A restart keeps the basis short, at the price of products that are computed again. Where few eigenpairs are wanted and
-the others are smaller, a basis of two or three times as many vectors has converged before a restart would begin, and
-a step costs little more than its product.
+A restart keeps the basis short at the price of repeated products. If few eigenpairs are wanted and the others are
+smaller, a basis of two or three times as many vectors converges before a restart would begin, and a step costs little
+more than its product.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 from drkm.machine import blas
 
-#: vectors of the basis when Ritz pairs are first computed, and at most: so many per eigenpair and so many more
+#: vectors of the basis when Ritz pairs are first computed, and at most: (a, b) means a per eigenpair plus b
 FIRST, MOST = (2, 8), (3, 40)
-#: share of its length that a vector keeps if what was removed from it is rounding
+#: share of its length that a vector keeps at least if only rounding was removed from it
 KEPT = 0.7
 #: steps between the first two computations of Ritz pairs, and at most between two later ones
 SECOND_AFTER, LONGEST_WAIT = 3, 8
 
 
 class Rest(NamedTuple):
-    """What a Krylov basis says of the eigenvalues that are orthogonal to the eigenvectors found in it.
+    """What a Krylov basis tells about the eigenvalues besides those found in it.
 
-    next_value : the largest Ritz value that was not asked for
+    next_value : the largest Ritz value that was not requested
     coupling : how far the operator leads out of the basis, ‖(I - QQᵀ)KQ‖
-    energy : what the basis has of ‖K‖_F², ‖QᵀKQ‖_F² + 2·coupling²
+    energy : the part of ‖K‖_F² in the basis, ‖QᵀKQ‖_F² + 2·coupling²
     """
 
     next_value: float
@@ -39,14 +39,14 @@ class Rest(NamedTuple):
         """Return an upper bound of the eigenvalues that were not found, given ‖K‖_F².
 
         Outside the basis K has at most ρ² = ‖K‖_F² - energy. Its largest eigenvalue besides those found is therefore at
-        most that of the 2×2 matrix of `next_value` and ρ on the diagonal with `coupling` beside it.
+        most that of the 2×2 matrix with `next_value` and ρ on its diagonal and `coupling` off it.
         """
         outside = math.sqrt(max(energy_of_all - self.energy, 0.0))
         return (self.next_value + outside) / 2 + math.hypot((self.next_value - outside) / 2, self.coupling)
 
 
 class Leading(NamedTuple):
-    """The largest eigenvalues in ascending order, their eigenvectors, and what is known of the rest."""
+    """The largest eigenvalues in ascending order, their eigenvectors, and what is known about the rest."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -58,20 +58,20 @@ def leading_by_lanczos(
 ) -> Leading | None:
     """Return the largest eigenvalues of a symmetric positive semi-definite operator and their eigenvectors.
 
-    None is returned where the longest basis is too short for the residuals asked for, and where an invariant subspace
-    is found that has too few eigenpairs: a method with restarts is needed then.
+    Returns None if the longest basis is too short for the tolerance, or if an invariant subspace has too few
+    eigenpairs: then a method with restarts is needed.
 
     Parameters
     ----------
     product : callable
         v ↦ Kv.
     start : array of shape (n,)
-        Where the Krylov space begins, not zero.
+        The start vector of the Krylov space, not zero.
     count : int
         Number of eigenpairs.
     tol : float
-        Largest residual ‖Kv - θv‖ relative to the eigenvalue θ. Less than rounding makes of K, that is of its largest
-        eigenvalue, is never asked for.
+        Largest residual ‖Kv - θv‖ relative to the eigenvalue θ, but never below the rounding of the largest
+        eigenvalue.
     """
     n, dtype = len(start), start.dtype
     most, look = (min(n - 1, per * count + more) for per, more in (MOST, FIRST))
@@ -102,9 +102,9 @@ def leading_by_lanczos(
 
 
 def _orthogonalise(image: np.ndarray, known: np.ndarray) -> float:
-    """Remove what a vector has of orthonormal ones, in place, and return its length.
+    """Remove the components of a vector along orthonormal ones, in place, and return its length.
 
-    As a rule that is rounding, and one pass removes it. Where it is more, the pass leaves rounding of its own.
+    Usually they are rounding, and one pass removes them. A pass that removes more leaves new rounding behind.
     """
     size = math.sqrt(image.dot(image))
     while True:
@@ -122,7 +122,7 @@ def _ritz_pairs(
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(diagonal, beside[:-1], check_finite=False)
-    # The residual of a Ritz vector is the weight of the last vector of the basis times what follows it.
+    # The residual of a Ritz vector is its weight on the last basis vector times the next off-diagonal entry.
     residuals = beside[-1] * np.abs(vectors[-1, -count:])
     allowed = np.maximum(tol * values[-count:], rounding * values[-1])
     return values, vectors, float((residuals / allowed).max())
@@ -133,7 +133,7 @@ def _twice(beside: np.ndarray) -> float:
 
 
 def _steps_ahead(seen: list[tuple[int, float]]) -> int:
-    """Return after how many steps residuals are expected to be small enough, by how they fell so far."""
+    """Return after how many steps residuals should be small enough, extrapolating their decrease so far."""
     if len(seen) < 2:
         return SECOND_AFTER
     (before, larger), (last, excess) = seen[-2:]

@@ -1,7 +1,7 @@
 """Learning kernels by minimising the energy, in alternation with the codes.
 
-The energy rewards any kernel that makes points look more alike, so the problem is ill-posed: the layer that holds the
-constant vector drives σ² → ∞. The paper does it nevertheless; bandwidths are therefore bounded, and feature maps
+The energy rewards any kernel that makes points look more alike, so the problem is ill-posed: the layer that contains
+the constant vector drives σ² → ∞. The paper does it nevertheless, so bandwidths are bounded here and feature maps
 normalised. Selecting them on held-out data is the sound alternative.
 """
 

@@ -129,7 +129,7 @@ def stationarity(H: Tensor, G: Tensor) -> float:
 
 
 def relative(tangent: float, whole: float) -> float:
-    """Return tangent/whole, 0 where both vanish and NaN where the whole overflowed, which certifies nothing."""
+    """Return tangent/whole, 0 if both vanish, and NaN if the whole overflowed, which certifies nothing."""
     if not math.isfinite(whole):
         return math.nan
     return tangent / whole if whole > 0 else 0.0

@@ -48,7 +48,7 @@ def balanced(energy: Energy) -> tuple[float, ...]:
 
 
 def _ratio(pull: float, hold: float) -> float:
-    """Return pull/hold; equal samples have no hold, and nothing that could be lost."""
+    """Return pull/hold; equal samples have no hold, and nothing to lose."""
     if not (math.isfinite(pull) and math.isfinite(hold)):
         raise FloatingPointError("the pull of a layer became NaN or inf")
     return pull / hold if hold > 0 else 0.0

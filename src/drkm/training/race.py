@@ -1,4 +1,4 @@
-"""Several starts, the best of which is kept: how far from the first the next one begins, and when to abandon one."""
+"""Several starts, of which the best is kept: how far from the first the next one begins, and when to abandon one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from drkm.solvers import Result, Status
 from drkm.training.starts import FAR, NEAR
 
-#: Starts are compared when their stationarity first reaches this value: after a third of the evaluations, when they are
-#: ranked nearly as at the end.
+#: Starts are compared when their stationarity first reaches this value: after a third of the evaluations, when their
+#: ranking is nearly the final one.
 HALFWAY = 3e-3
-#: This many random starts alternate between near and far; then the length that did better is preferred,
+#: The first random starts, this many, alternate between near and far; then the better length is preferred,
 BY_TURNS = 4
-#: and every this many starts the other one is tried.
+#: but one start in this many tries the other.
 TRY_OTHER = 4
 
 

@@ -31,7 +31,7 @@ def record_of(
     G = energy.value_and_gradient(H).gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
-    # Rounding alone changes the gradient by this much: there is nothing left to settle.
+    # Rounding alone changes the gradient by this much: the codes count as exact.
     exact = result.stationarity <= EXACT * torch.finfo(H.dtype).eps
     rotation = axes_of.rotations(energy, H, plan.axes)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)

@@ -30,7 +30,7 @@ from drkm.training.plan import Plan
 from drkm.training.race import Race
 from drkm.training.record import record_of, with_all_samples, without_samples
 
-#: rounds of learning kernels between solves: first loose ones, then to the tolerance of the fit
+#: maximum numbers of rounds of learning kernels between solves: of loose rounds, and of all rounds
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
 #: the change of log σ² that ends each kind of round, and the tolerance of loose solves
 LEARNING_TOL, LEARNING_SOLVE_TOL = 1e-3, 1e-3
@@ -208,7 +208,7 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
             return _interrupted(energy, plan, H)
         stage += 1
         if change <= LEARNING_TOL:
-            # Loosely solved codes that no longer move prove little: only the tighter rounds decide about the end.
+            # Loose solves that change nothing prove little: only the tighter rounds decide when to stop.
             if not loose:
                 break
             stage = LOOSE_ROUNDS
@@ -216,7 +216,7 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
 
 
 def _rest(plan: Plan, clock: float) -> Plan:
-    """Return the plan with the remaining time; never none, so that a run evaluates its start."""
+    """Return the plan with the remaining time; always some, so that a run evaluates its start."""
     if plan.max_seconds is None:
         return plan
     spent = collectives.agreed(time.perf_counter() - clock)

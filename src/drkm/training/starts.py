@@ -16,7 +16,7 @@ RANDOM = ("random", "orthogonal")
 NAMES = ("kpca", *RANDOM)
 #: lengths of the steps to further starts; which one ends lower depends on the bandwidths
 NEAR, FAR = 0.5, 4.0
-#: gradient steps from a far start: they lead to lower optima than quasi-Newton steps; from the first start, to another
+#: gradient steps from a far start lead to lower optima than quasi-Newton steps, and from the first start to another
 #: optimum
 DESCENT = 16
 
@@ -59,7 +59,7 @@ def further(energy: Energy, H: Tensor, length: float, generator: torch.Generator
 
 
 def _signed(H: Tensor) -> Tensor:
-    """Return H with signs such that the cubes of each column have a positive sum: rounding decides them otherwise."""
+    """Return H with signs such that the cubes of each column have a positive sum; otherwise rounding decides them."""
     cubes = collectives.total(H.double().pow(3).sum(dim=0))
     return torch.where(cubes < 0, -H, H)
 
