@@ -23,11 +23,11 @@ from drkm.strange_data import StrangeDataWarning
 WIDTH = 0.25
 #: A sample that is far from all others has an eigenvector of its own with the eigenvalue k(x, x) = 1. Components that
 #: one sample alone supports get the weight 0, so that a strange sample does not explain itself. The threshold is
-#: slightly above 1, because rounding would decide otherwise.
+#: slightly above 1, because at 1 rounding would decide.
 SHRINK = Shrinkage(1.01, "firm")
 #: number of parts of the samples, each of which is scored by models of the others
 FOLDS = 5
-#: of so many samples two are left where the others are judged
+#: least number of samples: at least two must remain to score the others
 FEWEST = 4
 
 

@@ -13,7 +13,7 @@ from drkm.files import NpzFile, Refused
 
 
 class DatasetError(ValueError):
-    """A dataset file that is missing, damaged or not what it should be."""
+    """A dataset file that is missing, damaged or of another kind."""
 
 
 def reading(path: str | Path, what: str) -> AbstractContextManager[None]:

@@ -63,7 +63,7 @@ def read_original(path: Path) -> ArrayDataset:
     """
     cars: dict[str, NDArray[np.uint8]] = {}
     with reading(path, "the original Cars3D archive"):
-        # First the single cars, then all in one array.
+        # Peak memory: the single cars, and then all of them in one array.
         held = ELEVATIONS * AZIMUTHS * OBJECTS
         check_room(2 * held * math.prod(IMAGE_SHAPE), f"holds {held} images")
         with gzip.open(path) as stream:
@@ -78,7 +78,7 @@ def read_original(path: Path) -> ArrayDataset:
                     if len(cars) == OBJECTS:
                         raise Refused(f"holds more than {OBJECTS} files data/cars/*.mat")
                     cars[match[1]] = _read_car(content.read(), member.name)
-            # The checksum is at the very end: only reading up to it shows that all bytes are right.
+            # The checksum is at the very end: it is verified only if everything is read.
             while stream.read(1 << 20):
                 pass
         if len(cars) != OBJECTS:

@@ -117,7 +117,7 @@ class Spiral:
         squared = (a * grid) ** 2 - 2 * np.stack([x, y], axis=1) @ curve.T
         padded = np.pad(squared, ((0, 0), (1, 1)), constant_values=np.inf)
         row, node = np.nonzero((squared <= padded[:, :-2]) & (squared <= padded[:, 2:]))
-        # Every local minimum is refined, not the best node alone: two turns can tie to within a grid step.
+        # Refine every local minimum, not only the best node: two turns can be equally close to within a grid step.
         theta, r, p = grid[node], rho[row], phi[row]
         low, high = grid[np.maximum(node - 1, 0)], grid[np.minimum(node + 1, len(grid) - 1)]
         for _ in range(60):
@@ -184,7 +184,7 @@ class Curve:
         Parameters
         ----------
         s : array of shape (n,)
-            Arc lengths between 0 and :attr:`length`.
+            Arc lengths between 0 and `length`.
 
         Returns
         -------

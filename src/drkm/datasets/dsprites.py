@@ -146,8 +146,8 @@ def load_dsprites(
         The original `.npz`, a compact one (`images`, `factors`, `factor_names`), or a folder with
         one of them, the original first. None means the data folder.
     source : {"auto", "rendered", "file"}
-        `"rendered"` draws the images, with no file; `"file"` reads them; `"auto"` reads the file where
-        there is one and draws otherwise.
+        `"rendered"` draws the images without a file; `"file"` reads them; `"auto"` reads the file if there
+        is one and draws otherwise.
     values : mapping or None
         Another factor grid to draw, see `RenderedDSprites`; only without a file.
 

@@ -59,8 +59,8 @@ def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
 
 
 def _middle_and_spread(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of columns, of which each has a number."""
-    # In units of a power of 2, which costs no digit: squares of very large or small numbers overflow or vanish.
+    """Return mean and standard deviation of columns with at least one number each."""
+    # In units of a power of 2, which is exact: squares of very large or small numbers would overflow or vanish.
     unit = np.ldexp(1.0, np.frexp(np.nanmax(np.abs(X), axis=0))[1] - 1)
     return unit * np.nanmean(X / unit, axis=0), unit * np.nanstd(X / unit, axis=0)
 
@@ -108,7 +108,7 @@ def _chosen(Z: np.ndarray, random: RandomState) -> tuple[float | None, tuple[Mem
     masks = min(MASKS, 1 + int(ENTRIES / (SHARE * known)))
     trials = [_Trial(Z, random) for _ in range(masks)]
     if not any(len(trial.truth) for trial in trials):
-        # Rows of one number each have none to spare.
+        # Rows with only one number have none to mask.
         return None if wide else (CAUTIOUS, ())
     ridge = None
     if not wide:
@@ -143,7 +143,7 @@ class _Trial:
         known = ~np.isnan(Z)
         masked = masked_entries(known, SHARE, random.random_sample)
         if masked.sum() < SHARE * known.sum() / 2:
-            # Whoever removed entries by numbers of the same seed has left few of those that they say: by other numbers.
+            # If the caller removed entries with the same seed, those to mask are mostly gone: draw other numbers.
             masked = masked_entries(known, SHARE, random.random_sample)
         self.Z, self.masked, self.truth = np.where(masked, np.nan, Z), masked, Z[masked]
         self.begin = np.nan_to_num(self.Z)

@@ -89,7 +89,7 @@ class Filling:
             return values
         filled = np.asarray(values, dtype=np.float64).copy()
         rows = gaps.any(axis=1)
-        # Entries so far from all samples that their squares overflow say nothing of those beside them.
+        # Entries so far from all samples that their squares overflow say nothing about the rest of their row.
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._fill_standard((filled[rows] - self.offset) / self.scale) * self.scale + self.offset
         found = np.where(np.isfinite(found), found, self.offset)

@@ -1,8 +1,8 @@
 """Components as a subspace of the first feature space, and projections onto it.
 
-A component is a vector of coefficients over the training points, of whatever layer: column c of H_C stands
-for v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) onto the span of a set of components is Σ_i β_i φ_1(x_i)
-with β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x) (`Components.weights`).
+A component of any layer is a vector of coefficients over the training points: column c of H_C stands for
+v_c = Σ_i H_ic φ_1(x_i). The projection of φ_1(x) onto the span of a set of components is Σ_i β_i φ_1(x_i) with
+β = H_C (H_Cᵀ K_1 H_C)⁺ H_Cᵀ k_1(X, x) (`Components.weights`).
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | 
     """Return ΦᵀH of the first layer, centred if the features are, with the mean feature as a last column.
 
     For the components of the first layer it is η_1 times the interconnection matrix W_1 = ΦᵀH_1/η_1 that equation (12)
-    of the paper eliminates. It is all that pre-images need of the samples; None for kernels without explicit features.
+    of the paper eliminates. Pre-images need nothing else of the samples; None for kernels without explicit features.
     """
     kernel = fitted.kernels[0]
     if not kernel.is_explicit:

@@ -15,7 +15,7 @@ from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, standardized
 from drkm.validation import checks
 
-# Samples worked on at a time: their rows stay in the cache.
+# Samples processed at a time, so that their rows stay in the cache.
 _CHUNK = 256
 
 
@@ -49,7 +49,7 @@ def beta_vae(
     """BetaVAE score: can a linear classifier tell which factor two batches share?
 
     A sample fixes one factor and draws `batch` pairs of rows that share its value; the features are the
-    mean `|z - z'|` of each code. The score is the accuracy of logistic regression (C = 1) that names the
+    mean `|z - z'|` of each code. The score is the accuracy of logistic regression (C = 1) that predicts the
     factor.
 
     Parameters
@@ -76,7 +76,7 @@ def beta_vae(
     Notes
     -----
     The classifier is regularised and its features are not scaled, so that small codes score low whatever they
-    know: pass `standardize=True` for codes of a kernel model. A code that mixes all factors can score 1.
+    contain: pass `standardize=True` for codes of a kernel model. A code that mixes all factors can score 1.
     """
     checks.integer("batch", batch, 1)
     checks.integer("n_train", n_train, 2)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 MIN_BINS, MAX_BINS = 64, 256
-# Rounds and the share of each tree's step they take. The reference takes 100 rounds of 0.1: the first
-# ones decide most of the importances and are kept, later ones are few and long, and count for as many
-# short ones as they replace.
+# (number of rounds, step size). The reference takes 100 rounds with step size 0.1. The first ones decide
+# most of the importances and are kept; later ones are few and long, and each counts as many times as the
+# short rounds that it replaces.
 SCHEDULE = ((10, 0.1), (10, 0.2), (15, 0.4), (2, 0.5))
 _REFERENCE_RATE = 0.1
 _CONVERGED = 1e-3
@@ -161,8 +161,8 @@ def _predict(raw: np.ndarray) -> np.ndarray:
 def _grow(binned: Binned, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Grow one tree of depth 3 for each column of `residual`.
 
-    Returns the leaf (0 .. 7) of every train and every test row in every tree, and what each code gained
-    in all of them.
+    Returns the leaf (0 .. 7) of every train and every test row in every tree, and the gain of each code,
+    summed over all trees.
     """
     n, trees = residual.shape
     m, bins = binned.train.shape[1], binned.bins

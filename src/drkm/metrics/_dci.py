@@ -34,7 +34,7 @@ class DCI(MetricResult):
     disentanglement_per_code : ndarray of shape (m,)
     completeness_per_factor : ndarray of shape (k,)
     learner : str
-        Which classifier gave the importances.
+        The classifier behind the importances.
     """
 
     disentanglement: float
@@ -92,8 +92,8 @@ def dci(
 
     Notes
     -----
-    "informativeness" is an accuracy, as the reference computes it, not an error. scikit-learn's trees see no
-    difference between values closer than 1e-7; the fast learner has no such limit.
+    "informativeness" is an accuracy, as the reference computes it, not an error. scikit-learn's trees do not
+    separate values closer than 1e-7; the fast learner has no such limit.
     """
     if learner not in ("fast", "reference"):
         raise ValueError(f'learner: expected "fast" or "reference", got {learner!r}')

@@ -15,7 +15,7 @@ from drkm.metrics._sampling import GridSampler, RowSampler, make_sampler
 from drkm.metrics._validation import check_random_state, constant_columns, standardized
 from drkm.validation import checks
 
-# Votes worked on at a time: their rows stay in the cache.
+# Votes processed at a time, so that their rows stay in the cache.
 _CHUNK = 2048
 
 
@@ -28,7 +28,7 @@ class FactorVAE(MetricResult):
     score : float
         Accuracy of the majority vote on fresh votes; 0 if no code is active.
     train_score : float
-        Accuracy on the votes that made the classifier.
+        Accuracy on the votes that define the classifier.
     votes : ndarray of shape (k, m)
         Train votes: how often code l varied least while factor j was held fixed. Inactive codes have none.
     active : ndarray
@@ -92,8 +92,8 @@ def factor_vae(
     -----
     The threshold is absolute: codes of a kernel model (entries about n^-1/2) are all below it and score
     0; pass `standardize=True` for them. Two repairs of the reference: constant codes never take part
-    (with threshold 0 they win every vote there, as nan), and overall variances are those of all rows
-    rather than of 10,000 random ones.
+    (there, with threshold 0, their variances are nan and win every vote), and overall variances are those of
+    all rows rather than of 10,000 random ones.
     """
     checks.integer("batch", batch, 2)
     checks.integer("n_train", n_train, 1)

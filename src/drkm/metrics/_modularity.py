@@ -23,7 +23,7 @@ class Modularity(MetricResult):
     score : float
         Mean of `per_code`; nan for a single factor, where it is not defined.
     per_code : ndarray of shape (m,)
-        1 for a code that knows one factor only, 0 for one that knows all alike, or nothing.
+        1 for a code that knows only one factor, 0 for one that knows all equally, or nothing.
     mutual_information : ndarray of shape (m, k)
         In nats.
     """
@@ -54,9 +54,9 @@ def modularity(codes: Any, factors: Any, *, bins: int = 20) -> Modularity:
 
     Notes
     -----
-    All codes count alike, whether or not they know anything: pure noise scores high, a constant code
-    scores exactly 0 (in the reference that depends on the version of scikit-learn). A factor with one
-    value is allowed, as in the reference, but raises the score: leave it out.
+    All codes have the same weight, informative or not: pure noise scores high, a constant code scores
+    exactly 0 (in the reference that depends on the version of scikit-learn). A factor with one value is
+    allowed, as in the reference, but raises the score: leave it out.
     """
     z = check_codes(codes)
     y = check_factors(factors, z.shape[0])

@@ -37,7 +37,7 @@ class SAP(MetricResult):
     matrix : ndarray of shape (m, k)
         Accuracy on test rows (discrete), or squared correlation (continuous), of each code for each factor.
     continuous : bool
-        Which of the two.
+        Which of the two `matrix` contains.
     """
 
     per_factor: np.ndarray

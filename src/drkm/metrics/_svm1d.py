@@ -50,8 +50,7 @@ def fit_one_against_rest(
         Number of classes of each factor, at least 2. A factor with two classes has one machine, that of
         class 1.
     penalty : float, default=0.01
-        C of the problem; rows of the positive class have C n / (K n_c), the others C, as LIBLINEAR weighs
-        them.
+        C of the problem; rows of the positive class have C n / (K n_c), the others C, as in LIBLINEAR.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def _prepare(codes: np.ndarray, labels: np.ndarray, sizes: tuple[int, ...], pena
         x = centred[:, code]
         powers = np.stack([np.ones(n), x, x * x], axis=1)
         np.cumsum(powers, axis=0, out=moments[code, 1:])
-        # Rows of every factor ordered by class, then by code: the members of a class are one stretch.
+        # Rows of every factor are ordered by class, then by code, so that the members of a class are contiguous.
         ranks = [np.argsort(small[order[:, code], j], kind="stable") for j in range(len(sizes))]
         rank = np.concatenate(ranks)
         member = np.repeat(np.arange(len(counts)), counts.astype(np.intp))
@@ -179,7 +178,7 @@ def _evaluate(problems: _Problems, w: np.ndarray, beta: np.ndarray) -> _Local:
         hessian_ww=1 + shift**2 + 2 * s2,
         hessian_wb=2 * s1 - shift,
         hessian_bb=1 + 2 * s0,
-        # Multiplied out, so that shift² cancels on paper: every term is positive, at any offset of the codes.
+        # Expanded, so that shift² cancels analytically: every term is positive, at any offset of the codes.
         determinant=1
         + 2 * s0
         + 2 * np.maximum(shift * (shift * s0 + 2 * s1) + s2, 0.0)

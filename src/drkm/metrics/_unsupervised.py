@@ -25,13 +25,13 @@ class Unsupervised(MetricResult):
     score : float
         Same as `total_correlation`.
     total_correlation : float
-        Of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear function of the
-        others.
+        Total correlation of a Gaussian with the covariance of the codes, in nats; inf if a code is a linear
+        function of the others.
     wasserstein_correlation : float
         Squared 2-Wasserstein distance of that Gaussian from the one with the same variances and no
         correlation.
     wasserstein_correlation_norm : float
-        That, divided by the total variance.
+        The same, divided by the total variance.
     mutual_information : float
         Mean over pairs of codes of the plug-in mutual information of the binned codes, in nats.
     """
@@ -88,7 +88,7 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     z = (z - z.mean(axis=0)) / np.sqrt(z.shape[0] - 1)
     scale = np.sqrt((z * z).sum(axis=0))
     # The eigenvalues of (D C)^½ are those of (D^½ C D^½)^½: real, and the singular values of z D^½.
-    # Through the eigenvalues of D C, codes of small variance would lose half their digits.
+    # With the eigenvalues of D C, codes of small variance would lose half their digits.
     trace = (scale**2).sum()
     wasserstein = float(max(2 * trace - 2 * _singular_values(z * scale).sum(), 0.0))
     total = _total_correlation(z / scale)

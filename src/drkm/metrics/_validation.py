@@ -11,8 +11,8 @@ import numpy as np
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """Return real, finite numbers in two dimensions, one row per sample."""
-    # A torch tensor that needs a gradient or lives on a GPU refuses np.asarray; torch itself is not
-    # needed to help it.
+    # np.asarray refuses a torch tensor that requires a gradient or is on a GPU; duck typing avoids the
+    # import of torch.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
     try:
@@ -100,7 +100,7 @@ def _encode(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if column.dtype.kind in "iu":
         low, high = int(column.min()), int(column.max())
         if high - low < 4 * column.size + 1024:
-            # Counting is several times faster than the sort behind np.unique, and MIG is mostly this.
+            # Counting is several times faster than the sort in np.unique, and takes most of the time of MIG.
             shifted = column.astype(np.int64) - low
             present = np.bincount(shifted, minlength=high - low + 1) > 0
             rank = np.cumsum(present) - 1
@@ -182,7 +182,7 @@ def require_integer(factors: Factors, metric: str) -> None:
 def require_labels(factors: Factors, metric: str) -> None:
     """Raise if a non-integer factor is continuous: labels that hardly repeat carry no mutual information.
 
-    Fractions that repeat (0, 0.5, 1, ...) are labels as good as any.
+    Fractions that repeat (0, 0.5, 1, ...) are valid labels.
     """
     if factors.values.dtype.kind != "f":
         return

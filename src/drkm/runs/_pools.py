@@ -108,7 +108,7 @@ class ProcessPool:
 
     def __init__(self, tasks: TaskTable, jobs: int) -> None:
         self._reference = tasks.reference
-        # A wrong reference is an error of the caller, and should not kill three workers first.
+        # Report a wrong reference, an error of the caller, before it kills three workers.
         table_at(self._reference)
         self._context = get_context("spawn")
         self._false_starts = 0

@@ -62,7 +62,7 @@ def choose_model(
         isinstance(judge, Perturbed)
         and may_be_less
         and (less := judge.consistent_noise(best)) < TOO_LARGE * np.max(sigma)
-        # A denoiser that changes nothing tells no noise level.
+        # A denoiser that changes nothing says nothing about the noise level.
         and not is_rounding(less, some)
     ):
         sigma = less

@@ -47,9 +47,9 @@ FEW = 2
 
 #: noise below this fraction of the largest deviation is rounding
 LEAST_NOISE = 1e-6
-#: noise of more times the largest deviation is not that of these samples
+#: noise above this multiple of the largest deviation cannot be that of these samples
 MOST_NOISE = 100.0
-#: samples farther apart have squared errors whose squares are no numbers
+#: beyond this distance between samples, squares of squared errors overflow
 LARGEST = 1e70
 NO_NOISE = (
     "noise: half of the directions of X do not vary, so none is found, and candidates that smooth least win; "
@@ -88,7 +88,7 @@ def noise_level(noise: Any, samples: np.ndarray) -> Level:
 
 
 def _within_reach(level: Level, samples: np.ndarray) -> Level:
-    """Return noise that samples may have: they vary by as much at least, but for few of them."""
+    """Refuse noise far above the spread of the samples: up to the chance of few samples, it cannot exceed that."""
     varies, most = float(samples.std(axis=0).max()), float(np.max(level.sigma))
     if most > MOST_NOISE * varies:
         raise ValueError(f"noise: expected that of the samples, which vary by {varies:.3g} at most, got {most:.3g}")

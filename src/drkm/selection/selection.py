@@ -174,7 +174,7 @@ def _check_choices(
 
 
 def _generator(random_state: Any, *stream: int) -> np.random.Generator:
-    """Return the generator of a seed, or of one of its streams; that of None is another every time."""
+    """Return the generator of a seed, or of one of its streams; None gives a different one every time."""
     try:
         if random_state is None or not stream:
             return np.random.default_rng(random_state)

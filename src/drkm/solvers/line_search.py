@@ -14,7 +14,7 @@ MIN_LENGTH = 1e-10
 
 
 def rounding(value: float, dtype: torch.dtype) -> float:
-    """Return by how much two computed energies of the same point may differ."""
+    """Return the largest difference that rounding makes between two computed energies of the same point."""
     return 4 * torch.finfo(dtype).eps * abs(value)
 
 

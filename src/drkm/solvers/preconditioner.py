@@ -32,7 +32,7 @@ from drkm.validation import parts
 
 #: eigenvalues of -Λ below this fraction of their mean carry no reliable curvature
 FLOOR = 0.1
-#: the curvature of a rotation inside a layer is at least this fraction of what the layer itself would have
+#: the curvature of a rotation inside a layer is at least this fraction of the layer's own curvature
 LEAST_HELD = 1e-3
 
 
@@ -42,10 +42,10 @@ Curvatures = Annotated[Tensor, lambda of: parts.tensor(of.total, dtype=torch.flo
 
 @dataclass(frozen=True)
 class RowPreconditioner:
-    """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights on what is orthogonal to H alone.
+    """The map Z ↦ ((ZB) ∘ scale)Bᵀ, a scale of None meaning ones; for unequal weights only on the part orthogonal to H.
 
-    In the rest, HΩ, the entries of rotations between layers, in the basis `axes`, are divided by means of `curvatures`,
-    and rotations inside a layer are multiplied by `within`, which has zeros between layers.
+    In the other part, HΩ, rotations between layers, in the basis `axes`, are divided by means of `curvatures`, and
+    rotations inside a layer are multiplied by `within`, which has zeros between layers.
     """
 
     basis: Basis
@@ -102,7 +102,7 @@ def row_preconditioner(
 
 
 def _scales(energy: Energy, M: Tensor) -> Tensor:
-    """Return factors that bring all layers to one scale, so that the floor of a light layer is its own."""
+    """Return factors that bring all layers to one scale, so that each layer has a floor relative to its own weight."""
     sizes = [M[block, block].diagonal().abs().mean() for block in energy.slices]
     least = torch.finfo(M.dtype).eps * float(max(sizes)) + torch.finfo(M.dtype).tiny
     return torch.stack(sizes).clamp_min(least).rsqrt().repeat_interleave(torch.tensor(energy.sizes, device=M.device))

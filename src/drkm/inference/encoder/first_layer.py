@@ -23,7 +23,7 @@ SHARED_STARTS = 1 << 17
 
 
 class FirstLayer(ABC):
-    """What an encoder needs to know of new points."""
+    """What an encoder needs to know about new points."""
 
     @abstractmethod
     def scores(self, rows: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class KernelRows(FirstLayer):
 
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples nearest in feature space."""
-        # If all samples have the same length, kernel values resolve more than 1 - 2k, which rounds to 1 for small k.
+        # If all samples have the same length, compare kernel values: 1 - 2k would round to 1 for small k.
         apart = -rows if self.one_length else torch.sub(self.diagonal, rows, alpha=2)
         return _smallest(apart, count)
 
@@ -119,7 +119,7 @@ def first_diagonal(fitted: FittedModel) -> Tensor:
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
-    """Return distances of all rows (squared on a GPU) from differences: from products no sample would find itself."""
+    """Return distances of all rows (squared on a GPU) from differences: products are too inexact for equal rows."""
     if not x.is_cuda:
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     # On a GPU cdist uses a block of threads per pair, and takes 25 times as long as this for ten columns.

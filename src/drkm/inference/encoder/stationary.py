@@ -39,7 +39,7 @@ NEWTON_FLOOR = 1e-7
 
 
 class LocalExpansion(NamedTuple):
-    """ψ, its gradient and its Hessian at a batch of codes, and the size, never 0, of what cancels in the gradient."""
+    """ψ, its gradient and its Hessian at a batch of codes, and the size, never 0, of the terms of the gradient."""
 
     value: Tensor
     gradient: Tensor

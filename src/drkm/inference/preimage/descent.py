@@ -18,7 +18,7 @@ ARMIJO = 1e-4
 LONGEST_STEP = 2.0
 #: a Hessian counts as positive definite if its pivots are above this fraction of its largest diagonal entry
 LEAST_PIVOT = 1e-6
-#: by which factor a gradient that is only estimated must be below the tolerance
+#: factor by which an estimated gradient must be below the tolerance
 SAFETY = 10.0
 
 
@@ -193,8 +193,8 @@ class _Descent:
         self.step[index] *= (-descent / (2 * (rise - descent))).nan_to_num(0.1).clamp(0.1, 0.5)
         short = self.step[index] * self.direction[index].norm(dim=1) <= 1e-2 * self.tol * self.scale
         stuck = index[short]
-        # No step along a refined direction: try the plain one. No step there either: it is a minimum, smooth to
-        # rounding, or a kink.
+        # If no step along a refined direction works, try the plain one; if that fails too, the point is a minimum up
+        # to rounding, or a kink.
         refined = self.by_newton[stuck] | (self.rho[stuck] > 0).any(dim=1)
         self.converged[stuck[~refined]] = True
         again = stuck[refined]

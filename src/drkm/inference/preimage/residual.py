@@ -19,7 +19,7 @@ FEW_SUMS = 16
 
 
 class Target(NamedTuple):
-    """The residual as a function of x - origin: small numbers can change by small steps, large ones cannot.
+    """The residual as a function of x - origin, because small steps are lost in the rounding of large numbers.
 
     With a `basis` (d×r, orthonormal columns), a function of the coordinates of x - origin in it.
     """

@@ -215,7 +215,7 @@ def _itself(projections: Tensor) -> Minima:
 
 def _unit(components: Components) -> float:
     """Return a squared length in feature space by which residuals are measured."""
-    # What centring takes from features is not theirs to differ by.
+    # The mean that centring removes does not contribute to differences between features.
     common = 0.0 if components.kernel.is_isotropic else components.mean_norm2
     return max(float(components.diagonal.mean()) - common, torch.finfo(components.X.dtype).tiny)
 
