@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 
-#: one thread for everybody, set before any of the libraries starts
+#: one thread for all libraries, set before any of them is imported
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 #: in the order in which they run
 NAMES = (

@@ -1,4 +1,4 @@
-"""What the paper's Algorithm 1 reaches, from its two starts, against the optimum of the constrained problem.
+"""The energies that the paper's Algorithm 1 reaches from its two starts, against the constrained optimum.
 
 python -m benchmarks algorithm_1
 """

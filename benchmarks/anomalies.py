@@ -1,13 +1,13 @@
-"""Strange samples found by drkm.AnomalyDetector, beside the detectors of scikit-learn: areas under the ROC curve.
+"""Strange samples found by drkm.AnomalyDetector and by the detectors of scikit-learn: areas under the ROC curve.
 
 Natural anomalies are a class that training has not seen: models are fitted to 60 % of the other samples and score the
-rest and that class. Planted ones are rows whose entries are drawn from different samples, each column on its own, one
-for every ten samples: models are fitted to all and score all, except that LocalOutlierFactor then scores the samples
-of its fit as scikit-learn provides for that. Tables are standardised. Nobody has a setting chosen by hand;
-LocalOutlierFactor has its default, k = 20, and k = 10.
+rest and that class. Planted ones are rows whose entries are drawn from different samples, column by column, one for
+every ten samples: models are fitted to all and score all; LocalOutlierFactor uses its own scores of training samples
+for this. Tables are standardised. No setting is chosen by hand; LocalOutlierFactor runs with its default k = 20 and
+with k = 10.
 
     python -m benchmarks.anomalies [--sets digits,wine]
-    python -m benchmarks.anomalies --sets unseen      sets that were named here before anybody had scored them
+    python -m benchmarks.anomalies --sets unseen      sets that were listed here before they were first scored
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sklearn.svm import OneClassSVM
 
 from drkm import AnomalyDetector
 
-#: samples of large sets, and the share of ordinary ones that models are fitted to
+#: samples used of large sets, and the share of ordinary ones that models are fitted to
 ROWS, SHARE = 700, 0.6
-#: ordinary samples for each planted one
+#: ordinary samples per planted one
 ORDINARY = 10
 FALSE_ALARMS = 0.05
 
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def pictures(name: str, factor: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return grey images of a dataset at 16×16 pixels, means of the 64×64 that the loader gives, and one factor."""
+    """Return grey images of a dataset, averaged from 64×64 down to 16×16 pixels, and one factor."""
     from drkm import datasets as ours
 
     data = getattr(ours, f"load_{name}")()
@@ -66,7 +66,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 Loader = Callable[[], tuple[np.ndarray, np.ndarray]]
-#: with the classes that are left out: those that are rare or wrong where one is, else all
+#: loaders with the classes to leave out in turn: the rare or faulty ones if there are any, else all
 NATURAL: dict[str, tuple[Loader, tuple[int, ...]]] = {
     "digits": (digits, tuple(range(10))),
     "breast cancer": (lambda: datasets.load_breast_cancer(return_X_y=True), (0,)),
@@ -78,7 +78,7 @@ PLANTED: dict[str, Loader] = {
     **{name: NATURAL[name][0] for name in ("digits", "breast cancer", "wine", "iris")},
     "diabetes": lambda: datasets.load_diabetes(return_X_y=True),
 }
-#: no setting was chosen on these, and they were run once
+#: no setting was chosen on these; they were run once
 UNSEEN_NATURAL: dict[str, tuple[Loader, tuple[int, ...]]] = {
     "dSprites": (lambda: pictures("dsprites", "shape"), (0, 1, 2)),
     "Cars3D": (lambda: pictures("cars3d", "elevation"), (0, 1, 2, 3)),
@@ -127,7 +127,7 @@ def problems(names: list[str]) -> Iterator[tuple[str, list[Problem]]]:
 
 
 def neighbours(problem: Problem, k: int) -> np.ndarray:
-    """Return scores by LocalOutlierFactor, of its own samples where these are to be scored."""
+    """Return scores by LocalOutlierFactor; if its training samples are to be scored, its own scores of these."""
     k = min(k, len(problem.train) - 1)
     if problem.train is problem.test:
         return LocalOutlierFactor(n_neighbors=k).fit(problem.train).negative_outlier_factor_
@@ -135,7 +135,7 @@ def neighbours(problem: Problem, k: int) -> np.ndarray:
 
 
 def areas(problem: Problem) -> dict[str, float]:
-    """Return the area under the ROC curve of each detector, and our share of false alarms and of strange ones found."""
+    """Return the area under the ROC curve of each detector, and our shares of false alarms and of found anomalies."""
     train, test, strange = problem
     detector = AnomalyDetector(false_alarms=FALSE_ALARMS).fit(train)
     scores = {

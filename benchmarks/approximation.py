@@ -55,7 +55,7 @@ def sprites(n: int, seed: int = 0) -> np.ndarray:
 def fit(X: Tensor, gram: Strategy | str, device: str, dtype: str) -> tuple[ConstrDRKM, float]:
     clock = time.perf_counter()
     with warnings.catch_warnings():
-        # A fit that stops short says so in the table.
+        # The table shows which fits did not converge.
         warnings.simplefilter("ignore")
         model = ConstrDRKM(SIZES, eta=1.0, gram=gram, tol=TOL, device=device, dtype=dtype).fit(X)
     if device == "cuda":
@@ -64,7 +64,7 @@ def fit(X: Tensor, gram: Strategy | str, device: str, dtype: str) -> tuple[Const
 
 
 def accuracy(device: str) -> None:
-    """J of approximate models, and exact J at their codes, against the exact optimum."""
+    """Compare J of approximate models, and exact J at their codes, with the exact optimum."""
     X = torch.from_numpy(sprites(ACCURACY_N))
     exact, seconds = fit(X, "dense", device, "float64")
     energy = Energy(X.double().to(device), exact.kernels_, SIZES, (1.0, 1.0), Dense())
@@ -93,7 +93,7 @@ def accuracy(device: str) -> None:
 
 
 def scale(n: int, device: str) -> None:
-    """One fit with Nystroem(2000) and Fourier features above, float32, and the encoding of new points."""
+    """Time one fit with Nystroem(2000) and Fourier features above, in float32, and the encoding of new points."""
     clock = time.perf_counter()
     data = sprites(n + NEW_POINTS)
     drawing = time.perf_counter() - clock
@@ -136,7 +136,7 @@ def main() -> None:
     if asked.n is None:
         accuracy(asked.device)
         print(flush=True)
-    # A process of its own: its peak memory is that of this fit alone.
+    # In a separate process, whose peak memory is that of this fit alone.
     words = ["--here", "--n", str(n), "--device", asked.device, "--threads", str(asked.threads)]
     subprocess.run(
         [sys.executable, "-m", "benchmarks.approximation", *words], check=True, cwd=Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from drkm.solvers import by_name, solve
 from drkm.training import starts
 from drkm.training.race import Race
 
-#: time of all, in fits of the default solver
+#: time limit of every method, in units of one fit of the default solver
 FITS = 15
 
 
@@ -32,18 +32,18 @@ def start(problem: Problem, number: int, length: float) -> Tensor:
 
 
 def best(problem: Problem, rival: Rival, seconds: float) -> tuple[float, int]:
-    """Return the lowest energy of as many starts as fit into the time, near and far by turns, and their number."""
+    """Return the lowest energy of as many starts as fit into the time, alternately near and far, and their number."""
     clock, values = time.perf_counter(), []
     while (left := seconds - (time.perf_counter() - clock)) > 0:
         H = start(problem, len(values), starts.NEAR if len(values) % 2 else starts.FAR)
         H = rival(problem, H, left)[0]
-        # Where a rival has left the manifold, the nearest feasible point counts.
+        # If a rival has left the manifold, the nearest feasible point counts.
         values.append(problem.energy.value(stiefel.polar(H)))
     return min(values), len(values)
 
 
 def own_best(problem: Problem, seconds: float) -> tuple[float, int]:
-    """Return the same for the default solver, as `n_init` chooses its starts and gives them up."""
+    """Return the same for the default solver, whose starts are chosen and abandoned as with `n_init`."""
     clock, race = time.perf_counter(), Race()
     while (left := seconds - (time.perf_counter() - clock)) > 0:
         H = start(problem, len(race.results), race.length)

@@ -1,4 +1,4 @@
-"""How the defaults of the β-VAE were chosen: held-out bounds of a few settings at equal training time.
+"""How the defaults of the β-VAE were chosen: held-out lower bounds of a few settings at equal training time.
 
 python -m benchmarks.beta_vae                                              the settings side by side
 python -m benchmarks.beta_vae --settings 1 --seconds 330 --history         the default, check by check

@@ -1,4 +1,4 @@
-"""A browser to test and to time pages in: Chromium by its DevTools protocol, over a pair of pipes."""
+"""A browser for testing and timing pages: Chromium, controlled by its DevTools protocol over a pair of pipes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = [
     "--remote-debugging-pipe",
 ]
 PATIENCE = 60.0
-#: the protocol speaks on descriptors 3 and 4
+#: the protocol uses file descriptors 3 and 4
 BEGIN = """
 import fcntl, os, sys
 ours = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
@@ -43,9 +43,9 @@ class Chromium:
     Attributes
     ----------
     problems : list of str
-        Errors and warnings of the console, exceptions, and what the policy blocked.
+        Errors and warnings of the console, exceptions, and violations of the content security policy.
     requests : list of str
-        Addresses that the page asked for.
+        Addresses that the page requested.
     """
 
     def __init__(self, folder: Path, width: int = 1280, height: int = 900, *, dark: bool = False):
@@ -126,12 +126,12 @@ class Chromium:
             self.loaded += 1
 
     def resize(self, width: int, height: int) -> None:
-        """Give the page another size."""
+        """Change the size of the page."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def open(self, address: str) -> None:
-        """Open a page and wait until it has drawn itself."""
+        """Open a page and wait until it is drawn."""
         self.call("Page.navigate", url=address)
         self.until("document.readyState === 'complete' && !document.querySelector('main')?.ariaBusy")
 
@@ -157,12 +157,12 @@ class Chromium:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **{**pressed, **more})
 
     def click(self, x: float, y: float) -> None:
-        """Click where a point of the page is."""
+        """Click on a point of the page."""
         self.mouse("mousePressed", x, y)
         self.mouse("mouseReleased", x, y)
 
     def drag(self, *points: tuple[float, float], **more: Any) -> None:
-        """Press at the first point, move through the others, and let go at the last."""
+        """Press at the first point, move through the others, and release at the last."""
         self.mouse("mousePressed", *points[0], **more)
         for point in points[1:]:
             self.mouse("mouseMoved", *point, button="left", buttons=1, **more)
@@ -174,7 +174,7 @@ class Chromium:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, **more)
 
     def middle(self, selector: str) -> tuple[float, float]:
-        """Return where the middle of an element is, after bringing it into sight."""
+        """Scroll an element into view and return the position of its middle."""
         box = self.value(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
@@ -183,10 +183,10 @@ class Chromium:
         return box[0], box[1]
 
     def downloads_to(self, folder: Path) -> None:
-        """Keep files that the page gives in a folder."""
+        """Save downloads of the page to a folder."""
         self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what is seen, or the whole page, as a PNG file."""
+        """Write the visible part, or the whole page, as a PNG file."""
         found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(found["data"]))

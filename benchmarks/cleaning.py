@@ -1,17 +1,17 @@
-"""Cleaning real data with one call, against PCA and kernel PCA whose settings are chosen with the clean data in view.
+"""Denoising real data with one call, against PCA and kernel PCA whose settings are chosen using the clean data.
 
 python -m benchmarks.cleaning                              seven real sets, two noise levels (needs DRKM_DATA for three)
-python -m benchmarks.cleaning --sets unseen                sets that were named before they were first run
-python -m benchmarks.cleaning --sets further               more such sets, named after the estimate of the noise changed
+python -m benchmarks.cleaning --sets unseen                sets that were listed before they were first run
+python -m benchmarks.cleaning --sets further               more such sets, listed after the noise estimate had changed
 python -m benchmarks.cleaning --sets curves                plane curves of no experiment: how much of the noise is left
 python -m benchmarks.cleaning --sets checked               three more, run once after all choices were made
 python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,masked,new
 python -m benchmarks.cleaning --time                       how long 600 samples of 64 columns take
 
-A cell is a set, a noise level and a seed. "given" and "unknown" clean the samples themselves with `drkm.denoise`, with
-the noise as a number and without; "masked" chooses by masked entries; "new" fits on three quarters and cleans the rest.
-Numbers are mean squared errors per entry, ratios those to the better rival: PCA over all ranks, kernel PCA over
-bandwidths and ranks with fixed-point pre-images. Cells that are in the file of --keep are not computed again.
+A cell is a set, a noise level and a seed. "given" and "unknown" denoise the samples themselves with `drkm.denoise`,
+with the noise given and estimated; "masked" selects by masked entries; "new" fits to three quarters of the samples and
+denoises the rest. Numbers are mean squared errors per entry, ratios are relative to the better rival: PCA over all
+ranks, kernel PCA over bandwidths and ranks with fixed-point pre-images. Cells in the file of --keep are not recomputed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ IMAGES = {
     "cars3d": "cars3d_64.npz",
     "dsprites": "dsprites_grid46080.npz",
 }
-#: noise levels of each set; those of tables are relative to columns of variance 1
+#: noise levels of each set; for tables, relative to columns of variance 1
 SETS = {
     "digits": (0.1, 0.3),
     "breast_cancer": (0.5, 1.0),
@@ -51,7 +51,7 @@ SETS = {
     "cars3d": (0.1, 0.25),
     "dsprites": (0.1, 0.25),
 }
-#: named in a commit before they were run for the first time
+#: listed in a commit before they were first run
 UNSEEN = {
     "china_patches": (0.05, 0.15),
     "flower_patches": (0.05, 0.15),
@@ -113,7 +113,7 @@ def _patches(image: np.ndarray, side: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _shape(name: str, rng: np.random.Generator) -> np.ndarray:
-    """Return 400 points of a surface or curve in a random subspace of 8 dimensions, or of clusters in 12."""
+    """Return 400 points of a surface or curve in a random subspace of 8 dimensions, or of clusters in 12 dimensions."""
     u, v = 2 * np.pi * rng.random((2, 400))
     if name == "ellipsoids":
         spreads = rng.uniform(0.1, 0.8, (3, 12))
@@ -134,13 +134,13 @@ def best_pca(train: np.ndarray, points: np.ndarray, clean: np.ndarray) -> float:
     axes = np.linalg.svd(train - mean, full_matrices=False)[2]
     scores, truth = (points - mean) @ axes.T, (clean - mean) @ axes.T
     outside = ((clean - mean) ** 2).sum() - (truth**2).sum()
-    # Components that are kept have the error of their scores, others the whole truth.
+    # Kept components contribute the error of their scores, dropped ones the whole true signal.
     errors = ((truth**2).sum() - np.cumsum((truth**2 - (scores - truth) ** 2).sum(axis=0))) + outside
     return float(min(errors.min(), (truth**2).sum() + outside) / clean.size)
 
 
 def best_kernel_pca(train: np.ndarray, points: np.ndarray | None, clean: np.ndarray) -> float:
-    """Return the least error of kernel PCA, over bandwidths in steps of 2 and ranks in steps of a tenth to a third."""
+    """Return the least error of kernel PCA over bandwidths by factors of 2, and ranks in steps of a tenth to a third."""
     X = torch.from_numpy(train)
     new = None if points is None else torch.from_numpy(points)
     n, median = len(X), resolve_bandwidth("median", X, layer=1)
@@ -192,7 +192,7 @@ def cell(name: str, noise: float, seed: int, what: list[str]) -> dict[str, float
 
 
 def show_time() -> None:
-    """Print the time that a choice and cleaning take for 600 digits of 64 pixels, by the clock and of the processor."""
+    """Print the wall-clock and processor time of selecting a model for, and denoising, 600 digits of 64 pixels."""
     from sklearn.datasets import load_digits
 
     rng = np.random.default_rng(0)
@@ -210,7 +210,7 @@ def show_time() -> None:
 
 
 def show(rows: list[dict[str, float | str]], what: list[str]) -> None:
-    """Print the table and what it amounts to."""
+    """Print the table and its summary."""
     print("| set | noise | seed | not cleaned | best rival | " + " | ".join(what) + " |")
     print("|---|---|---|---:|---:|" + "---:|" * len(what))
     ratios: dict[str, list[float]] = {kind: [] for kind in what}

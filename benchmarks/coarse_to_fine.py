@@ -1,4 +1,4 @@
-"""Two layers from coarse to fine: fit some samples, encode the others, go on with all; against one fit to all.
+"""Two layers from coarse to fine: fit to some samples, encode the others, continue with all; against one fit to all.
 
 python -m benchmarks coarse_to_fine
 
@@ -16,7 +16,7 @@ from drkm import ConstrDRKM
 
 N, D, PARTS = 3000, 50, (300, 1000)
 SIZES, OPTIONS = (10, 5), {"eta": 1.0, "tol": 1e-4, "device": "cpu"}
-#: how far the fit to some samples goes
+#: tolerance of the fit to some samples
 LOOSE = 1e-3
 
 

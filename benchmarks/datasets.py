@@ -1,4 +1,4 @@
-"""How fast dSprites are drawn, and how many of the real images differ (with DRKM_DATA).
+"""The speed of drawing dSprites, and the number of images that differ from the originals (with DRKM_DATA).
 
 python -m benchmarks.datasets
 """
@@ -18,7 +18,7 @@ REAL = "dsprites_grid46080.npz"
 
 
 def images_per_second(draw: Callable[[int], object], n: int, repeats: int = 3) -> float:
-    """Best of a few repeats: what the machine does when nothing else runs on it."""
+    """Return the best rate of a few repeats, because other work on the machine only slows it down."""
     best = 0.0
     for seed in range(repeats):
         start = time.perf_counter()
@@ -28,7 +28,7 @@ def images_per_second(draw: Callable[[int], object], n: int, repeats: int = 3) -
 
 
 def main() -> None:
-    # Drawing uses numpy's elementwise code alone, which runs on one thread whatever the settings.
+    # Drawing uses only elementwise operations of numpy, which always run on one thread.
     sprites = load_dsprites(source="rendered")
     speed = images_per_second(lambda seed: sprites.sample(20_000, random_state=seed), 20_000)
     print(f"dSprites, drawn, one thread: {speed:,.0f} images/s")

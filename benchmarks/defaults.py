@@ -1,4 +1,4 @@
-"""What the defaults give: layer 1 of ConstrDRKM((10, 5)), no other argument, beside kernel PCA with ten components.
+"""The quality of the defaults: layer 1 of ConstrDRKM((10, 5)), compared with kernel PCA with ten components.
 
 python -m benchmarks.defaults                      # five sets; DRKM_DATA names the folder of the images
 python -m benchmarks.defaults --sets digits,wine --sizes 100 --draws 5
@@ -7,14 +7,14 @@ python -m benchmarks.defaults --model centred --sizes 400      # other choices, 
 Per set and number of samples n, means over the draws:
 
 effective    effective sample size of layer 1, over that of kernel PCA (target: at least .85)
-recovered    mean squared canonical correlation between the codes that two models, fitted to different draws of n
-             samples, give unseen ones, over that of kernel PCA (at least .93)
+recovered    mean squared canonical correlation between the codes of unseen samples by two models, fitted to different
+             draws of n samples, over that of kernel PCA (at least .93)
 accuracy     of a linear classifier on the codes of unseen samples, mean over the factors, minus kernel PCA's
              (at least -.02)
 IRS          above chance, minus kernel PCA's (at least -.03)
 time         of a fit, over that with the paper's weights, eta=1 (at most 1.5)
 
-What misses its target is marked with *. Two draws of 1,000 digits share samples, because there are 1,797 in all.
+Values that miss their target are marked with *. Two draws of 1,000 digits share samples, as there are only 1,797.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from drkm import ConstrDRKM, datasets
 from drkm.metrics import chance, irs
 
 SIZES = (10, 5)
-#: unseen samples: at most, and at least where a set is small
+#: maximum number of unseen samples, and minimum for small sets
 MOST_TEST, LEAST_TEST = 1500, 300
 #: (name, format, whether the value is a ratio, and its target)
 COLUMNS = (("effective", ".2f", 0.85), ("recovered", ".2f", 0.93), ("accuracy", "+.3f", -0.02), ("IRS", "+.3f", -0.03))
 SLOWEST = 1.5
 CHANCE_REPEATS = 5
-#: choices that could be defaults, by the number of samples: "scale" is a bandwidth of 2·s_1/n in layer 2
+#: possible defaults as functions of the number of samples: "scale" is a bandwidth of 2·s_1/n in layer 2
 MODELS: dict[str, Callable[[int], dict[str, Any]]] = {
     "default": lambda n: {},
     "centred": lambda n: {"center": True},
@@ -55,7 +55,7 @@ Source = Callable[[int, int], Draw]
 
 
 def table(load: Callable[..., Any], scale: bool) -> Source:
-    """Return how to draw rows, with their labels, from a table of scikit-learn."""
+    """Return a function that draws rows, with their labels, from a table of scikit-learn."""
 
     def draw(count: int, seed: int) -> Draw:
         X, y = load(return_X_y=True)
@@ -66,7 +66,7 @@ def table(load: Callable[..., Any], scale: bool) -> Source:
 
 
 def images(load: Callable[[], Any]) -> Source:
-    """Return how to draw images, with their factors."""
+    """Return a function that draws images, with their factors."""
 
     def draw(count: int, seed: int) -> Draw:
         found, factors = load().sample(count, random_state=seed)
@@ -75,7 +75,7 @@ def images(load: Callable[[], Any]) -> Source:
     return draw
 
 
-#: how to draw from each set, and how many there are
+#: set → function that draws from it, and number of its samples
 SOURCES: dict[str, tuple[Source, int | None]] = {
     "digits": (table(load_digits, scale=False), 1797),
     "dSprites": (images(datasets.load_dsprites), None),
@@ -90,7 +90,7 @@ FIVE = tuple(SOURCES)[:5]
 
 @dataclass(frozen=True)
 class Measures:
-    """What the first layer of a model is judged by."""
+    """The measures by which the first layer of a model is judged."""
 
     effective: float
     recovered: float
@@ -100,7 +100,7 @@ class Measures:
 
 
 def parts_of(name: str, n: int, seed: int) -> tuple[Draw, Draw, Draw]:
-    """Return n samples, n others, and unseen ones; the first two share samples where there are too few."""
+    """Return n samples, n others, and unseen ones; the first two share samples if there are too few."""
     draw, there = SOURCES[name]
     test = MOST_TEST if there is None else min(MOST_TEST, max(LEAST_TEST, there - 2 * n), there - n)
     total = 2 * n + test if there is None else min(there, 2 * n + test)
@@ -121,7 +121,7 @@ def measure(make: ConstrDRKM, parts: tuple[Draw, Draw, Draw]) -> Measures:
 
 
 def accuracy(codes: np.ndarray, labels: np.ndarray, unseen: np.ndarray, truth: np.ndarray) -> float:
-    """Return the share of unseen samples whose label a linear classifier on the codes finds."""
+    """Return the accuracy of a linear classifier on the codes of unseen samples."""
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     return float(probe.fit(codes, labels).score(unseen, truth))
 

@@ -1,10 +1,10 @@
-"""What a second layer changes in denoising: errors at the same settings of layer 1, with the clean points in view.
+"""What a second layer changes in denoising: errors at the same settings of layer 1, chosen using the clean points.
 
-python -m benchmarks denoising_floor                                      one draw of 500 points a curve
+python -m benchmarks denoising_floor                                      one draw of 500 points per curve
 python -m benchmarks denoising_floor --points 3000 --seeds 4,5,6 --jobs 16 --device cuda
 
 The curves, noise levels and deep models are those of Table 1; errors are mean squared errors to the clean points
-relative to that of the Bayes posterior mean. The least error of each is what no selection from this grid can be below.
+relative to that of the Bayes posterior mean. The least error of each is a lower bound for any selection from this grid.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from drkm.selection import PREIMAGE_TOL
 
 #: σ² of layer 1 relative to the noise variance
 WIDTHS = (2.5, 3.5, 5.0, 8.0, 12.0)
-#: fewest components at noise 0.2, and most: outside of these the errors are far higher
+#: minimum number of components at noise 0.2, and maximum: outside of this range the errors are far higher
 COMPONENTS = {"square": (5, 60), "half_circle": (3, 30), "square_spiral": (10, 110), "squares_spiral_ring": (18, 140)}
-#: numbers of components between them
+#: how many numbers of components to try in this range
 COUNTS = 12
-#: a setting is compared where one layer is this near to the Bayes error: others nobody would choose
+#: settings are compared only if one layer is this close to the Bayes error: nobody would choose others
 NEAR = 1.15
 
 
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The least errors of one and of two layers, and at how many of the settings near the bound two are lower."""
+    """The least errors of one and of two layers, and the number of settings near the bound at which two are better."""
 
     one: float
     two: float
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
-    # The longest curve first: its cells take longest.
+    # Start with the longest curve, whose cells take longest.
     cells = [
         Cell(dataset, noise, seed, asked.points, asked.device)
         for dataset, noise, seed in itertools.product(reversed(DATASETS), NOISES, asked.seeds)

@@ -1,12 +1,12 @@
-"""Encoding new images against training images, beside the plain kernel product that it contains.
+"""Encoding new images against training images, compared with the plain kernel product that it contains.
 
 python -m benchmarks encoding                                     8,192 points against 5,000
 python -m benchmarks.encoding --points 1000000                    a million, as long as it takes
 python -m benchmarks.encoding --points 1000000 --device cuda
 
-The images (rendered dSprites, d = 4096) lie in a file of bytes and are read in batches. The plain product is
+The images (rendered dSprites, d = 4096) are in a file of bytes and are read in batches. The plain product is
 k_1(x, X)H_1 for the same batches, with everything that depends on the training images computed beforehand. Both are
-timed in turns, so that other work on the machine meets both. Memory is how far the peak of the process rises above
+timed alternately, so that other work on the machine affects both. Memory is the rise of the peak of the process above
 that of the fit.
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> None:
-    """Time both in turns and print the ratio."""
+    """Time both alternately and print the ratio."""
     fitted = model.fitted_
     H1 = fitted.layer_codes()[0]
     cross = Cross(fitted.kernels[0], fitted.X)
@@ -58,7 +58,7 @@ def run(model: ConstrDRKM, path: Path, begin: int, points: int, device: str) -> 
         for part in model._inference.batches(last - first):
             cross(rows[first + part.start : first + part.stop]) @ H1
 
-    # The first batches pay for what is computed once.
+    # The first batches include what is computed only once.
     plain(begin, begin + 64)
     model.transform(images[begin : begin + 64])
     held, middle = peak(device), 0

@@ -1,6 +1,6 @@
-"""The explorer: sizes of its pages, what it takes to make one, to follow a drag and to answer a slider of a live page.
+"""The explorer: sizes of its pages, and times to make one, to follow a drag and to answer a slider of a live page.
 
-Times are those of the processor, with one thread, so that other work on the machine does not count.
+Times are processor times with one thread, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drkm.inputs.preparation import Preparation
 
 REPEATS = 15
 DRAGS = 6
-#: how long a drag takes from the event of the mouse until the points are drawn
+#: time of a drag from the mouse event until the points are drawn
 DELAYS = """
 window.delays = [];
 document.getElementById("overlay").addEventListener("pointermove", (event) => {
@@ -38,7 +38,7 @@ document.getElementById("overlay").addEventListener("pointermove", (event) => {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page took for each frame of a drag, in milliseconds: on the processor, and until the points were drawn."""
+    """Milliseconds of a page per frame of a drag: processor time, and time until the points were drawn."""
 
     processor: float
     delay: float
@@ -61,7 +61,7 @@ def points(n: int = 50_000, trained: int = 500) -> Subject:
 
 
 def answers_to_drags(browser: Chromium, path: Path) -> list[Answer]:
-    """Return what the page in a file took to follow each of several drags across its map."""
+    """Return the times that a page in a file took to follow each of several drags across its map."""
     browser.call("Performance.enable", timeDomain="threadTicks")
     browser.open(path.as_uri())
     browser.value(DELAYS)

@@ -1,4 +1,4 @@
-"""The fused operator on an NVIDIA GPU: one gradient against the sweeps in torch and float64, and training from X.
+"""The fused operator on an NVIDIA GPU: one gradient compared with sweeps in torch and in float64, and training from X.
 
 python -m benchmarks.fused                        both tables; about 3 minutes on an H200, 60 GB of its memory
 python -m benchmarks.fused gradient 100000        some sample sizes only
@@ -29,12 +29,12 @@ from drkm.training import starts
 
 SIZES, ETA = (10, 5), (1.0, 1.0)
 TOL = 1e-4
-#: peaks of an H200 by its data sheet: bytes/s of the memory, float32 instructions/s (a multiply-add is one)
+#: peak rates of an H200 from its data sheet: memory bytes/s, float32 instructions/s (a multiply-add is one)
 BANDWIDTH, INSTRUCTIONS = 4.8e12, 33.5e12
 
 
 class Shared(Dense):
-    """Sweeps in torch beside a first Gram matrix that is there already."""
+    """Sweeps in torch with an existing Gram matrix of the first layer."""
 
     def __init__(self, K: Tensor):
         self.K = K
@@ -44,7 +44,7 @@ class Shared(Dense):
 
 
 def sprites(n: int) -> np.ndarray:
-    """Return n pictures as rows of float32 between 0 and 1, drawn by all cores."""
+    """Return n images as rows of float32 between 0 and 1, drawn on all cores."""
     rows = np.random.default_rng(0).choice(len(load_dsprites(source="rendered")), n, replace=False)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         parts = list(pool.map(_draw, np.array_split(rows, 4 * (os.cpu_count() or 1))))
@@ -71,7 +71,7 @@ def milliseconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def peak_above(run: Callable[[], object]) -> float:
-    """Return the memory that a call takes beyond what is held before it, in GB."""
+    """Return the peak memory of a call above what was allocated before it, in GB."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     held = torch.cuda.memory_allocated()
@@ -85,7 +85,7 @@ def roofline(n: int) -> float:
 
     K_1 is read once from memory. A pair of the sweep takes 3s_1 + 2s_2 + 2 arithmetic instructions, a multiply-add
     being one: differences, their squares, ⟨a_i, a_j⟩, the weight, and the sums of product, pull and weight. Its power
-    of 2 comes from another unit, beside them.
+    of 2 is computed by another unit in parallel.
     """
     s, t = SIZES
     return 1e3 * n**2 * (4 / BANDWIDTH + (3 * s + 2 * t + 2) / INSTRUCTIONS)
@@ -117,7 +117,7 @@ def gradient(n: int) -> None:
     times = {}
     for name, rival in rivals.items():
         repeats = 2 if name.endswith("recomputed") else 20
-        # The first call keeps the tiles, so that the peak of the second is that of a gradient.
+        # The first call fills the cache of tiles, so that the peak of the second is that of a gradient.
         error = float((rival.value_and_gradient(H).gradient.double() - exact).norm() / exact.norm())
         first = milliseconds(lambda rival=rival: rival.first.matmul(H[:, : SIZES[0]]), repeats)
         second = milliseconds(lambda rival=rival: rival.moving(1, H).sums(H[:, SIZES[0] :]), repeats)
@@ -137,7 +137,7 @@ def training(n: int) -> None:
     model = ConstrDRKM(SIZES, eta=1.0, gram="fused", device="cuda", dtype="float32", tol=TOL).fit(X)
     torch.cuda.synchronize()
     seconds = time.perf_counter() - clock
-    # The fit goes on until the codes of the encoder are as exact as the gradient.
+    # The fit continues until the codes of the encoder are as accurate as the gradient.
     reached = next(entry["seconds"] for entry in model.history_ if entry["stationarity"] <= TOL)
     result = model.fitted_.result
     print(

@@ -1,8 +1,8 @@
-"""What starting costs: python -m benchmarks imports.
+"""The cost of starting: python -m benchmarks imports.
 
-`import drkm` beside `import torch`, and a process that loads a fitted model of kernel PCA and transforms one point,
-with ours and with scikit-learn's. What an estimator on torch cannot do without is `import torch, sklearn.base`.
-Seconds of the processor, the least of several processes.
+`import drkm` compared with `import torch`, and a process that loads a fitted kernel PCA and transforms one point, with
+ours and with scikit-learn's. The minimum for an estimator on torch is `import torch, sklearn.base`. Processor seconds,
+the least of several processes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_models(folder: Path) -> None:
 
 
 def seconds(code: str, folder: Path) -> float:
-    """Return the processor's time of a process that runs this code."""
+    """Return the processor time of a process that runs this code."""
     started = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], cwd=folder)
     _, status, used = os.wait4(started.pid, 0)
     started.returncode = os.waitstatus_to_exitcode(status)

@@ -1,8 +1,8 @@
-"""Gaps filled by drkm.Imputer, beside the imputers of scikit-learn.
+"""Gaps filled by drkm.Imputer and by the imputers of scikit-learn.
 
-Entries of standardised tables are removed at random; the number is the mean squared error on them, in the mean over
-seeds. k of the nearest neighbours is the best of several, seen with the truth. The sets of the second group were named
-before any of them was tried with this imputer.
+Entries of standardised tables are removed at random; the number is the mean squared error on them, averaged over
+seeds. The k of nearest neighbours is the best of several, chosen using the true values. The sets of the second group
+were listed before any of them was tried with this imputer.
 
     python -m benchmarks.imputation [--seeds 0,1,2] [--sets wine,iris]
 """
@@ -39,7 +39,7 @@ def patches() -> np.ndarray:
 
 
 def smallnorb() -> np.ndarray:
-    """Return toys at 8×8 pixels, means of the 64×64 that the loader gives."""
+    """Return images of toys, averaged from 64×64 down to 8×8 pixels."""
     from drkm.datasets import load_smallnorb
 
     images, _ = load_smallnorb().sample(ROWS, random_state=0)
@@ -57,7 +57,7 @@ SEEN: dict[str, Callable[[], np.ndarray]] = {
     "diabetes": lambda: datasets.load_diabetes().data,
     "digits": lambda: some_rows(datasets.load_digits().data),
 }
-#: named before they were tried
+#: listed before they were tried
 UNSEEN: dict[str, Callable[[], np.ndarray]] = {
     "iris": lambda: datasets.load_iris().data,
     "linnerud": linnerud,
@@ -90,7 +90,7 @@ def errors(truth: np.ndarray, share: float, seed: int) -> dict[str, float]:
 
 
 def row(name: str, X: np.ndarray, share: float, seeds: list[int]) -> float:
-    """Print the errors of one set and share, and return ours in units of the best rival's."""
+    """Print the errors of one set and share, and return ours relative to the best rival's."""
     found = [errors(standardised(X), share, seed) for seed in seeds]
     mean = {method: float(np.mean([one[method] for one in found])) for method in found[0]}
     nearest = min((method for method in mean if method.startswith("k")), key=mean.__getitem__)

@@ -2,8 +2,8 @@
 
 python -m benchmarks kernels
 
-n = 3000, s = (10, 5), float64, least of several runs taken in turns; the first layer is linear, so that the second is
-nearly all of it.
+n = 3000, s = (10, 5), float64, the shortest of several alternating runs; the first layer is linear, so that the second
+takes nearly all of the time.
 """
 
 from __future__ import annotations

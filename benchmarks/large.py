@@ -1,11 +1,11 @@
-"""One exact layer at many samples on a CPU, within a budget of memory: python -m benchmarks.large.
+"""One exact layer with many samples on a CPU, within a memory budget: python -m benchmarks.large.
 
 python -m benchmarks.large [--samples 50000 100000] [--models KernelPCA ConstrDRKM] [--dtype float64] [--memory 1.5e9]
 
 Smooth functions of three uniform factors with a little noise, as in `benchmarks.kernel_pca`; d = 30, 10 components.
-`gram="auto"` takes tiles where the kernel matrix does not fit; here their budget is given, so that the table does not
-depend on the memory of the machine. A process per cell; its memory is that of the whole process, libraries included.
-Seconds are by the clock, which waits for other work on the machine, and of the processor, which does not.
+`gram="auto"` uses tiles if the kernel matrix does not fit; here their budget is given, so that the table does not
+depend on the memory of the machine. One process per cell; memory is that of the whole process, libraries included.
+Seconds are wall-clock time, which includes waiting for other work on the machine, and processor time, which does not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fitted(model: str, dtype: str, memory: float, X: Any) -> Any:
 
 
 def cell(model: str, n: int, dtype: str, memory: float) -> dict[str, Any]:
-    """Return what one fit took."""
+    """Return time and memory of one fit."""
     import torch
 
     from drkm.gram import TiledGram

@@ -1,11 +1,11 @@
-"""Whether a second layer or another kind of pre-image would clean real data better than what `select(X)` chooses.
+"""Whether a second layer or other pre-images would denoise real data better than the model that `select(X)` chooses.
 
 python -m benchmarks.layers_and_preimages                    five real sets, two noise levels (needs DRKM_DATA for one)
 python -m benchmarks.layers_and_preimages --sets wine,digits
 
-A model is chosen with the noise given. Then, with the clean data in view, the error of each other candidate relative to
-its own: components of the same kernel, threshold and number in layer 1, trained together with a second layer of half as
-many as in Table 1, of which layer 1 cleans or both do; and the same model with other pre-images.
+A model is chosen for a given noise level. The table has the errors of other candidates against the clean data, relative
+to that of the model: the same kernel, threshold and number of components in layer 1, trained together with a second
+layer of half as many components, as in Table 1, with layer 1 or both denoising; and the model with other pre-images.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from drkm.solvers import LBFGS
 DESIGNED_ON = ("digits", "breast_cancer", "wine", "diabetes", "smallnorb")
 #: weight of layer 2 and steps of the fit as in Table 1, and a heavier layer 2
 ETAS, STEPS = (25.0, 5.0), 5
-#: its bandwidth beside that of the rule
+#: its bandwidth relative to that of the rule
 NARROW = 0.1
 
 
 def candidates(model: ConstrDRKM, noisy: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield names of other candidates, and the samples as each cleans them."""
+    """Yield names of other candidates, and the samples as denoised by each."""
     own = "fixed-point" if model.kernels_[0].is_isotropic else "gradient"
     for method in {"fixed-point", "gradient", "ridge"} - {own} - ({"fixed-point"} if own == "gradient" else set()):
         yield method, model.denoise(noisy, method=method)
     count = model.codes_.shape[1]
-    # Codes have columns of length 1, so that their scale follows from the number of samples.
+    # Columns of codes have length 1, so that the number of samples determines their scale.
     second = RBF(NARROW * 2 * max(1, count) / len(noisy))
     for eta in ETAS:
         deep = ConstrDRKM(

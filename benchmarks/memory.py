@@ -1,10 +1,10 @@
-"""What a fit under `Tiled(memory=…)` takes, for every option of the estimator.
+"""The memory of a fit with `Tiled(memory=…)`, for every option of the estimator.
 
-python -m benchmarks.memory [name …]          a table of all cases, or of those named, each in a process of its own
+python -m benchmarks.memory [name …]          a table of all cases, or of those named, each in a separate process
 python -m benchmarks.memory --case NAME       one case in this process: one line of JSON
 
-The peak is that of the resident memory of the process above what it was after the imports and a tiny fit with the
-same settings, which loads what libraries load when first used. n = 6,000 samples of 64 features, layers of 10 and 5
+The peak is that of the resident memory of the process above its value after the imports and a tiny fit with the same
+settings, which triggers everything that libraries load lazily. n = 6,000 samples of 64 features, layers of 10 and 5
 components, a dozen iterations: enough to fill the memory of every solver.
 """
 
@@ -34,7 +34,7 @@ from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Linear, Matern, Pol
 from drkm.solvers import Penalty
 
 N, D, ITERATIONS = 6000, 64, 12
-#: the promise: the peak is at most so many times the budget
+#: the guarantee: the peak is at most this many times the budget
 ALLOWED = 1.1
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -164,7 +164,7 @@ CASES: dict[str, Case] = {
     "denoise from HDF5": Case(use=_denoise, data="h5"),
     "denoise from npy, one component": Case({"n_components": 1}, use=_denoise, data="npy"),
     "denoise from npy, Polynomial": Case({"kernel": [Polynomial(2), RBF()]}, use=_denoise, data="npy"),
-    # the eigenvectors of 2,000×2,000 numbers, whatever the budget
+    # needs the eigenvectors of a 2,000×2,000 matrix, whatever the budget
     "denoise by ridge": Case(use=_denoise_by_ridge, data="npy", budget=400e6),
     "denoise by ridge, too small a budget": Case(use=_denoise_by_ridge, data="npy", refused=True),
     "inverse_transform": Case(use=lambda model, points, _: model.inverse_transform(model.codes_)),
@@ -198,7 +198,7 @@ def measure(case: Case) -> dict[str, Any]:
         source = _source(case, case.n, folder)
         gc.collect()
         with suppress(OSError, AttributeError):
-            # What the tiny fit left in the allocator's lists would otherwise count as memory that there was before.
+            # Otherwise memory that the tiny fit left in the allocator's free lists would hide some of the peak.
             ctypes.CDLL("libc.so.6").malloc_trim(0)
         before = resident("VmRSS")
         CLEAR.write_text("5")
@@ -245,7 +245,7 @@ def resident(entry: str) -> int:
 
 
 def in_own_process(name: str, timeout: float = 900) -> dict[str, Any]:
-    """Return what a case measures in a process of its own."""
+    """Return the measurements of a case in a separate process."""
     command = [sys.executable, "-m", "benchmarks.memory", "--case", name]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=timeout, check=False)

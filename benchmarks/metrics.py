@@ -1,12 +1,12 @@
-"""Speed of drkm.metrics against the plain way, and agreement of DCI's fast learner with the reference.
+"""Speed of drkm.metrics against plain implementations, and agreement of DCI's fast learner with the reference.
 
 Run from the repository root:  python -m benchmarks.metrics          (some minutes: the rival's DCI)
                                python -m benchmarks.metrics --quick  (without it)
 
-The rival is what the reference does, written as loops over scikit-learn and numpy: one mutual_info_score a
-pair, one LinearSVC a pair, one GradientBoostingClassifier a factor, one batch a vote. It gets what helps it
-within that: arrays in memory, rows grouped by factor value beforehand, numpy's fast generator. One thread for
-both, which run in turns; the best of several runs each, of the rival's DCI the only one.
+The rival does what the reference does, as loops over scikit-learn and numpy: one mutual_info_score per pair, one
+LinearSVC per pair, one GradientBoostingClassifier per factor, one batch per vote. Within these limits it is fast:
+arrays in memory, rows grouped by factor value beforehand, numpy's fast generator. Both have one thread and run
+alternately; times are the best of several runs, except for the rival's DCI, which runs once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GOLDEN = Path(__file__).parents[1] / "tests" / "metrics" / "golden"
 
 
 def make_codes(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Ten codes of dSprites-like factors: five noisy copies, three mixtures, two that hardly move."""
+    """Ten codes of dSprites-like factors: five noisy copies, three mixtures, two that hardly vary."""
     rng = np.random.default_rng(seed)
     factors = np.stack([rng.integers(size, size=n) for size in SIZES], axis=1)
     u = 3.4 * (factors / (np.array(SIZES) - 1) - 0.5)
@@ -149,7 +149,7 @@ def plain_modularity(z: np.ndarray, y: np.ndarray) -> float:
 
 
 def race(ours: Callable[[], Any], plain: Callable[[], float], laps: int, plain_laps: int) -> tuple[float, ...]:
-    """Fewest seconds of each, run in turns so that a busy machine slows both, and the two values."""
+    """Return the shortest time of each, run alternately so that a busy machine slows both, and the two values."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for lap in range(laps):
         for lane, function in enumerate((ours, plain)):
@@ -199,7 +199,7 @@ def speed(quick: bool) -> None:
 
 
 def agreement() -> None:
-    """Print DCI's fast learner beside the reference values of the golden cases."""
+    """Print the scores of DCI's fast learner and the reference values of the golden cases."""
     from drkm import metrics
 
     print("\n| golden case | D fast | D reference | C fast | C reference | I fast | I reference |")

@@ -1,4 +1,4 @@
-"""What the metrics do when one does not look: the numbers of docs/metrics.md.
+"""Pitfalls of the metrics: the numbers of docs/metrics.md.
 
 Run from the repository root:  python -m benchmarks.metrics_pitfalls
 
@@ -18,13 +18,13 @@ DSPRITES, CARS3D = (3, 6, 40, 32, 32), (4, 24, 183)
 
 
 def case(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Codes, factors, train and test rows of a golden case."""
+    """Return codes, factors, train and test rows of a golden case."""
     with np.load(next(GOLDEN.glob(f"{name}*.npz"))) as data:
         return data["codes"].astype(float), data["factors"], data["train_idx"], data["test_idx"]
 
 
 def noise(n: int, sizes: tuple[int, ...], m: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Normal codes that know nothing of uniform factors."""
+    """Return normal codes that are independent of uniform factors."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, m)), np.stack([rng.integers(size, size=n) for size in sizes], axis=1)
 

@@ -34,7 +34,7 @@ ONE_LAYER = ((100_000, 50), (300_000, 50), (1_000_000, 50), (300_000, 784))
 TWO_LAYERS = ((100_000, 50), (300_000, 50), (1_000_000, 50))
 PRODUCTS = ((20_000, 50), (300_000, 784), (1_000_000, 50))
 KERNELS: tuple[Kernel, ...] = (RBF("median"), Laplacian("median"), Matern(1.5, "median"), Polynomial(3))
-#: rows of products that are computed in float64, and columns of the block
+#: rows of products that are checked in float64, and columns of the block
 CHECKED, COLUMNS = 200, 32
 
 
@@ -50,7 +50,7 @@ def samples(n: int, d: int) -> Tensor:
 
 
 def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what a call returns, its seconds, and the most memory that was held, in GB, samples included."""
+    """Return the result of a call, its seconds, and the peak memory in GB, samples included."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -61,7 +61,7 @@ def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def products(sizes: tuple[tuple[int, int], ...]) -> None:
-    """Print what products cost and how wrong they are on some rows, and eigenvalues against float64."""
+    """Print the cost of products and their error on some rows, and eigenvalues against float64."""
     print("| kernel | n | d | product with 32 columns, s | rough one, s | relative error | of the rough one |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for n, d in sizes:

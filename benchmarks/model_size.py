@@ -1,12 +1,12 @@
-"""What a fitted model takes on disk, in a pickle and in memory, and how long it takes to read.
+"""The size of a fitted model on disk, in a pickle and in memory, and the time to read it.
 
 python -m benchmarks.model_size               both tables
 python -m benchmarks.model_size --load FILE   read one file in this process: one line of JSON
 
-Sizes are relative to the bytes of the samples and the codes, for every `gram`, of digits and of samples with fewer
-features than components. The model that is loaded has n = 20,000
-samples of 64 features and codes of 10 and 5 components. Memory is the peak of the resident memory of a process above
-what it was before, after a smaller model was read and used, which loads what libraries load when first used.
+Sizes are relative to the bytes of the samples and the codes, for every `gram`, for digits and for samples with fewer
+features than components. The model that is loaded has n = 20,000 samples of 64 features and codes of 10 and 5
+components. Memory is the peak of the resident memory of a process above its value after a smaller model was read and
+used, which triggers everything that libraries load lazily.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def strategies(n: int) -> list[Strategy]:
-    """Return ways to form kernel matrices, with few and many numbers of their own."""
+    """Return ways to form kernel matrices that store few or many numbers in a model."""
     return [Dense(), Tiled(memory=50e6), Nystroem(50), Nystroem(n, deep=Dense()), Nystroem(n), Fourier()]
 
 
@@ -56,7 +56,7 @@ def sizes(X: np.ndarray, strategy: Strategy, folder: Path) -> tuple[float, float
 
 
 def written(folder: Path, n: int) -> Path:
-    """Write a model of n samples, whose solver was stopped where it began: how good it is does not matter here."""
+    """Write a model of n samples, whose solver stops at its start: its quality does not matter here."""
     start = np.linalg.qr(np.random.RandomState(0).randn(n, sum(SIZES)))[0]
     options = {"init": start, "eta": 1.0, "axes": None, "gram": Tiled(memory=400e6), "callbacks": lambda entry: True}
     with warnings.catch_warnings():
@@ -83,7 +83,7 @@ def measure(path: Path, small: Path) -> dict[str, Any]:
 
 
 def in_own_process(path: Path, small: Path) -> dict[str, Any]:
-    """Return what `measure` finds in a new process."""
+    """Return the result of `measure` in a new process."""
     words = [sys.executable, "-W", "ignore", "-m", "benchmarks.model_size", "--load", str(path), str(small)]
     return json.loads(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 

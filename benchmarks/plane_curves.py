@@ -1,7 +1,7 @@
-"""Plane curves that are in no experiment: how well their noise is estimated, and what the best denoiser leaves of it.
+"""Plane curves of no experiment: how well their noise is estimated, and how much of it the best denoiser leaves.
 
 python -m benchmarks plane_curves                     13 curves on which the estimate of the noise was developed
-python -m benchmarks plane_curves --curves judged     three by which it was judged
+python -m benchmarks plane_curves --curves judged     three on which it was judged
 python -m benchmarks plane_curves --curves checked    three that were run once, after all choices were made
 python -m benchmarks plane_curves --seeds 0,1,2
 
@@ -21,7 +21,7 @@ from scipy.special import softmax
 from drkm.selection import estimate_noise
 
 POINTS, LEVELS = 1200, (0.1, 0.2)
-#: places of the curve by which the posterior mean is computed, and parts in which points are
+#: nodes on the curve for the posterior mean, and number of blocks of points
 PLACES, BLOCKS = 20_000, 20
 
 #: a curve from positions between 0 and 1
@@ -58,7 +58,7 @@ def epitrochoid(size: float, inner: float, reach: float, petals: int) -> Curve:
 
 
 def pieces(*parts: Curve) -> Curve:
-    """Return curves of which each has an equal part of the positions."""
+    """Return a curve of several parts, each with an equal share of the positions."""
 
     def points(u: np.ndarray) -> np.ndarray:
         which = np.minimum((len(parts) * u).astype(int), len(parts) - 1)
@@ -96,7 +96,7 @@ def trefoil(u: np.ndarray) -> np.ndarray:
 
 
 def stairs(u: np.ndarray) -> np.ndarray:
-    """Return points of four quarters of circles, each of which begins with a corner where the last ends."""
+    """Return points of four quarter circles, joined by corners."""
     step = np.minimum((4 * u).astype(int), 3)
     angle = (4 * u - step) * np.pi / 2
     return _plane(step - 2 + np.sin(angle), step - 1 - np.cos(angle))

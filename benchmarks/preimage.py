@@ -1,4 +1,4 @@
-"""How fast pre-images are: a batch against the best loop over points, and the memory it takes.
+"""The speed of pre-images: a batch against the best loop over points, and its memory.
 
 python -m benchmarks.preimage
 """
@@ -26,13 +26,13 @@ ALONE = 60
 
 
 def loop(components: Components, coordinates: torch.Tensor) -> np.ndarray:
-    """Mika's fixed point one point at a time, in numpy: vectors of n numbers, nothing formed or allocated twice."""
+    """Iterate Mika's fixed point one point at a time in numpy: vectors of n numbers, nothing computed twice."""
     origin = components.X.mean(dim=0).numpy()
     X = components.X.numpy() - origin
     n, d = X.shape
     Xt = np.ascontiguousarray(X.T)
     sigma2 = components.kernel.sigma2
-    # Rows of n numbers: products with them are twice as fast as with columns.
+    # Stored as rows of n numbers: products with rows are twice as fast as with columns.
     factors = np.concatenate([Xt / sigma2, -0.5 * (Xt**2).sum(0, keepdims=True) / sigma2, np.ones((1, n))])
     augmented = np.concatenate([Xt, np.ones((1, n))])
     Ht, begin = components.H.T.contiguous().numpy(), components.nearest_training_point(coordinates)[0].numpy()
@@ -57,7 +57,7 @@ def loop(components: Components, coordinates: torch.Tensor) -> np.ndarray:
 
 
 def seconds(*rivals: Callable[[], object], repeats: int = 5) -> list[float]:
-    """Return the shortest time of each, measured in turns, so that other work on the machine meets all of them."""
+    """Return the shortest time of each, measured in turns, so that other work on the machine affects all of them."""
     best = [float("inf")] * len(rivals)
     for _ in range(repeats):
         for i, work in enumerate(rivals):
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def peak_bytes() -> int:
-    """Largest block of kernel values of one sweep, counted by the rows the kernel is asked for."""
+    """Return the bytes of the largest block of kernel values in a sweep, from the rows passed to the kernel."""
     largest = 0
 
     class Counting(RBF):

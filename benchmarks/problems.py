@@ -1,4 +1,4 @@
-"""The structured set, and the problem that all solvers are given."""
+"""The structured set, and the common problem of all solvers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cells_of(word: str) -> list[Cell]:
 
 @dataclass
 class Problem:
-    """One cell of the table: samples, energy, the common start and the time that these took."""
+    """One cell of the table: samples, energy, the common start and the time to compute them."""
 
     X: Tensor
     sigma2: tuple[float, float]

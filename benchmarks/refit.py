@@ -1,18 +1,18 @@
-"""How far codes of new points can be trusted: encode 40 unseen digits, fit again with them included, compare.
+"""The accuracy of codes of new points: encode 40 unseen digits, fit again with them included, compare.
 
 python -m benchmarks refit
 python -m benchmarks refit --no-warmup     other optima: no continuation in the first fit
 python -m benchmarks refit --same-width    the second bandwidth stays as it is
-python -m benchmarks refit --eta 3         the second layer weighs a third
+python -m benchmarks refit --eta 3         the second layer has a third of the weight
 python -m benchmarks refit --alone         instead of the encoder: fit again with each new digit alone
 python -m benchmarks refit --draws 24      more draws
 
 The second fit begins at the stacked codes; its layers are aligned with the first by rotations on the training rows.
-Errors are relative to the codes after the second fit, beside those of copying the nearest sample's codes: as the mean
-of the points' own errors, in which all points count alike, and as one number for the whole matrix of codes, in which
-the few points with the largest codes decide. The second bandwidth shrinks by 400/440, because the codes of more samples
-are smaller. A second table says what the optima of the first fit look like. With --alone each digit gets the codes that
-it has in a fit with it and the 400: the most to be expected of a rule that sees one new point at a time.
+Errors, of the encoder and of copying the nearest sample's codes, are relative to the codes after the second fit: the
+mean of the errors of single points, in which all points count equally, and one number for the whole matrix of codes, in
+which the few points with the largest codes dominate. The second bandwidth shrinks by 400/440, because the codes of more
+samples are smaller. A second table describes the optima of the first fit. With --alone each digit gets its codes from
+a fit to it and the 400: the best that a rule for one new point at a time can achieve.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
     codes, _, ambiguous = model.encode(new)
 
     def codes_with(rows: slice) -> np.ndarray:
-        """Return the codes of new points after a fit with them, aligned with the first, as if 400 samples had them."""
+        """Return the codes of new points after a fit with them, aligned with the first fit, scaled to 400 samples."""
         more = new[rows]
         shrink = TRAIN / (TRAIN + len(more))
         again = ConstrDRKM(
@@ -82,7 +82,7 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
 
 
 def concentration(model: ConstrDRKM) -> float:
-    """Return the share of ‖H_1‖² that lies on the tenth of the samples with the largest codes."""
+    """Return the share of ‖H_1‖² in the tenth of the samples with the largest codes."""
     sizes = np.sort((model.codes_[:, model.layer_slices_[0]] ** 2).sum(axis=1))
     return float(sizes[-TRAIN // 10 :].sum() / sizes.sum())
 

@@ -1,7 +1,7 @@
-"""Other ways to solve the same problem, each at its best: (problem, start, seconds) → the point reached, or None.
+"""Other solvers of the same problem, each at its best: (problem, start, seconds) → the point reached, or None.
 
 All get the common start and the Gram matrix that it needed. A rival stops when its stationarity is at most 1e-6 or its
-time is over; the checks of those that do not measure stationarity themselves are not counted against them.
+time is over; time for checking the stationarity of rivals that do not measure it does not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def projected_gradient_cached(problem: Problem, H: Tensor, seconds: float) -> tu
 
 
 def projected_gradient_published(problem: Problem, H: Tensor, seconds: float) -> tuple[Tensor, float]:
-    """The same as published: automatic differentiation, both Gram matrices recomputed at every evaluation."""
+    """The same method as published: automatic differentiation, both Gram matrices recomputed at every evaluation."""
     clock = time.perf_counter()
     length = 1.0
 
@@ -73,7 +73,7 @@ def pymanopt_rival(optimiser: str) -> Rival:
         def cost(H: Tensor) -> Tensor:
             return problem.cost(H, K1)
 
-        # pymanopt stops on the plain norm of the gradient; ‖G‖ hardly changes on the way.
+        # pymanopt stops by the absolute norm of the gradient; ‖G‖ hardly changes during a run.
         scale = float(problem.energy.value_and_gradient(H).gradient.norm())
         kind = getattr(pymanopt.optimizers, optimiser)
         options = {"max_iterations": 10**7, "min_gradient_norm": TOL * scale, "min_step_size": 0.0, "verbosity": 0}

@@ -1,9 +1,9 @@
-"""What runner and store cost: trivial runs, reopening, and the overhead on runs of a fifth of a second.
+"""The overhead of runner and store: trivial runs, reopening, and runs of a fifth of a second.
 
 python -m benchmarks runner
 
-Beside the time on the clock stands the processor time of the runner's own process, which other work on the machine
-does not change.
+Besides wall-clock time it prints the processor time of the runner's own process, which other work on the machine does
+not change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drkm.runs.tasks import Task, TaskTable
 
 TRIVIAL = 10_000
 RUNS, SECONDS = 200, 0.2
-#: parts in which a plain loop and a sweep take turns, so that both see the same machine
+#: number of alternations between a plain loop and a sweep, so that other work affects both
 TURNS = 10
 
 
@@ -39,7 +39,7 @@ TASKS = TaskTable(f"{__name__}:TASKS", {"probe": Task(f"{__name__}:probe")})
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds that something takes: on the clock, and of this process's processor time."""
+    """Return wall-clock and processor seconds of a call in this process."""
     clock, processor = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - processor
@@ -54,7 +54,7 @@ def row(what: str, took: tuple[float, float], remark: str) -> None:
 
 
 def trivial(folder: Path) -> None:
-    """Print the time of many runs that do nothing, and of what one does with a store that holds them."""
+    """Print the time of many runs that do nothing, and of typical operations on a store that holds them."""
     runs = probes(TRIVIAL, 0)
     for jobs, where in ((1, "this process"), (2, "2 processes")):
         with Store(folder / f"trivial-{jobs}.sqlite", TASKS) as store:
@@ -80,7 +80,7 @@ def trivial(folder: Path) -> None:
 
 
 def overhead(folder: Path, rounds: int) -> None:
-    """Print what a sweep takes beyond the same runs in a plain loop."""
+    """Print the time of a sweep beyond that of the same runs in a plain loop."""
     runs, step = probes(RUNS, rounds), RUNS // TURNS
     plain, swept = [0.0, 0.0], [0.0, 0.0]
     with Store(folder / "overhead.sqlite", TASKS) as store:
@@ -97,7 +97,7 @@ def overhead(folder: Path, rounds: int) -> None:
 
 
 def processes(folder: Path, rounds: int, jobs: int) -> None:
-    """Print what the runner of worker processes spends, beside the computing time that the store has recorded."""
+    """Print the processor time of a runner with worker processes, and the computing time that the store recorded."""
     with Store(folder / "processes.sqlite", TASKS) as store:
         took = cost(lambda: sweep(probes(RUNS, rounds), store, jobs=jobs, progress=False))
         computing = store.counts()[0].seconds

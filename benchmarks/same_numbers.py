@@ -1,12 +1,12 @@
-"""Whether a change of the code moved a number: what models and metrics compute, to the last bit, on one machine.
+"""Whether a change of the code changed a number: results of models and metrics, to the last bit, on one machine.
 
-python -m benchmarks.same_numbers dump before.npz      with the code as it was
-python -m benchmarks.same_numbers dump after.npz       with the code as it is
+python -m benchmarks.same_numbers dump before.npz      with the old code
+python -m benchmarks.same_numbers dump after.npz       with the new code
 python -m benchmarks.same_numbers compare before.npz after.npz
 
-A dump holds codes, codes of new points, cleaned and drawn points of every configuration, all metrics, and the keys of
-all runs of the experiments. It takes about a minute. `compare` names what differs and ends with exit code 1 if
-anything does. Both dumps must come from one machine: other processors round differently.
+A dump holds codes, codes of new points, denoised and sampled points of every configuration, all metrics, and the keys
+of all runs of the experiments. It takes about a minute. `compare` lists the differences and ends with exit code 1 if
+there are any. Both dumps must come from one machine: other processors round differently.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def models() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def of_model(parameters: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield what a fit finds and makes of new points."""
+    """Yield the results of a fit, and its results for new points."""
     X, new = samples(N), samples(N + NEW)[N:]
     given = parameters["kernel"] == PRECOMPUTED
     model = ConstrDRKM(**{"random_state": 0, "max_iter": 300, **parameters}).fit(X @ X.T if given else X)
@@ -89,7 +89,7 @@ def of_model(parameters: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def of_metrics() -> Iterator[tuple[str, np.ndarray]]:
-    """Yield all rows of the tables of metrics, for labels and for numbers, and what is said of each factor."""
+    """Yield all rows of the tables of metrics, for labels and for numbers, and the scores per factor."""
     random = np.random.RandomState(0)
     labels = np.stack([random.randint(3, size=150), random.randint(4, size=150)], axis=1)
     codes = np.c_[labels, random.randn(150, 2)] + 0.3 * random.randn(150, 4)
@@ -104,7 +104,7 @@ def of_metrics() -> Iterator[tuple[str, np.ndarray]]:
 
 
 def of_runs() -> Iterator[tuple[str, np.ndarray]]:
-    """Yield hashes of the runs of each experiment and scale; with the data and the version they are the keys."""
+    """Yield hashes of the runs of each experiment and scale; together with data and version these form the keys."""
     for scale in ("quick", "medium", "paper"):
         for name, runs in Request(["all"], scale).runs.items():
             text = "\n".join(run.canonical() for run in runs)
@@ -125,7 +125,7 @@ def dump(path: str) -> None:
 
 
 def compare(before: str, after: str) -> int:
-    """Print what differs between two files, and return how many arrays do."""
+    """Print the arrays that differ between two files, and return their number."""
     with np.load(before) as one, np.load(after) as other:
         names = sorted({*one.files, *other.files})
         wrong = [name for name in names if name not in one or name not in other or not _same(one[name], other[name])]

@@ -1,12 +1,12 @@
 """Time and memory against the number of samples: every operator, and scikit-learn's KernelPCA.
 
-python -m benchmarks.scaling                                        CPU: n = 500 … as far as two minutes a fit go
+python -m benchmarks.scaling                                        CPU: n = 500 … as far as two minutes per fit allow
 python -m benchmarks.scaling --device cuda --operators fused --samples 2000 20000 100000
-python -m benchmarks.scaling --figure                               table and figure again, from the cells there are
+python -m benchmarks.scaling --figure                               table and figure again, from existing cells
 
-Every cell runs in a process of its own (`benchmarks.scaling_cell`), which gives its peak memory, and is ended after a
-limit; an operator that did not finish is not asked for more samples. Cells are kept in results/scaling/cells.jsonl, so
-that runs on several machines can be put together; a cell that is there is not run again.
+Every cell runs in a separate process (`benchmarks.scaling_cell`), which reports its peak memory and has a time limit;
+an operator that did not finish is not run with more samples. Cells are kept in results/scaling/cells.jsonl, so that
+runs on several machines can be combined; existing cells are not run again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Cell = dict[str, Any]
 
 
 def measure(operator: str, n: int, device: str, data: str, dtype: str, limit: float) -> Cell:
-    """Run one cell and return the last it said, with what ended it."""
+    """Run one cell and return its last message, and why it ended."""
     python = [sys.executable]
     if operator == SHARDED:
         python += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(PROCESSES)]
@@ -41,11 +41,11 @@ def measure(operator: str, n: int, device: str, data: str, dtype: str, limit: fl
     command += ["--data", data, "--limit", str(limit), "--dtype", dtype]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        # A fit stops itself; KernelPCA and starts do not know of limits.
+        # A fit obeys the limit itself, but KernelPCA and starts have none.
         text, errors = process.communicate(timeout=2 * limit + 60)
         reason = f"ended with code {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
-        # Not killed: torchrun ends its processes when it is asked to end.
+        # Terminated, not killed, so that torchrun can end its processes.
         process.terminate()
         text, errors = process.communicate()
         reason = "time limit"
@@ -72,7 +72,7 @@ def collect(cells: list[Cell], path: Path, asked: argparse.Namespace) -> None:
 
 
 def series_of(cell: Cell) -> str:
-    """Return the operator with what sets its fits apart from others with the same one."""
+    """Return the operator together with the settings that distinguish its series."""
     parts = [cell["operator"]]
     if cell["operator"] == SHARDED:
         parts.append(f"{PROCESSES} processes")
@@ -103,7 +103,7 @@ def row(cell: Cell) -> Cell:
 
 
 def draw(cells: Sequence[Cell], out: Path) -> None:
-    """Draw time and memory against n: an operator has one colour, a GPU dashes; hollow marks did not finish."""
+    """Draw time and memory against n: one colour per operator, dashes for a GPU, hollow marks for unfinished cells."""
     series: dict[str, list[Cell]] = {}
     for cell in sorted(cells, key=lambda cell: cell["n"]):
         series.setdefault(series_of(cell), []).append(cell)

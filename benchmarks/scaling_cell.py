@@ -1,10 +1,10 @@
-"""One cell of the scaling benchmark in a process of its own: an operator at one number of samples.
+"""One cell of the scaling benchmark, in a separate process: an operator at one number of samples.
 
 python -m benchmarks.scaling_cell tiled 2000 [--device cuda] [--data images] [--limit 120]
 
-Prints one line of JSON at every stage; whoever started it reads the last one, also when time ran out. Operators are
-those of `drkm.gram` by name, with parameters as in "tiled:memory=1.5e9,keep=0"; "KernelPCA" is scikit-learn's.
-"sharded" is started by torchrun: each process takes its part of the samples, and the first one speaks for itself.
+Prints one line of JSON at every stage; the caller reads the last one, also after a timeout. Operators are those of
+`drkm.gram` by name, with parameters as in "tiled:memory=1.5e9,keep=0"; "KernelPCA" is scikit-learn's. "sharded" is
+started by torchrun: each process takes its part of the samples, and the first one reports its own numbers.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def _literal(text: str) -> Any:
 
 
 def clock(device: str) -> float:
-    """Seconds: of the processor for one thread, which other work on the machine does not add to, else of the wall."""
+    """Return processor seconds for one thread, which exclude other work on the machine, else wall-clock seconds."""
     if device == "cuda":
         torch.cuda.synchronize()
     return time.process_time() if device == "cpu" and torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def peak(device: str) -> int:
-    """Bytes of the process, or of the GPU, at their peak so far."""
+    """Return the peak memory of the process, or of the GPU, so far in bytes."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def warm_up(device: str) -> None:
-    """Fit something tiny, so that libraries that are loaded when first used do not count as memory of the fit."""
+    """Fit something tiny, so that lazily loaded libraries do not count as memory of the fit."""
     ConstrDRKM((2, 1), tol=1e-2, device=device).fit(np.random.RandomState(0).randn(300, 5))
 
 

@@ -1,4 +1,4 @@
-"""What further starts are worth: where they begin, and which are given up.
+"""The value of further starts: where they begin, and which are abandoned.
 
 python -m benchmarks several_starts
 """
@@ -34,7 +34,7 @@ def problems(name: str, sigma2: Sequence[float]) -> list[tuple[Energy, Tensor]]:
 
 
 def solved(energy: Energy, H: Tensor, kind: str, seed: int) -> Result:
-    """Return the result from a start of this kind, with the evaluations that it took to find it."""
+    """Return the result from a start of this kind, including the evaluations to find the start."""
     energy.count.evaluations = 0
     generator = torch.Generator().manual_seed(seed)
     if kind == "far":

@@ -2,15 +2,15 @@
 
 python -m benchmarks.sharded                        1 and 2 processes in turn, three times, n = 50,000
 python -m benchmarks.sharded --processes 1 4 16     other numbers of processes
-python -m benchmarks.sharded --n 5000 --repeats 1   a quick look
+python -m benchmarks.sharded --n 5000 --repeats 1   a quick run
 python -m benchmarks.sharded --exact --n 10000      exact operators, against gram="dense" in one process
 python -m benchmarks.sharded --exact --n 10000 --sizes 10    the same for one layer
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
-time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, what encoding needs) from the
-moment all processes have their samples. Memory is what the largest process had at its peak, beyond what it had before
-the fit. The processor time of the busiest process is printed beside it: on a machine
-that does other things as well it says more than the clock.
+time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, preparation of the encoder)
+from the moment all processes have their samples. Memory is the peak of the largest process above its value before the
+fit. The processor time of the busiest process is printed too: on a machine with other work it says more than wall-clock
+time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _worker(options: argparse.Namespace) -> None:
     from drkm.gram import Fourier, Nystroem, Sharded
 
     torch.set_num_threads(1)
-    # A fit that ends at its number of iterations says so.
+    # These fits stop at their maximum number of iterations on purpose.
     warnings.simplefilter("ignore", ConvergenceWarning)
     dist.init_process_group("gloo")
     rank, processes = dist.get_rank(), dist.get_world_size()

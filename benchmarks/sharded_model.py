@@ -1,4 +1,4 @@
-"""The cost model of sharded fits: what an iteration exchanges, and how long it takes on P processes.
+"""The cost model of sharded fits: the bytes that an iteration exchanges, and its time on P processes.
 
 python -m benchmarks.sharded_model                       10⁶ to 10⁸ samples on 1 to 64 GPUs, at the rates of an H200
 python -m benchmarks.sharded_model --gradient 0.1        the same from a gradient measured on one GPU (n = 1,000,000)
@@ -9,8 +9,8 @@ An iteration of L-BFGS takes one gradient of n/P samples in each process, and ex
 depend on n: ΦᵀA of every layer, S×S matrices, the inner products of the stored pairs. With all-reduce every process
 sends and receives 2(P-1)/P times each block.
 
-The time of a gradient is proportional to the samples: measured (`--gradient` seconds for `--measured` samples), or else
-what the operations and the bytes of `Strategy.cost` take at the rates of the device, which nothing can be faster than.
+The time of a gradient is proportional to the number of samples: measured (`--gradient` seconds for `--measured`
+samples), or else a lower bound: the operations and bytes of `Strategy.cost` at the peak rates of the device.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMORY = 10
 EXCHANGES = 15
 #: blocks of the Krylov basis of a start
 KRYLOV_BLOCKS = 8
-#: gradients an iteration: a few line searches need a second trial
+#: gradients per iteration: a few line searches need a second trial
 TRIALS = 1.1
 
 
@@ -44,7 +44,7 @@ class Model:
 
     @property
     def bytes(self) -> float:
-        """What a process contributes to the exchanges of an iteration.
+        """The bytes that a process contributes to the exchanges of an iteration.
 
         Sums over samples are exchanged in float64: ΦᵀA of every layer, three S×S matrices (retraction, multipliers,
         projection), the products of pairs, and single numbers.
@@ -55,7 +55,7 @@ class Model:
         return 8 * (TRIALS * blocks + small)
 
     def cost(self):
-        """What one process needs for its own samples."""
+        """The cost of one process for its own samples."""
         asked = self.options
         kernels = (RBF(1.0),) * len(asked.sizes)
         rows = -(-int(self.n) // self.processes)
@@ -72,7 +72,7 @@ class Model:
 
     @property
     def exchanging(self) -> float:
-        """Seconds that an iteration exchanges."""
+        """Seconds of the exchanges of an iteration."""
         if self.processes == 1:
             return 0.0
         wire = 2 * (self.processes - 1) / self.processes * self.bytes
@@ -80,7 +80,7 @@ class Model:
 
 
 def exact(asked: argparse.Namespace) -> None:
-    """Print what one exact product KA and a start of kernel PCA take: pairs are shared out, points travel round."""
+    """Print the cost of one exact product KA and of a kernel PCA start; points travel in a ring."""
     width = asked.sizes[0] + max(5, asked.sizes[0] // 2)
     item = getattr(torch, asked.dtype).itemsize
     heads = ("n", "processes", "memory, GB per process", "passed on, GB a product", "computing, s", "passing, s")
@@ -89,11 +89,11 @@ def exact(asked: argparse.Namespace) -> None:
     for n in asked.n:
         for processes in asked.processes:
             rows = n / processes
-            # Samples as factors and on their way, and the Krylov basis with its image.
+            # Samples as factors and in transit, and the Krylov basis with its image.
             held = item * rows * (6 * asked.d + 2 * KRYLOV_BLOCKS * width)
             passed = (processes - 1) * item * rows * (asked.d + width)
             computing, passing = asked.pair * n * rows, passed / asked.bandwidth
-            # What is smaller hides behind what is larger: blocks travel while others are used.
+            # Blocks travel while others are used, so that the shorter of the two times is hidden.
             whole = asked.products * max(computing, passing) / 60
             cells = (f"{n:.0e}", f"{processes}", f"{held / 1e9:.1f}", f"{passed / 1e9:.1f}", f"{computing:.1f}")
             print(f"| {' | '.join(cells)} | {passing:.2f} | {whole:.1f} |")

@@ -1,6 +1,6 @@
-"""Whether weighing components lowers the denoising error on the curves of Table 1, with the clean points in view.
+"""Whether weighted components lower the denoising error on the curves of Table 1, chosen using the clean points.
 
-python -m benchmarks shrinkage_floor                     one draw of 1,000 points a curve
+python -m benchmarks shrinkage_floor                     one draw of 1,000 points per curve
 python -m benchmarks shrinkage_floor --points 3000 --seeds 4,5,6
 
 The least mean squared error of one layer over bandwidths and numbers of components (cut off), and over bandwidths and
@@ -30,12 +30,12 @@ from drkm.problem.shrinkage import Shrinkage
 #: σ² relative to the noise variance, and ranks of thresholds and cut-offs
 WIDTHS = (2.5, 3.5, 5.0, 8.0, 12.0)
 RANKS = np.unique(np.geomspace(4, 140, 16).round().astype(int))
-#: thresholds are as far down the spectrum as three times the most components that are kept
+#: thresholds go down the spectrum to this many times the largest number of components kept
 DEEPEST = 3
 
 
 def least_errors(dataset: str, noise: float, seed: int, points: int) -> dict[str, float]:
-    """Return the least errors of each way to weigh components, relative to the Bayes error."""
+    """Return the least errors of each kind of weights, relative to the Bayes error."""
     problem = make_problem(dataset, noise, points, points // 4, seed)
     variance = noise_of(problem) ** 2
     bound = mean_squared_error(posterior_mean(problem, problem.train), problem.clean)

@@ -24,7 +24,7 @@ REPEATS = {400: 5, 800: 5, 3000: 1}
 
 
 def once(n: int, sigma2: tuple[float, float]) -> tuple[float, float, Problem]:
-    """Seconds from the samples, the energy, and the problem with its start."""
+    """Return the seconds of a whole fit, the energy, and the problem with its start."""
     clock = time.perf_counter()
     problem = Problem.make(n, sigma2)
     result = solve(by_name("auto", 2), problem.energy, problem.H, tol=TOL)
@@ -48,13 +48,13 @@ def main() -> None:
             reached = stationarity_of(problem, H)
             ratio = f"> {min((spent + problem.start_seconds) / seconds, LIMIT):.0f}"
             if reached <= 1.05 * TOL:
-                # In turns, so that other work on the machine meets both.
+                # Alternately, so that other work on the machine affects both.
                 turns = [(spent, seconds)]
                 for _ in range(repeats - 1):
                     turns.append((rival(problem, problem.H, LIMIT * seconds)[1], once(n, sigma2)[0]))
                 rivals_time, own_time = (statistics.median(times) for times in zip(*turns, strict=True))
                 ratio = f"{(rivals_time + problem.start_seconds) / own_time:.1f}"
-            # Off the manifold J means nothing: the nearest feasible point counts.
+            # Off the manifold J is meaningless: the nearest feasible point counts.
             J, feasible = problem.energy.value(stiefel.polar(H)), stiefel.feasibility(H)
             print(f"{label}| {name} | {ratio} | {J:.4f} | {reached:.0e} | {feasible:.0e} |", flush=True)
 

@@ -1,10 +1,10 @@
-"""Which settings of the second layer give features that another draw of samples would give too.
+"""Which settings of the second layer give codes that are recovered on another draw of samples.
 
 python -m benchmarks stability
 python -m benchmarks stability --draws 10
 
 Two models are fitted to 400 digits each, no digit in both, and encode the same 600 others. "Recovered" is the mean
-squared canonical correlation between what the two make of these: 1 if the codes of a layer span the same functions.
+squared canonical correlation between their codes of these: 1 if the codes of a layer span the same functions.
 "Effective" is the effective sample size of a layer, as in `summary()`. "Accuracy" is that of a logistic regression on
 the codes of the first model. Means over the draws.
 """
@@ -36,7 +36,7 @@ def recovered(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def measure(make: ConstrDRKM, X: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return effective sample sizes of all layers, how far each and all codes are recovered, and the accuracy."""
+    """Return effective sample sizes of all layers, the recovery of each layer and of all codes, and the accuracy."""
     test = slice(2 * TRAIN, 2 * TRAIN + TEST)
     model = make.fit(X[:TRAIN])
     codes, layers, found = model.codes_, model.layer_slices_, model.transform(X[test])

@@ -1,7 +1,7 @@
-"""The tiled operator beside the dense one at n = 3,000, and its memory at n = 20,000, on images (d = 4096).
+"""The tiled operator against the dense one at n = 3,000, and its memory at n = 20,000, on images (d = 4096).
 
 python -m benchmarks tiled                      both
-python -m benchmarks.tiled speed [n]            time: forming, start, one gradient, in turns
+python -m benchmarks.tiled speed [n]            times of forming, start and one gradient, measured in turns
 python -m benchmarks.tiled memory [n [bytes]]   peak of the process after two gradients within a budget, float64
 """
 
@@ -65,7 +65,7 @@ def speed(rows: Rows) -> None:
 
 
 def memory(rows: Rows, budget: float) -> None:
-    """Print the peak of the process after two gradients, samples read from a file of bytes."""
+    """Print the peak memory of the process after two gradients, with samples read from a file of bytes."""
     imports = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     energy = energy_of(rows, Tiled(memory=budget))
     print(f"n = {len(rows)}, d = {rows.shape[1]}, budget {in_bytes(budget)}: {energy.strategy.describe()}", flush=True)

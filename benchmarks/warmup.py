@@ -1,4 +1,4 @@
-"""What the warm-up is worth: energy reached and evaluations, with and without it.
+"""The value of the warm-up: energy reached and number of evaluations, with and without it.
 
 python -m benchmarks warmup
 """

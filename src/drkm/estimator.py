@@ -384,7 +384,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {k: v for k, v in self.get_params(deep=False).items() if k not in ("callbacks", "checkpoint")}
         self._inference = Inference(fitted, first)
-        # Attributes have no rows to name: they are arrays where the samples are a data frame.
+        # Attributes have no row names: they are arrays even if the samples are a data frame.
         self._fitted_to_frame = inputs.is_frame(like)
         kind = like if isinstance(like, Tensor) else None
         self.codes_ = inputs.write(self._inference.own_codes.clone(), kind)

@@ -22,15 +22,15 @@ from drkm.kernels import Kernel
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
-#: codes that are farther from stationary than this, relative to their size, are reported as unsettled; they are
-#: surprising only if the gradient is smaller than that by this factor
+#: codes that are farther from stationary than this, relative to their size, are reported as unsettled; this is
+#: surprising only if the gradient is smaller by this factor
 SETTLED, EXPECTED = 0.1, 1e3
-#: a layer with a smaller share of the energy than this is not trained beside the others, if its kernel matrix has more
+#: a layer with a smaller share of the energy is hardly trained; reported only if its share of the trace is larger
 FAINT = 1e-5
 #: largest n·m², for m landmarks, at which their factor and features are formed again instead of stored: it takes about
 #: a second
 FORMED_AGAIN = 1e10
-#: files and pickles hold one history entry per so many numbers of samples and codes, so that the history takes a
+#: files and pickles hold one history entry per this many numbers of samples and codes, so that the history takes a
 #: twentieth of their bytes, and at least this many entries
 PER_ENTRY, FEW_ENTRIES = 100, 40
 #: tensors that pickles hold as arrays, which saves 300 bytes each

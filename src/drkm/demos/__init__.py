@@ -1,1 +1,1 @@
-"""What the command `drkm demo` shows: the main job on data that need no download, one module each."""
+"""The demos of `drkm demo`, one module each: typical use on data that need no download."""

@@ -1,4 +1,4 @@
-"""The beginning and the end of a demo: the model, and the page to look at it with."""
+"""What the demos share: the model, and its explorer page."""
 
 from __future__ import annotations
 

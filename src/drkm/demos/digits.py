@@ -1,4 +1,4 @@
-"""The main job on embedded data: scikit-learn's handwritten digits."""
+"""A demo on bundled data: scikit-learn's handwritten digits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(out: Path, n: int = 400) -> None:
 
 
 def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:
-    """Draw the first codes of both layers, what the first components mean, and the denoised digits."""
+    """Draw the first codes of both layers, the effect of the first components, and the denoised digits."""
     plt = pyplot()
     plt.switch_backend("Agg")
 

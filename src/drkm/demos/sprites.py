@@ -1,4 +1,4 @@
-"""The main job on drawn data: a two-layer model of a few hundred dSprites, scored beside chance and rivals."""
+"""A demo on drawn data: a two-layer model of a few hundred dSprites, with scores, chance levels and rivals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWN = 4
 
 
 def run(out: str | PathLike[str] = "results/demo", n: int = 400) -> list[Path]:
-    """Train on n drawn sprites, print scores beside chance for ours, kernel PCA and random codes, and draw a figure.
+    """Train on n drawn sprites, print scores and chance levels of ours, kernel PCA and random codes, and draw a figure.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def draw(
 
 
 def informative(codes: NDArray[np.float64], factors: NDArray[np.int64]) -> list[int]:
-    """Return the codes that know most of any factor, for the figure alone."""
+    """Return the codes that are most informative about any factor, only for the figure."""
     # The correlation ratio: the part of a code's variance that lies between the values of a factor.
     ratios = [max(_between(code, factor) for factor in factors.T) for code in codes.T]
     return sorted(np.argsort(ratios)[::-1][:DRAWN].tolist())

@@ -21,9 +21,9 @@ from drkm.files.rows import Rows
 
 log = logging.getLogger("drkm.gram")
 
-#: in place of a number of rows: a process that takes no part
+#: in place of a number of rows: the process takes no part
 WITHDRAWN = -1
-#: seconds that such a process waits at most to be heard
+#: maximum seconds that such a process waits for the others to listen
 PATIENCE = 60.0
 
 

@@ -89,7 +89,7 @@ def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
 def _opened(file: Path) -> Any:
     """Open an image, reading only its header."""
     Image = pillow()
-    # Refuse images that Pillow only warns of, with their size.
+    # Pillow only warns about images that are refused here, with their size.
     with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
         return Image.open(file, formats=FORMATS)
 

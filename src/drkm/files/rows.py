@@ -112,7 +112,7 @@ class Rows:
         return found.to(self.device)
 
     def _release(self) -> None:
-        """Release the pages of a mapped file after reading, so that the process does not come to hold all of it."""
+        """Release the pages of a mapped file after reading, so that the process does not end up holding all of it."""
         # Changes in a private copy would be lost with its pages.
         if getattr(self.array, "mode", None) in ("r", "r+", "w+") and hasattr(mmap, "MADV_DONTNEED"):
             mapped = getattr(self.array, "_mmap", None)

@@ -1,8 +1,8 @@
 """The safetensors format: reading into memory of our own, and writing without a copy of everything.
 
 The safetensors library maps files into memory: truncating the file then kills the process, writing to it changes the
-tensors, and their addresses depend on their place in the file, on which the last bits of sums depend. For writing, it
-forms everything in memory first, where samples that stay in a file may not fit.
+tensors, and the last bits of sums depend on the places of tensors in the file. Before it writes, it forms everything in
+memory, where samples that stay in a file may not fit.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
     """Yield the bytes of all numbers; those in a file a few rows at a time."""
     parts = (numbers[rows] for rows in numbers.tiles()) if isinstance(numbers, Rows) else (numbers,)
     for part in parts:
-        # No numbers may have strides by which torch sees no bytes in them.
+        # torch cannot view some strides as bytes, not even those of an empty tensor.
         if part.numel():
             yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
 
@@ -143,6 +143,6 @@ def _entry(name: str, fields: Any, origin: int) -> Entry:
 
 
 def _is_shape(shape: list[Any]) -> bool:
-    """Whether torch accepts it as a shape; it multiplies the other dimensions of an empty one too."""
+    """Whether torch accepts it as a shape; even with a 0 in it, the product of the others must not overflow."""
     counts = len(shape) <= MOST_DIMENSIONS and all(type(count) is int and 0 <= count < TOO_MANY for count in shape)
     return counts and math.prod(max(count, 1) for count in shape) < TOO_MANY

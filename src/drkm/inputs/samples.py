@@ -58,7 +58,7 @@ def read(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Tensor | Row
 def checked(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
     """Return samples as the array that scikit-learn's `validate_data` makes of them with these options.
 
-    What it would take for numbers though it is none is refused, and its complaints are one sentence.
+    Values that it would wrongly convert to numbers are refused, and its errors become one sentence.
     """
     from sklearn.utils.validation import validate_data
 

@@ -16,7 +16,7 @@ RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
 #: rows of distances that are formed at once
 BLOCK_ROWS = 128
-#: distances below this many rounding errors of the mean count as zero: centring leaves that much of equal samples
+#: distances below this many rounding errors of the mean count as zero: equal samples differ by as much after centring
 ROUNDING = 2
 #: largest mean error of k(x, x) that is accepted, and the number of points over which it is averaged
 WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
@@ -89,7 +89,7 @@ def _half_median(points: Tensor) -> float:
     rows = rows - mean
     # From inner products: with thousands of features ten times faster than from differences, and as exact in float64.
     inner = rows @ rows.T
-    # All in the memory of the products: this is where a small fit would otherwise need the most.
+    # Everything in the memory of the products: otherwise the memory of a small fit would peak here.
     del rows
     norms = inner.diagonal().clone()
     for some in torch.arange(len(inner), device=inner.device).split(BLOCK_ROWS):

@@ -37,7 +37,7 @@ FEATURE_ENTRIES = {"cpu": 1 << 17, "cuda": 1 << 26}
 
 
 class Profile(NamedTuple):
-    """What the Triton kernels of `drkm.gram.fused` need to know of an isotropic kernel.
+    """What the Triton kernels of `drkm.gram.fused` need to know about an isotropic kernel.
 
     `name` is a branch of `_jet` in `drkm.gram._triton`; with points multiplied by `stretch`/σ its exponentials are
     powers of 2.
@@ -52,8 +52,7 @@ class Kernel(ABC):
 
     #: its name in `kernel="…"` and on the command line; a kernel without a name can only be given as an object
     name: str = ""
-    #: the family: f of an exponent, f of the exponent of distances, explicit features, or a Gram matrix that the caller
-    #: gives
+    #: the family: f of an exponent, f of the exponent of distances, explicit features, or a given Gram matrix
     is_pairwise: bool = False
     is_isotropic: bool = False
     is_explicit: bool = False
@@ -130,7 +129,7 @@ class Kernel(ABC):
 
     @property
     def rough(self) -> str:
-        """Where it is not differentiable, as the rest of a sentence; training of a deep layer may get stuck there."""
+        """Where it is not differentiable, as the end of a sentence; training of a deep layer may get stuck there."""
         return ""
 
     @property
@@ -324,7 +323,7 @@ class Isotropic(Pairwise):
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
-        # Rounding can make the exponent of a point with itself positive, and for a point far out by a lot.
+        # Rounding can make the exponent of a point with itself positive, and for a distant point very large.
         return super().values(exponent if exponent.requires_grad else exponent.clamp_(max=0))
 
     def diagonal(self, x: Tensor) -> Tensor:

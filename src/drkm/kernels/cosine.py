@@ -25,7 +25,7 @@ class Cosine(Explicit):
     def features(self, x: Tensor) -> Tensor:
         """Return x/‖x‖."""
         # Scaled to entries of order one, so that squares and powers of tiny rows, and their derivatives, neither vanish
-        # nor overflow. The value does not depend on this scale, so that derivatives need not know of it.
+        # nor overflow. The value does not depend on this scale, so it is detached.
         size = x.detach().abs().amax(dim=1, keepdim=True)
         zero = size < torch.finfo(x.dtype).tiny
         scaled = torch.where(zero, torch.zeros_like(x), x / torch.where(zero, 1.0, size))

@@ -45,8 +45,8 @@ class Precomputed(Kernel):
                 f"X: a precomputed Gram matrix must be symmetric, got entries that differ by {asymmetry:.3g} "
                 "(if by rounding, pass (X + X.T) / 2)"
             )
-        # A necessary condition only, but it tells distances from kernel values, and accepts what centring in single
-        # precision leaves of a sample at the mean.
+        # Only a necessary condition, but it tells distances from kernel values, and accepts the rounding errors that
+        # centring in single precision leaves for a sample at the mean.
         length = points.diagonal().clamp(min=0).sqrt()
         if torch.outer(length, length).sub_(points.abs()).min().item() < -1e-3 * points.abs().max().item():
             raise ValueError(

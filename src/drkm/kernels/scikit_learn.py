@@ -27,7 +27,7 @@ def own_kernel(name: Any, gamma: float, degree: float, coef0: float) -> Kernel |
         return name if hasattr(name, "is_pairwise") else None
     if name in ("linear", "cosine"):
         return Linear() if name == "linear" else Cosine()
-    # Of a γ this small the bandwidth is infinite, and all values are 1.
+    # For a tiny γ the bandwidth would overflow; all values are then 1.
     if name == "rbf" and gamma > 0 and math.isfinite(0.5 / gamma):
         return RBF(0.5 / gamma)
     whole = float(degree).is_integer() and 1 <= degree <= LARGEST_DEGREE

@@ -2,10 +2,10 @@
 
 Tensors, for n samples of d features and k components:
 
-    X                           samples, n×d (a precomputed kernel matrix n×n), or of sparse ones data, indices and rows
+    X                           samples, n×d (n×n for a precomputed kernel); data, indices and rows of sparse ones
     values, vectors             eigenpairs, k and n×k
     weights, shift              A, n×k (D×k with D explicit features), and b of the codes k(x, X)A - b
-    dual_coef                   the ridge regression of `inverse_transform`, n×d, where it was learned
+    dual_coef                   the ridge regression of `inverse_transform`, n×d, if it was learned
     kernel0.*, map0.*           as in the files of other models
 
 The header has the parameters, and the kernel with all parameters as numbers if it is one of ours. A file never holds
@@ -64,7 +64,7 @@ HEADER: dict[str, Part] = {
     "kind_of_array": parts.choice("numpy", "torch"),
 }
 SPARSE = ("X.data", "X.indices", "X.rows")
-#: by which factor weights may be longer than those of exact eigenpairs
+#: factor by which weights may be longer than those of exact eigenpairs
 LONGEST = 10.0
 
 

@@ -6,15 +6,15 @@ and `load` needs the module itself.
 
 Tensors, for n samples of d features and S components in all layers:
 
-    H, residual             codes in the solver's basis and what the tolerance left of the gradient, n×S
+    H, residual             codes in the solver's basis and the remaining gradient, n×S
     X                       samples, n×d, or in their place: first.phi, first.lengths, first.basis, largest
     history                 one row per iteration, or per some of them, in the order of `HISTORY_COLUMNS`
-    row_means               means of the rows of K_1, n, where it is centred
+    row_means               means of the rows of K_1, n, if it is centred
     multipliers             Λ, S×S
     rotation{l}, eigenvalues{l}     axes and diagonal of H_lᵀK_lH_l of layer l, counted from 0
-    kernel{l}.*, map{l}.*   landmarks and factor of an approximation; no factor where it is formed again from landmarks
-                            and X, and no landmarks where these are X; lengths of a few frequencies, which are drawn
-                            again from the seed in the header; numbers of a feature map's module
+    kernel{l}.*, map{l}.*   landmarks and factor of an approximation; no factor if it is formed again from landmarks
+                            and X, and no landmarks if these are X; lengths of a few frequencies, which are drawn
+                            again from the seed in the header; parameters of a feature map's module
     preparation.*           what was done to the data before the model saw them
 
 Version 2 added models without samples, version 3 frequencies that are drawn again with the lengths of all of them,
@@ -75,7 +75,7 @@ PLAIN = (
     "verbose",
 )
 NAMED = ("init", "solver", "dtype")
-#: values of parameters that a file may lack; a seed, because none should be drawn
+#: values of parameters that a file may lack; among them a seed, so that none is drawn
 DEFAULTS = {
     "sigma2": None,
     "shrink": None,

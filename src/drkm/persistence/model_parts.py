@@ -45,7 +45,7 @@ LATER: dict[str, Part] = {
     "code_error": parts.number(0),
     "cost": parts.group(dict.fromkeys(("bytes", "flops", "traffic", "setup"), parts.number(0))),
 }
-#: by how much ‖HᵀH - I‖ may differ from the stored value
+#: tolerance for ‖HᵀH - I‖ against the stored value
 DEFECT = 1e-3
 
 
