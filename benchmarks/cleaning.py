@@ -140,7 +140,7 @@ def best_pca(train: np.ndarray, points: np.ndarray, clean: np.ndarray) -> float:
 
 
 def best_kernel_pca(train: np.ndarray, points: np.ndarray | None, clean: np.ndarray) -> float:
-    """Return the least error of kernel PCA over bandwidths by factors of 2, and ranks in steps of a tenth to a third."""
+    """Return the least error of kernel PCA over bandwidths by factors of 2 and ranks in steps of a tenth to a third."""
     X = torch.from_numpy(train)
     new = None if points is None else torch.from_numpy(points)
     n, median = len(X), resolve_bandwidth("median", X, layer=1)

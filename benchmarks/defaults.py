@@ -2,7 +2,7 @@
 
 python -m benchmarks.defaults                      # five sets; DRKM_DATA names the folder of the images
 python -m benchmarks.defaults --sets digits,wine --sizes 100 --draws 5
-python -m benchmarks.defaults --model centred --sizes 400      # other choices, beside the same kernel PCA
+python -m benchmarks.defaults --model centred --sizes 400      # other choices, against the same kernel PCA
 
 Per set and number of samples n, means over the draws:
 

@@ -16,7 +16,7 @@ from drkm.baselines._vae_network import VAENetwork
 
 # Held-out losses are averaged over this many noise draws, the same at every check, so that checks are comparable.
 _DRAWS = 4
-#: batch size where nothing is learned
+#: batch size when nothing is learned
 CHUNK = 256
 
 

@@ -1,8 +1,8 @@
 """The Triton kernel of the `split` operator: KB of a first layer on tensor cores, with nothing n×n stored.
 
-A number of float32 is the sum of two halves of 16 bits, high + low, to 22 bits, and tensor cores multiply halves twice
-as fast as tf32. Of a product of two such sums three parts count, low·high, high·low and high·high: as exact as
-float32 but for its last bit. The first part alone (`PASSES` = 1) has the three digits of tf32.
+A float32 number is the sum of two 16-bit halves, high + low, to 22 bits, and tensor cores multiply halves twice as
+fast as tf32. Three parts of a product of two such sums matter, low·high, high·low and high·high: together they are as
+exact as float32 except for its last bit. The product high·high alone (`PASSES` = 1) has the three digits of tf32.
 
 Tensor cores truncate the result of an addition instead of rounding it, which over many additions is a bias of 1e-3.
 Their sums are therefore short: each tile and each part of the features begins with zero, and its result is added to the
@@ -19,7 +19,7 @@ import triton.language as tl
 
 from drkm.gram._triton import _jet
 
-#: what rounding may leave of the squared distance of a point to itself, relative to twice its squared length
+#: largest squared distance of a point to itself due to rounding, relative to twice its squared length
 ROUNDING = tl.constexpr(2e-6)
 
 
@@ -31,7 +31,7 @@ def split_product(
 ):  # fmt: skip
     """Sum 2^SHIFT K_ij b_j (`scale` K_ij b_j for PROFILE "power") over one chunk of the other points.
 
-    n and m count points and others with those that pad them to whole tiles; points have WIDTH numbers, of which PART
+    n and m are the numbers of points and others, padded to whole tiles; points have WIDTH numbers, and PART of these
     are multiplied at a time.
     """
     own = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)

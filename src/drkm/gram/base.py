@@ -59,7 +59,7 @@ class Gram(ABC):
 
     #: number of points of this process
     n: int
-    #: whether it multiplies by two thin factors, which keeps the digits of features far from zero
+    #: whether it multiplies by two thin factors, which preserves the digits of features far from zero
     of_features = False
 
     @abstractmethod
@@ -269,7 +269,7 @@ class Centered(MovingGram):
     def _drop_rounding_(self, product: Tensor, A: Tensor) -> Tensor:
         """Set columns of CKCA that are nothing but rounding to zero, in place.
 
-        If the kernel cannot tell the samples apart, nothing else is left, and a fit would follow it. With k the mean of
+        If the kernel cannot tell the samples apart, only rounding is left, which a fit would follow. With k the mean of
         the diagonal and r the rounding of a mean, each centred value is wrong by at most r·k, and a symmetric matrix of
         such errors has a norm of 2√n·r·k (Wigner). The n terms of an entry of CKCa have partial sums of at most k‖a‖:
         their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖. Features

@@ -13,15 +13,15 @@ ROWS = {"cpu": 1024, "cuda": 1 << 20}
 
 
 class Cross:
-    """Features of new points where the kernel has explicit ones, else their kernel values with the samples.
+    """Features of new points if the kernel has explicit ones, else their kernel values with the samples.
 
     Parameters
     ----------
     kernel : Kernel
         Kernel of the first layer, with all parameters as numbers.
     points : Tensor or Rows, of shape (n, d)
-        The samples. For every batch they are augmented, and read if they are in a file, in tiles; with a batch of some
-        hundred points the kernel values cost as many times more than that.
+        The samples. For every batch they are augmented, and read if they are in a file, in tiles; for a batch of some
+        hundred points the kernel values cost some hundred times more than this.
     """
 
     def __init__(self, kernel: Kernel, points: Tensor | Rows):

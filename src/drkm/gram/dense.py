@@ -62,7 +62,7 @@ class Dense(Strategy):
     is_exact = True
 
     def cost(self, work: Workload) -> Cost:
-        """Return the cost of a fit: n² numbers for K_1, formed beside two augmented copies of the samples."""
+        """Return the cost of a fit: n² numbers for K_1, formed from two augmented copies of the samples."""
         if not work.first_is_pairwise:
             return common(work).plus(**vars(first_of_features(work)))
         # There is no solver yet while K_1 is formed, and the copies are gone when it starts.

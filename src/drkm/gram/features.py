@@ -12,7 +12,7 @@ from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Centered, Gram, MovingGram, Sums, center, remove_mean_, rounding_of_mean
 from drkm.kernels import Explicit, Kernel
 
-#: rows whose features are computed at once where they are not kept
+#: rows whose features are computed at once if they are not kept
 ROWS = 4096
 #: rows that are summed in the precision of the fit; their sums are added in float64
 SUM_ROWS = 1 << 16

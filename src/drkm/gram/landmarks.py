@@ -12,7 +12,7 @@ from drkm.kernels import Pairwise
 from drkm.machine.layout import copied
 
 NAMES = ("uniform", "kmeans", "rpcholesky")
-#: k-means and pivoted Cholesky use this many samples per landmark, drawn uniformly where there are more
+#: k-means and pivoted Cholesky use this many samples per landmark, drawn uniformly if there are more
 CANDIDATES = 10
 #: kernel values are accurate to this many rounding errors
 ROUNDING = 100

@@ -84,7 +84,7 @@ def irs(
 
     Notes
     -----
-    The score of codes that know nothing is far from 0 and depends on n and on tails: report it beside
+    The score of uninformative codes is far from 0 and depends on n and on tails: report it together with
     `drkm.metrics.chance`.
 
     Differs from the reference in two repairs: constant codes are found by their range (their rounded

@@ -15,7 +15,7 @@ Tensors, for n samples of d features and S components in all layers:
     kernel{l}.*, map{l}.*   landmarks and factor of an approximation; no factor if it is formed again from landmarks
                             and X, and no landmarks if these are X; lengths of a few frequencies, which are drawn
                             again from the seed in the header; parameters of a feature map's module
-    preparation.*           what was done to the data before the model saw them
+    preparation.*           how the data were prepared before the fit
 
 Version 2 added models without samples, version 3 frequencies that are drawn again with the lengths of all of them,
 version 4 landmarks that are the samples, version 5 the history as a tensor, and `KernelPCA`, for which see
