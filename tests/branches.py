@@ -1,7 +1,7 @@
-"""Print how many branches of the code the tests take: of the whole package, and of the files that miss most of them.
+"""Print the branch coverage of the tests: of the whole package, and of the files with the most missed branches.
 
 python tests/branches.py          after `make coverage`
-python tests/branches.py FILE     what was measured elsewhere, combined in one file
+python tests/branches.py FILE     for combined measurements from elsewhere
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 from coverage import Coverage
 
-#: files that are listed
+#: number of files to list
 FILES = 20
 
 
 def measured(data_file: str) -> dict:
-    """Return what coverage found, as its JSON report has it."""
+    """Return the JSON report of coverage."""
     with tempfile.TemporaryDirectory() as folder:
         coverage = Coverage(data_file=data_file)
         coverage.load()
-        # Tests also run copies of the package, in folders of their own.
+        # Tests also run copies of the package in other folders.
         where = {"outfile": str(Path(folder, "report.json")), "include": ["src/drkm/*"]}
         coverage.json_report(**where, ignore_errors=True)
         return json.loads(Path(folder, "report.json").read_text())

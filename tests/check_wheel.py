@@ -1,4 +1,4 @@
-"""Build the wheel, install it with its core dependencies alone in a clean environment, and use it."""
+"""Build the wheel, install it with only its core dependencies in a clean environment, and use it."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
     python tests/code_paths.py --quick    the part of them that fits into five minutes on two cores
     python tests/code_paths.py --whole    all tests
 
-Settings are in the environment of each run alone, with one thread unless they say otherwise, and as many run side by
-side as there are cores. Inputs at other places in memory and in other orders are in `test_same_bits.py`, which is among
-the tests. The exit status is the number of settings that fail.
+Settings are environment variables of each run, with one thread unless they say otherwise; one run per core is active.
+Inputs at other addresses and in other orders are tested by `test_same_bits.py`, which is among the tests. The exit
+status is the number of settings that fail.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ LINEAR_ALGEBRA = [
     "test_starts.py",
     "test_weights.py",
 ]
-#: words in the names of tests among them, or of their files, that take seconds: Triton's interpreter, memory, threads,
-#: kills, clocks and texts
+#: words in the names of slow tests among them, or of their files, which are about other matters: Triton's interpreter,
+#: memory, threads, kills, clocks and texts
 OTHER_MATTERS = ["test_fused", "test_split", "test_budget_measured", "keep_to_one_thread", "killed_at_random"]
 OTHER_MATTERS += ["out_of_time", "summary", "schedule_ended"]
 
 
 def run(setting: dict[str, str], tests: list[str]) -> bool:
-    """Run tests under a setting, print its row and what failed, and return whether all passed."""
+    """Run tests under a setting, print its row and the failures, and return whether all passed."""
     clock = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-rfE", *tests]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **setting}

@@ -1,4 +1,4 @@
-"""The command line in this process, for tests that need no process of their own."""
+"""The command line in this process, for tests that need no separate process."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ def drkm(*words) -> Outcome:
 
 
 def refused(*words) -> str:
-    """Return the one sentence with which a command ends that cannot do what it was asked for."""
+    """Run a command that must be refused, and return its one-sentence error."""
     done = drkm(*words)
     assert done.code == 2, done
     assert done.out == ""

@@ -1,6 +1,6 @@
-"""One thread for every library, unless asked for more: the tests are many and small, and threads would only wait.
+"""One thread for every library unless a test asks for more: tests are many and small, and threads would only wait.
 
-Ctrl-C is what Python makes of it, also where a shell has started them in the background and made them ignore it.
+Ctrl-C has Python's default handler, even if a shell started the tests in the background, where it is ignored.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Plain float64 formulas that the library is held against: whole matrices, automatic derivatives."""
+"""Plain float64 formulas as oracles for the library: whole matrices, automatic derivatives."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def dense_energy(
 
 
 class FreshMemory(TorchDispatchMode):
-    """Sees the result of every operation and counts those that are not in the memory of the tensors given."""
+    """Observes the result of every operation and counts those that are not in the memory of the given tensors."""
 
     def __init__(self, *given: torch.Tensor):
         super().__init__()
@@ -121,7 +121,7 @@ class FreshMemory(TorchDispatchMode):
 
 
 class LargestTensor(TorchDispatchMode):
-    """Sees the result of every operation and remembers the number of entries of the largest."""
+    """Observes the result of every operation and records the number of entries of the largest."""
 
     entries = 0
 

@@ -1,4 +1,4 @@
-"""The command lines that README and docs show, and what the command line makes of their words."""
+"""The command lines in README and docs, and how the command line parses them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from drkm.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/metrics/*.md")])
-#: words that stand for what the reader puts there
+#: words that the reader is meant to replace
 PLACEHOLDER = re.compile(r"…|\||\[|\b[A-Z]{3,}\b|\bN\b|\bor\b| -o$")
 COMMANDS = typer.main.get_command(app)
 
 
 def commands(page: Path, program: str) -> list[str]:
-    """Return the commands that a page shows, on lines of their own or within a sentence, without comments."""
+    """Return the commands that a page shows, on separate lines or within a sentence, without comments."""
     text = re.sub(r" *\\\n +", " ", page.read_text(encoding="utf-8"))
     shown = re.finditer(rf"^ {{4}}(?:\$ )?{program}([ .].*)$|(?<!`)`{program}([ .][^`]+)`", text, re.MULTILINE)
     words = [match[1] or re.sub(r"\s*\n\s*", " ", match[2]) for match in shown]
@@ -27,7 +27,7 @@ def commands(page: Path, program: str) -> list[str]:
 
 
 def parsed(words: list[str]) -> None:
-    """Let the command line read words as it would before it runs them."""
+    """Parse words as the command line does, without running them."""
     command, context = COMMANDS, None
     while words and not words[0].startswith("-"):
         _, command, words = command.resolve_command(context or typer.Context(command), words)
@@ -36,6 +36,6 @@ def parsed(words: list[str]) -> None:
     try:
         command.make_context(command.name, list(words))
     except Exception as end:
-        # --help has nothing left to do.
+        # --help exits while it is parsed.
         if type(end).__name__ != "Exit":
             raise

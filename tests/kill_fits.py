@@ -1,7 +1,7 @@
-"""Kills fits at random moments, lets them go on, and compares their codes with those of fits that were left alone.
+"""Kills fits at random moments, resumes them, and compares their codes with those of undisturbed fits.
 
 python tests/kill_fits.py KILLS [OPTIONS], with the options of each fit as a list in JSON; by default every solver in
-float32 and float64, and so many kills of each. Prints one report for each fit.
+float32 and float64, each with this many kills. Prints one report for each fit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SOLVERS: list[dict[str, Any]] = [
     {"solver": "lbfgs", "n_init": 2},
 ]
 EVERY_SOLVER = [{**options, "dtype": dtype} for options in SOLVERS for dtype in ("float32", "float64")]
-#: kills of one fit, after which it may end
+#: maximum number of kills of one fit
 MOST = 4
 X, NEW = load_digits().data[:80] / 16, load_digits().data[80:90] / 16
 
@@ -56,7 +56,7 @@ def answers(model: ConstrDRKM) -> np.ndarray:
 
 
 class Victim:
-    """One fit in a folder of its own, begun again and again in new processes."""
+    """One fit in a separate folder, restarted in new processes."""
 
     def __init__(self, options: dict[str, Any], folder: Path):
         self.options = options
@@ -64,12 +64,12 @@ class Victim:
         self.kills = self.resumed = 0
 
     def run(self, kills: int, chance: random.Random) -> None:
-        """Let it end after so many kills, or fewer if it is faster."""
+        """Run it to its end with this many kills, or fewer if it ends earlier."""
         status, done = None, 0
         while status is None or os.WIFSIGNALED(status):
             before = self._stamp()
             child = self._start()
-            # The first kill may come before anything is written; without a write in between a fit would not go on.
+            # Only the first kill may come before a write; otherwise the fit would make no progress.
             if done < kills and (done == 0 or self._writes(child, before)):
                 time.sleep(chance.uniform(0, 0.1))
                 os.kill(child, signal.SIGKILL)
@@ -109,7 +109,7 @@ class Victim:
 
 
 def report(options: dict[str, Any], kills: int, chance: random.Random) -> dict[str, Any]:
-    """Kill fits until there were so many kills, and say what became of them."""
+    """Kill fits until there were this many kills, and return the outcome."""
     expected = answers(fit(options))
     equal, left, fits = True, 0, 0
     with tempfile.TemporaryDirectory() as folder:

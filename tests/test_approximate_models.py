@@ -1,4 +1,4 @@
-"""Models with approximate kernels: the same promises as those with exact ones."""
+"""Models with approximate kernels: the same guarantees as with exact ones."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_file_of_a_model_with_landmarks_holds_no_samples(center, encoder, tmp_
         assert again.summary() == model.summary()
         with pytest.raises(ValueError, match="X: the model was saved without its samples"):
             again.fitted_.X[:2]
-        # A model that was read is written again without anything being lost.
+        # A loaded model is saved again without loss.
         model = again
 
 
@@ -128,7 +128,7 @@ def test_files_that_hold_their_samples_are_read_as_ever(tmp_path, monkeypatch):
     del header["kernels"][0]["formed"]
     tensors["kernel0.factor"] = model.kernels_[0].factor
     container.write(tmp_path / "old", tensors, {**header, "version": 3})
-    # Sums over samples are made in one thread from a file, and may be in several after a fit.
+    # Sums over samples use one thread after loading a file, and may use several after a fit.
     monkeypatch.undo()
     np.testing.assert_allclose(load(tmp_path / "old").transform(NEW), codes, atol=1e-9)
 
@@ -382,8 +382,8 @@ def test_what_does_not_fit_exactly_is_offered_as_an_approximation_it_serves():
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_gpu_gives_the_model_of_a_cpu(name):
-    # Without axes, as features of a deep layer depend on the basis; from a common start, as of several optima rounding
-    # alone can choose another.
+    # Without axes, because features of a deep layer depend on the basis; from a common start, because otherwise
+    # rounding alone may lead to another optimum.
     options = {"gram": STRATEGIES[name], "eta": 1.0, "tol": 1e-8, "max_iter": 5000, "dtype": "float64", "axes": None}
     expected = ConstrDRKM(SIZES, device="cpu", **options).fit(X)
     options["init"] = expected.codes_

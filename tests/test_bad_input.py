@@ -1,4 +1,4 @@
-"""Bad input gets one sentence that names the parameter, what it got and what it takes; never a wrong answer."""
+"""Bad input is refused with one sentence that names the parameter, its value and what is allowed."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_precomputed_gram_matrices_are_checked():
     for no_gram in (squares, -GRAM, -np.eye(30)):
         refused(lambda K=no_gram: one.fit(K), ValueError, "X", "precomputed", "positive semi-definite", "distances")
     one.fit(GRAM)
-    # As centring in single precision leaves a sample at the mean.
+    # Like a sample at the mean after centring in single precision.
     rounded = GRAM.copy()
     rounded[0] = rounded[:, 0] = -1e-4
     one.fit(rounded)
@@ -417,7 +417,7 @@ def test_duplicated_samples_work(n_components, center):
 @pytest.mark.parametrize("n_components", [2, (2, 1)])
 def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):
     constant = np.full((12, 3), value)
-    # Above a first layer the Laplacian and the cosine have kinks, where a fit may stall and says so.
+    # Above the first layer the Laplacian and the cosine have kinks, where a fit may stall with a warning.
     deep = [kernel, "rbf"] if kernel in ("laplacian", "cosine", "linear") and n_components != 2 else kernel
     try:
         fitted = ConstrDRKM(n_components, kernel=deep, center=center).fit(constant)
@@ -438,7 +438,7 @@ def test_constant_data_fit_or_say_why_not(kernel, value, center, n_components):
 def test_samples_that_are_alike_but_for_rounding_converge_without_a_warning(kernel, center, n_components, dtype):
     deep = [kernel, "rbf"] if n_components != 2 else kernel
     draws, eps = np.random.RandomState(0), np.finfo(dtype).eps
-    # Shapes at whose ends a product of matrices takes other steps than inside; every two of the three choices meet.
+    # Shapes for which matrix products treat their edges differently; all pairs of the three choices occur.
     shapes, values, distances = [(12, 3), (13, 7), (17, 40)], [1.0, -1.5, 0.7], [0.0, 0.5 * eps, 5 * eps]
     for i, j in product(range(3), range(3)):
         shape, value, apart = shapes[i], values[j], distances[(i + j) % 3]
@@ -496,7 +496,7 @@ def test_energies_that_overflow_are_refused_and_never_called_stationary(scale, n
     kernel = ("linear", "rbf")[: np.size(n_components)]
     settings = {"kernel": kernel, "init": "orthogonal", "solver": solver, "random_state": 0}
     single = ConstrDRKM(n_components, **settings, dtype="float32")
-    # Lengths overflow first, of which the samples themselves tell.
+    # Squared lengths overflow first, which shows in the samples themselves.
     why = ("squared lengths are too large for float32",) if scale > 1e19 else ("inf in float32", 'dtype="float64"')
     refused(lambda: single.fit(scale * X), ValueError, "X", "divide the data", *why)
     if scale == 1e9 and solver == "auto":

@@ -1,4 +1,4 @@
-"""Data files that are damaged, or declare more than fits: refused with one sentence, before memory is taken."""
+"""Data files that are damaged, or declare more than fits: refused with one sentence, before memory is allocated."""
 
 import contextlib
 import io
@@ -18,13 +18,13 @@ from drkm.files import Refused, read_table, reading
 from drkm.files.rows import open_rows
 from refusals import refused
 
-#: more than a trifle, less than what the files below declare
+#: more than what is always granted, less than what the files below declare
 SMALL = 40_000_000
 
 
 @pytest.fixture
 def small_machine(monkeypatch):
-    """A machine with little memory left, of which reading takes almost nothing."""
+    """A machine with little available memory, of which reading takes almost nothing."""
     monkeypatch.setattr("drkm.files._guarded.available_on_host", lambda: SMALL)
     tracemalloc.start()
     yield
@@ -50,7 +50,7 @@ def zipped_zeros(path, shape, kind):
 
 
 def png(path, width, height):
-    """A picture that declares its size and holds a single byte of pixels."""
+    """Write an image that declares its size and holds a single byte of pixels."""
     size = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = [b"IHDR" + size, b"IDAT" + zlib.compress(b"\0"), b"IEND"]
     parts = [struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in chunks]

@@ -1,4 +1,4 @@
-"""What a fit under a budget of memory holds, and what it lets go of."""
+"""What a fit with a memory budget holds, and what it frees."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_rows_of_hdf5_are_in_memory_once(tmp_path, index):
         rows[:1]
         tracemalloc.start()
         found = rows[index]
-        # What torch allocates is not counted, an array of numpy would be.
+        # Memory of torch is not counted, but a numpy array would be.
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     np.testing.assert_array_equal(found.numpy(), values[index if isinstance(index, slice) else index.numpy()])
@@ -175,7 +175,7 @@ def test_what_was_written_to_a_private_map_of_a_file_is_not_lost(tmp_path):
 
 
 class Slow(Gram):
-    """A spectrum that falls so slowly that the Krylov basis of a start grows as large as it may; for nothing."""
+    """A spectrum that decays so slowly that the Krylov basis of a start reaches its maximum size, at no cost."""
 
     def __init__(self, n):
         self.n, self.values = n, torch.linspace(1.0, 2.0, n, dtype=torch.float64)

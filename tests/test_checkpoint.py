@@ -1,4 +1,4 @@
-"""A fit that is killed and started again ends where an undisturbed one does."""
+"""A fit that is killed and restarted ends at the result of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_a_checkpoint_without_a_part_of_a_run_is_refused(left_over, key):
 
 
 def forge(path, change) -> None:
-    """Write the checkpoint again with its run changed, and right checksums."""
+    """Write the checkpoint again with a changed run and right checksums."""
     tensors, header = container.read(path, "checkpoint", VERSION)
     change(tensors, header["runs"]["0"])
     container.write(path, tensors, header)
@@ -418,7 +418,7 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # Written as it stops, though the last write is not long ago.
+        # Written when it stops, although the last write was recent.
         late = ConstrDRKM(
             (6, 3),
             eta=1.0,
@@ -438,7 +438,7 @@ def test_a_fit_that_is_out_of_time_goes_on_when_it_gets_more(tmp_path, learns):
 
 
 def test_several_starts_that_are_out_of_time_all_go_on(tmp_path):
-    # A solver whose starts do not depend on the time there is.
+    # A solver whose starts do not depend on the remaining time.
     path, options = tmp_path / "checkpoint", {"n_init": 3, "solver": "trust-region"}
     whole = fit(**options)
     for seconds in (0.01, 0.03, 1000):

@@ -1,4 +1,4 @@
-"""Cleaning without a choice by hand: select without a grid, drkm.denoise, and their commands."""
+"""Automatic denoising: select without a grid, drkm.denoise, and their commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOISE = 0.3
 
 
 def plane(n=80, d=6, noise=NOISE, seed=0):
-    """Return noisy and clean points of a bent surface of two dimensions."""
+    """Return noisy and clean points of a curved two-dimensional surface."""
     rng = np.random.default_rng(seed)
     u = rng.uniform(-1, 1, (n, 2))
     clean = np.column_stack([u, u**2, u[:, :1] * u[:, 1:], np.sin(3 * u)])[:, :d] * 2
@@ -36,7 +36,7 @@ def error(found, clean):
 
 @pytest.fixture(autouse=True)
 def one_pair_of_draws(monkeypatch):
-    """Judge by one pair of draws or one mask, which takes a quarter of the time."""
+    """Score with one pair of draws or one mask, which takes a quarter of the time."""
     monkeypatch.setattr(perturbed, "MOST_PAIRS", 1)
     monkeypatch.setattr(masked, "MOST_TRIALS", 1)
 
@@ -81,7 +81,7 @@ def test_the_same_seed_chooses_the_same(chosen):
 
 
 def test_samples_made_with_the_same_seed_are_judged_by_other_noise(monkeypatch):
-    """Noise that is in X already would be taken for what was added, and its removal for an error."""
+    """Otherwise noise in X would be mistaken for added noise, and its removal for an error."""
     rng = np.random.default_rng(0)
     added = rng.standard_normal((80, 6))
     seen = []
@@ -188,7 +188,7 @@ def test_what_is_expected_of_an_estimated_level_is_less_sure():
     wishes = {"max_seconds": 1e-6, "refit": False}
     estimated = select(noisy, **wishes)
     given = select(noisy, noise=estimated.noise, **wishes)
-    # A tenth more or less in the level is a fifth in the variance.
+    # An error of a tenth in the level is one of a fifth in the variance.
     assert given.expected.deviation < estimated.expected.deviation < 0.2 * estimated.noise**2 + given.expected.deviation
 
 
@@ -234,7 +234,7 @@ def test_a_grid_takes_one_noise_level():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_denoiser_that_leaves_all_as_it_is_tells_no_noise_level():
-    # Columns of which some vary 100,000 times as much as others.
+    # Some columns vary 100,000 times as much as others.
     X = load_breast_cancer().data[:100]
     cleaned, found = drkm.denoise(X, return_selection=True, max_seconds=1)
     assert np.isfinite(cleaned).all()

@@ -1,4 +1,4 @@
-"""The command in a process of its own, as a shell starts it."""
+"""The command in a separate process, as started by a shell."""
 
 import json
 import os
@@ -81,7 +81,7 @@ BY_PRINT = "from drkm.cli import main; from drkm.cli.app import app; app.command
     [
         ("-m", "drkm", "--help"),
         ("-m", "drkm", "datasets", "list"),
-        # What print keeps back until the end, and a sentence on stderr.
+        # Output that print buffers until the end, and a sentence on stderr.
         ("-c", BY_PRINT, "say"),
         ("-m", "drkm", "fit"),
     ],

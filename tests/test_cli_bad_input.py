@@ -1,4 +1,4 @@
-"""What a user can mend is one sentence on stderr and exit code 2, and nothing is left half-written."""
+"""Errors that a user can fix are one sentence on stderr and exit code 2, and leave no partial files."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ Image = pytest.importorskip("PIL.Image")
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A model of five features, its data, and files that are no models."""
+    """A model of five features, its data, and files that are not models."""
     folder = tmp_path_factory.mktemp("bad")
     X = np.random.RandomState(0).randn(30, 5)
     np.save(folder / "X.npy", X)
@@ -38,7 +38,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def here(models, tmp_path, monkeypatch):
-    """An empty folder to work in; `models` is beside it."""
+    """An empty working folder next to `models`."""
     monkeypatch.chdir(tmp_path)
     yield models
     assert list(tmp_path.iterdir()) == []

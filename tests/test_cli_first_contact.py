@@ -1,4 +1,4 @@
-"""What somebody meets on the first day: what a model is, names of rows that nobody asked for, data of another kind."""
+"""What new users encounter: facts about a model, detected names of rows, data of another kind."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ def write_iris(path, *, names=lambda number: f"p{number}"):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a table whose rows have names, pictures, and the model and the words of a fit without options."""
+    """A folder with a table with row names, images, and the model and output of a fit without options."""
     folder = tmp_path_factory.mktemp("first")
     write_iris(folder / "iris.csv")
     (folder / "photos").mkdir()

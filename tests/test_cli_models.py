@@ -1,4 +1,4 @@
-"""fit, encode, denoise, traverse: what the files hold is what the estimator gives in Python."""
+"""fit, encode, denoise, traverse: the files hold the same results as the estimator in Python."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ Image = pytest.importorskip("PIL.Image")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with digits as an array of images, as pictures and as a table with names, and a model of each."""
+    """A folder with digits as an array, as image files and as a table with names, and a model of each."""
     folder = tmp_path_factory.mktemp("models")
     images = load_digits().images[:70]
     np.save(folder / "digits.npy", images)
@@ -153,7 +153,7 @@ def test_codes_of_a_table_are_found_by_the_names_of_its_columns(place):
     rows = rows_of(place / "iris.csv")
     with open(place / "turned.csv", "w", newline="") as file:
         csv.writer(file).writerows([row[::-1] for row in rows])
-    # Fit was told which column names the rows; to say so again changes nothing.
+    # Fit was told which column has the row names; repeating the option changes nothing.
     for name, more in (("iris.csv", ()), ("turned.csv", ("--id", "plant"))):
         done = drkm("encode", place / "iris.model", place / name, "-o", place / f"codes_{name}", *more)
         assert done.code == 0, done.err

@@ -44,7 +44,7 @@ def test_help_has_examples_whose_options_exist(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_are_in_small_letters(name):
-    # Some versions of typer take the placeholder of a value for the name of its option.
+    # Some versions of typer mistake the placeholder of a value for the name of its option.
     options = re.findall(r"^  (?:-\w, )?(--\S+)", drkm(name, "--help").out, re.MULTILINE)
     assert "--help" in options
     assert options == [option.lower() for option in options]

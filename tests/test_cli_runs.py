@@ -19,7 +19,7 @@ def make(path, runs):
 
 
 def change(path, statement):
-    """Change the runs of a store, with the checksums that belong to them."""
+    """Change the runs of a store, and update their checksums."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.create_function("checksum", -1, checksum)
         connection.execute(statement)

@@ -1,4 +1,4 @@
-"""What is read from a file is in memory of its own, at addresses that do not depend on the file."""
+"""Tensors from a file are in separate memory, at addresses that do not depend on the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(path, tensors, **more):
 
 
 def flipped(path, old: bytes, new: bytes):
-    """Replace some bytes of the file by others, as many."""
+    """Replace some bytes of the file by as many others."""
     content = path.read_bytes()
     assert old in content
     assert len(old) == len(new)
@@ -37,7 +37,7 @@ def flipped(path, old: bytes, new: bytes):
 
 
 def numbers(dtype):
-    """Return eleven numbers of a type: of an odd count, so that what follows them lies at an odd place."""
+    """Return eleven numbers of a type: an odd count, so that the next tensor begins at an odd place."""
     return (10 * torch.randn(11, dtype=torch.float64)).to(dtype)
 
 
@@ -51,7 +51,7 @@ TENSORS = {
     "truth": torch.tensor([True, False, True]),
     "scalar": torch.tensor(2.5),
     "none": torch.zeros(0, 4),
-    # all types that a file can hold, under a prefix of their own
+    # all types that a file can hold, under a separate prefix
     **{f"state.{name}": numbers(dtype) for name, dtype in DTYPES.items()},
 }
 

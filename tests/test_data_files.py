@@ -1,4 +1,4 @@
-"""Data files: what is read is what was written, whatever the dialect."""
+"""Data files of every dialect are read as they were written."""
 
 import sys
 import tracemalloc
@@ -79,7 +79,7 @@ def test_parquet_is_read_through_pandas(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": ["u", "v"], "a": VALUES[:, 0], "b": VALUES[:, 1]})
     monkeypatch.setattr(pandas, "read_parquet", lambda file: frame)
-    # The file is an empty one, of which pyarrow would say so.
+    # The file is empty, which pyarrow would report.
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "x.parquet").touch()
     table = read_table(tmp_path / "x.parquet", columns=Columns("who"))

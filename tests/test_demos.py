@@ -10,7 +10,7 @@ from drkm.demos import digits, sprites
 def test_the_demo_prints_scores_beside_chance_and_draws(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(sprites, "N_EVALUATION", 200)
-    # DCI grows trees for every class of every factor, which is most of the time.
+    # DCI grows trees for every class of every factor, which takes most of the time.
     monkeypatch.setattr(sprites, "COLUMNS", {"IRS": "irs", "MIG": "mig", "SAP": "sap"})
     paths = sprites.run(tmp_path, n=60)
     assert all(path.stat().st_size > 0 for path in paths)

@@ -71,7 +71,7 @@ def test_hessians_save_evaluations():
 
 
 def test_a_newton_step_cut_short_is_not_the_last():
-    # The Hessian of a parabola does not turn: only the length of the step tells that the minimum is far away.
+    # The Hessian of a parabola is constant: only the length of the step shows that the minimum is far away.
     found = run(evaluation(lambda x: 0.5 * (x**2).sum(), hessian=True), torch.tensor([[9.0, 2.0]]).double())
     torch.testing.assert_close(found.points, torch.zeros(1, 2).double(), atol=1e-8, rtol=0)
 
@@ -93,7 +93,7 @@ def test_the_last_newton_step_needs_no_evaluation_and_meets_the_tolerance():
 
 @pytest.mark.parametrize(("landing", "far"), [(1e-3, 1.0), (1e-2, 3.0)], ids=["hessian turns", "hessian returns"])
 def test_one_lucky_step_does_not_count_as_convergence(landing, far):
-    """A parabola far out leads next to the minimum at 0, where the function bends a hundred times more."""
+    """A distant parabola leads close to the minimum at 0, where the curvature is a hundred times larger."""
 
     def lopsided(x: torch.Tensor) -> torch.Tensor:
         y = x[0]
@@ -104,7 +104,7 @@ def test_one_lucky_step_does_not_count_as_convergence(landing, far):
 
 
 def test_a_decrease_within_rounding_is_no_step_past_the_minimum():
-    """Rounding may make any step look like a descent; this one leads from next to the minimum to the far side of it."""
+    """Rounding may make any step look like a descent; this one leads from near the minimum to its far side."""
     values = iter(torch.tensor([[1.0], [1.0 - 1e-7]]).double())
     start = torch.tensor([[1e-3]]).double()
     found = run(lambda points, _: Derivatives(next(values), points), start, unit=1e9, tol=1e-15, max_iter=1)

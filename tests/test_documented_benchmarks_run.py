@@ -1,8 +1,8 @@
-"""Every benchmark that README and docs name is begun, from a folder of its own.
+"""Every benchmark in README and docs is started, from a separate folder.
 
-Their tables take minutes to hours, so that each is ended after its first line, or when it has worked for `SECONDS`
-without an error. Words that ask for a GPU or for many samples are replaced by those of `SMALLER`, and what cannot be
-had here (a GPU, the files of a dataset) is skipped.
+Their tables take minutes to hours, so each is stopped after its first line, or after `SECONDS` without an error.
+Arguments that need a GPU or many samples are replaced by those of `SMALLER`, and benchmarks whose requirements are
+missing (a GPU, the files of a dataset) are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from documented import PAGES, ROOT, commands
 
 pytestmark = pytest.mark.slow
-#: documented words → those that are run
+#: documented arguments → those that are run
 SMALLER = {
     "--device cuda": "--device cpu",
     "--points 1000000": "--points 200 --train 100",
@@ -35,9 +35,9 @@ SMALLER = {
     "--operators fused": "--operators tiled",
     "20000 --dtype float32 --limit 3000": "200 --dtype float32 --limit 60",
 }
-#: those of the fused operator, which is a GPU's
+#: benchmarks of the fused operator, which needs a GPU
 ON_A_GPU = ("fused", "million", "coarse_to_fine")
-#: imports and arguments are through by then
+#: enough for imports and for parsing arguments
 SECONDS = 30
 
 
@@ -53,7 +53,7 @@ def smaller(line: str) -> list[str]:
 
 
 def end(running: subprocess.Popen[str]) -> None:
-    """End a program with those that it has started."""
+    """End a program and its child processes."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, signal.SIGKILL)
 
@@ -74,7 +74,7 @@ def test_a_benchmark_begins(line, tmp_path):
         late.start()
         try:
             first = running.stdout.readline()
-            # A program that has said nothing has ended, by itself or by the clock.
+            # A program without output has ended, by itself or by the timer.
             code = 0 if first else running.wait()
         finally:
             late.cancel()

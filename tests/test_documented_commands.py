@@ -1,4 +1,4 @@
-"""Every command line of the pages is one that the program takes, and those that take seconds are run."""
+"""The program accepts every command line of the pages, and those that take seconds are run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_pages(program: str) -> pytest.MarkDecorator:
 def test_the_command_line_takes_what_the_pages_show(words):
     first, *rest = words.split()
     if PLACEHOLDER.search(words) or not rest or rest[0].startswith("-"):
-        # A mention, or a form with places to fill in: the command is there, and so are its options.
+        # A mention, or a form with placeholders: the command and its options must exist.
         command = COMMANDS.commands.get(first, COMMANDS)
         assert command is not COMMANDS or first in ("--help", "--install-completion", "COMMAND")
         known = {"--help", "--install-completion"}.union(*(param.opts for param in command.params))
@@ -106,7 +106,7 @@ def test_targets_of_make_that_are_named_are_there():
 
 
 def skeleton(text: str) -> list[str]:
-    """Return lines without their numbers, which vary with the machine in the last digits, and how they are spaced."""
+    """Return lines without numbers, whose last digits depend on the machine, and without their spacing."""
     lines = [re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?( [kMGT]?(flop|B))?", "N", line) for line in text.splitlines()]
     return [re.sub(r"\s+", " ", line).strip() for line in lines]
 

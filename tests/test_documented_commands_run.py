@@ -1,8 +1,8 @@
 """Every `drkm` command line of README and docs is run, page by page, in a folder with the files that the page names.
 
-What is long or leaves the machine is run with a substitution, all of which are in `small`: the scales of experiments
-have few images of drawn sprites, Algorithm 1 takes a few steps, the live page ends once it is served, and downloads are
-read from this machine. Forms such as `drkm fit DATA -o MODEL` are run with the words of `FILLED` in their places.
+Commands that take long or need a network are run with the substitutions in `small`: experiments have few images of
+drawn sprites, Algorithm 1 takes a few steps, the live page ends once it is served, and downloads are read from this
+machine. Forms such as `drkm fit DATA -o MODEL` are run with the words of `FILLED` in their places.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits, load_wine
 from command_line import drkm
 from documented import PAGES, commands, parsed
 
-#: what stands for the words that a reader puts there, in this order
+#: replacements of placeholders, in this order
 FILLED = {
     "plot MODEL [DATA] -o OUT": "plot MODEL -o figures",
     "[sprites or digits]": "digits",
@@ -45,11 +45,11 @@ FILLED = {
     "NEW": "new.sqlite",
     "DAMAGED": "results/runs.sqlite",
 }
-#: a word that takes minutes → one that takes seconds
+#: a command that takes minutes → one that takes seconds
 QUICKER = {"demo": "demo --n 60", "reproduce": "reproduce --jobs 1"}
-#: commands whose answer is a refusal, as the page says
+#: commands that are refused, as the page says
 REFUSED = {"encode digits.safetensors new.csv -o codes.npy"}
-#: commands that take longer than a second or two all the same
+#: commands that still take longer than a second or two
 LONG = ("demo", "reproduce", "select", "plot")
 
 
@@ -120,7 +120,7 @@ def tables(*names):
     return lambda folder: [write_patients(folder / name) for name in names]
 
 
-#: page → what writes the files that it names, where it is not those of the forms
+#: page → function that writes the files that it names, if they are not those of the forms
 FILES = {
     "README.md": of_readme,
     "explore.md": of_explore,
@@ -132,7 +132,7 @@ FILES = {
 
 
 def lines_of(page: Path) -> list[str]:
-    """Return the commands of a page with their places filled, without mentions of a command or of its options."""
+    """Return the commands of a page with their placeholders filled, without mentions of a command or of its options."""
     found = []
     for line in commands(page, "drkm"):
         for place, word in FILLED.items():
@@ -141,7 +141,7 @@ def lines_of(page: Path) -> list[str]:
             if "--" not in line.split()[0] and "--help" not in line:
                 parsed(shlex.split(line))
         except Exception as refused:
-            # Only `drkm fit` or `drkm encode --anomaly` lack something: what a page shows whole is read whole.
+            # Only mentions such as `drkm fit` or `drkm encode --anomaly` may lack arguments.
             if not re.search(r"[Mm]issing|requires an argument", str(refused)):
                 raise
             continue
@@ -149,7 +149,7 @@ def lines_of(page: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-#: changes the files of a shell, and has a test of its own
+#: changes the files of a shell, and has its own test
 COMPLETION = "--install-completion"
 LINES = {
     page.name: lines
@@ -174,7 +174,7 @@ def small(monkeypatch, tmp_path):
     few = {"points": (20,), "evaluation": 60, "start_points": 30, "components_points": 52, "max_steps": 2, "seeds": 1}
     few |= {"gammas": (1.0,), "betas": (4.0,), "widths": (1.0,), "resamples": 2, "spread_seeds": 2}
     for scale in scales.SIZES:
-        # All scales are one here: their runs are made once.
+        # All scales are the same here, so that their runs are computed once.
         monkeypatch.setitem(scales.SIZES, scale, replace(scales.SIZES["quick"], **few))
         monkeypatch.setitem(_problems.SIZES, scale, replace(_problems.SIZES["quick"], **curves))
         monkeypatch.setitem(digits.SIZES, scale, replace(digits.SIZES["quick"], **images, fractions=(1.0,)))
@@ -191,7 +191,7 @@ def small(monkeypatch, tmp_path):
 
 
 def quick(line: str) -> list[str]:
-    """Return the words of a command with those that make it short, and with leave to replace what another wrote."""
+    """Return the words of a command with options that make it short, and --force to replace earlier files."""
     first, *rest = shlex.split(line)
     written = rest[rest.index("-o") + 1] if "-o" in rest else ""
     leave = ["--force"] if written and Path(written).exists() and first not in ("report", "demo", "reproduce") else []
@@ -206,7 +206,7 @@ def quick(line: str) -> list[str]:
     ],
 )
 @pytest.mark.timeout(1200)
-# Fits to so few images are not what anybody should make, and say so.
+# Fits to so few images give warnings.
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_commands_of_a_page_run_one_after_the_other(page, small, tmp_path):
     FILES.get(page, of_forms)(tmp_path)

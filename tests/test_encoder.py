@@ -1,4 +1,4 @@
-"""Codes of new points: consistent with training, computed rather than looked up, honest where undetermined."""
+"""Codes of new points: consistent with training, computed rather than looked up, reported where undetermined."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def psi(model: ConstrDRKM, train: np.ndarray, x: np.ndarray):
         total = -(codes[0] @ (blocks[0].T @ first)) / eta[0] - 0.5 * z @ multipliers @ z
         for layer in range(1, len(blocks)):
             below = rotation[layer - 1]
-            # Deep kernels see the solver's own basis.
+            # Deep kernels use the solver's own basis.
             k = kernel_vector(layer, below @ codes[layer - 1], blocks[layer - 1] @ below.T)
-            # In a centred layer the row of a sample is its code less the mean code.
+            # In a centred layer the row of a sample is its code minus the mean code.
             own = codes[layer] - blocks[layer].mean(dim=0) if model.center else codes[layer]
             total = total - own @ (blocks[layer].T @ k) / eta[layer]
         return total
@@ -255,7 +255,7 @@ def test_centred_models_encode_consistently(sizes, kernel):
 
 def test_a_deep_cosine_is_encoded_by_its_stationarity():
     train, new = split(n=120, new=30)
-    # Far from zero codes the cosine is smooth: a common direction keeps them there.
+    # The cosine is smooth away from zero, where a common direction keeps the codes.
     model = ConstrDRKM((6, 3), kernel=[RBF(20.0), "cosine"], eta=(1.0, 50.0)).fit(train)
     assert model.converged_
     assert relative(model.transform(train), model.codes_) <= 5e-6
@@ -298,7 +298,7 @@ def test_the_papers_bandwidths_give_finite_stationary_codes():
     kept = model.codes_ @ rotation.T
     kept -= (kept @ null) @ null.T
     assert relative(model.transform(train) @ rotation.T, kept) <= 1e-5
-    # New codes are of the size of the training codes: nothing is blown up by a small multiplier.
+    # New codes have the size of the training codes: no small multiplier inflates them.
     assert np.linalg.norm(encoding.codes, axis=1).max() <= 3 * np.linalg.norm(model.codes_, axis=1).max()
 
 
@@ -360,7 +360,7 @@ def test_codes_of_unseen_points_are_those_of_a_refit(sigma2):
     error = mean_relative(Z, truth)
     assert error <= 0.2
     assert error <= 0.5 * mean_relative(neighbour, truth)
-    # A few points with large codes decide this one: what two or three samples share changes when one more joins them.
+    # A few points with large codes dominate this error: what two or three samples share changes with one more.
     assert relative(Z, truth) <= 0.25
     assert relative(Z, truth) <= 0.6 * relative(neighbour, truth)
 

@@ -34,7 +34,7 @@ def one_line(text):
 
 
 def docstring(row):
-    """Return that of the function, which must be defined in the file that the row links to."""
+    """Return the docstring of the function, which must be defined in the file that the row links to."""
     file = (PAGE.parent / row["file"]).resolve()
     module = importlib.import_module(".".join(("drkm", *file.relative_to(SOURCE.resolve()).with_suffix("").parts)))
     found = reduce(getattr, row["name"].split("."), module)
@@ -68,7 +68,7 @@ def test_every_equation_of_the_paper_that_a_docstring_names_is_on_the_page():
 
 
 def definitions(node, inside=""):
-    """Yield classes and functions by the names that the page has for them."""
+    """Yield classes and functions with the names that the page uses for them."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             yield inside + child.name, child

@@ -130,7 +130,7 @@ def test_summary_points_at_a_small_effective_sample_size():
         shares = (model.codes_[:, :6] ** 2).sum(axis=1) / 6
         row = model.summary().splitlines()[2].split()
         assert row[:3] == ["1", "6", f"{1 / (shares**2).sum():.0f}"]
-    # Codes that are off the manifold are no fewer.
+    # The same for codes off the manifold.
     with pytest.warns(ConvergenceWarning):
         paper = ConstrDRKM.paper((6, 3), sigma2=50, random_state=0).fit(X)
     lengths = (paper.codes_[:, :6] ** 2).sum(axis=1)
@@ -195,7 +195,7 @@ def test_a_layer_that_another_drowns_out_is_named():
     with pytest.warns(ConvergenceWarning, match=words):
         model.fit(1e4 * X)
     assert re.search(words, model.summary())
-    # What it says helps.
+    # Following the advice helps.
     for again in (model.fit(X), model.set_params(eta=(1e8, 1)).fit(1e4 * X)):
         assert again.converged_
         assert "of the energy" not in again.summary()
@@ -215,7 +215,7 @@ def test_a_deep_kernel_with_kinks_is_named_where_training_stops(kernel, words):
     with pytest.warns(ConvergenceWarning, match=words):
         model.fit(X)
     assert re.search(words, model.summary())
-    # What it says helps.
+    # Following the advice helps.
     assert model.set_params(eta=(1, 10), max_iter=1000).fit(X).converged_
     with pytest.warns(ConvergenceWarning, match=rf"{words}, or raise max_iter"):
         model.set_params(max_iter=2).fit(X)
@@ -454,7 +454,7 @@ def test_a_feature_map_in_both_layers_fixes_the_axes_below_it():
     assert fitted.converged_
     np.testing.assert_array_equal(fitted.codes_[:, :6], again.codes_[:, :6])
     # Small codes make this map nearly linear, so that its energy determines them less sharply: the encoder, which knows
-    # what the tolerance has left of the gradient, solves to 1e-10 with multipliers whose condition is 2e5 here.
+    # the remaining gradient, solves to 1e-10 with multipliers whose condition number is 2e5 here.
     sharpness = np.abs(np.linalg.eigvalsh(fitted.multipliers_))
     assert relative(fitted.transform(X), fitted.codes_) <= 1e-10 * sharpness.max() / sharpness.min() < 1e-3
 

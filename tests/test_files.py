@@ -1,4 +1,4 @@
-"""Saved models: one safetensors file, the same bits back, and one sentence for whatever is not such a file."""
+"""Saved models: one safetensors file, the same bits after loading, and one sentence for any other file."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_a_file_without_checksums_is_read(content, tmp_path, model):
 
 
 def rewritten(content: bytes, change) -> bytes:
-    """Return the file with its metadata changed, and without the checksums that would tell."""
+    """Return the file with changed metadata, and without the checksums that would detect the change."""
     length = struct.unpack("<Q", content[:8])[0]
     outer = json.loads(content[8 : 8 + length])
     inner = json.loads(outer["__metadata__"]["drkm"])
@@ -376,7 +376,7 @@ def test_an_absurd_degree_is_refused_at_once(tmp_path, degree):
 
 
 class Halved(RBF):
-    """A kernel of one's own, which no file can hold."""
+    """A custom kernel, which no file can hold."""
 
     def __call__(self, x, y):
         return 0.5 * super().__call__(x, y)

@@ -1,4 +1,4 @@
-"""How a checkpoint tells the fit that it belongs to from others: functions among its parameters."""
+"""How a checkpoint identifies its fit: functions among the parameters."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def center(request):
 @pytest.mark.parametrize("samples", [X, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_a_pickle_and_a_file_are_hardly_larger_than_samples_and_codes(tmp_path, strategy, samples):
-    # Centring adds a number per sample.
+    # Centring adds one number per sample.
     model = ConstrDRKM((6, 3), gram=strategy, center=True, tol=1e-3).fit(samples)
     model.denoise(samples[:3])
     model.save(tmp_path / "model")

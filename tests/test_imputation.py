@@ -39,7 +39,7 @@ def standard(X):
 
 WINE = standard(load_wine().data)
 GAPPY = with_gaps(WINE)
-#: what fills gaps of few columns, with components of both kinds
+#: a filling for few columns, with components of both kinds
 SOME = Filling(
     np.zeros(13),
     np.ones(13),
@@ -76,7 +76,7 @@ def test_the_linear_kernel_ends_where_cleaning_changes_nothing_and_that_is_the_c
     cleaned = fill.mean + (filled - fill.mean) @ fill.covariance @ np.linalg.inv(noisy)
     gaps = np.isnan(GAPPY)
     np.testing.assert_allclose(cleaned[gaps], filled[gaps], atol=1e-8)
-    # What is most likely, by a density from elsewhere: any move of a gap makes the row less so.
+    # The most likely values, by a density from elsewhere: any other value makes the row less likely.
     row = int(np.argmax(gaps.sum(axis=1)))
     density = multivariate_normal(fill.mean, noisy)
     for place in np.flatnonzero(gaps[row]):
@@ -92,7 +92,7 @@ def test_the_answer_depends_on_neither_units_nor_order_of_columns():
     scale, offset = np.geomspace(1e-3, 1e3, 13), np.linspace(-50, 50, 13)
     other = imputer.fit_transform(GAPPY * scale + offset)
     np.testing.assert_allclose((other - offset) / scale, filled, atol=1e-6)
-    # The entries that are masked are others, so that the choice may be.
+    # Other entries are masked, so that the choice may differ.
     turned = imputer.fit_transform(GAPPY[:, order])
     assert np.mean((turned - filled[:, order]) ** 2) < 0.1 * np.mean((filled - WINE) ** 2)
 
@@ -162,7 +162,7 @@ def test_gaps_by_numbers_of_the_same_seed_leave_entries_to_choose_by():
     imputer = Imputer(random_state=0)
     filled = imputer.fit_transform(np.where(gone, np.nan, X))
     assert imputer.filling_.members
-    # 0.28 with nothing to choose by, 0.18 by another seed.
+    # 0.28 without any choice, 0.18 with another seed.
     assert np.square(filled - X)[gone].mean() < 0.22
 
 

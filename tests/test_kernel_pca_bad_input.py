@@ -1,4 +1,4 @@
-"""KernelPCA and its careless users: refusals that name what is wrong, and nothing left behind by a fit that failed."""
+"""KernelPCA with bad input: errors that name what is wrong, and no traces of a failed fit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""KernelPCA on disk: the same answers to the last bit, and refusals of what a file cannot hold or must not."""
+"""KernelPCA on disk: the same results to the last bit, and errors for what a file cannot or must not hold."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_loaded_model_gives_equal_bits(name, tmp_path):
     model = KernelPCA(**options).fit(X)
     other = saved(model, tmp_path / "model")
     assert_equal_bits(model, other, NEW)
-    # Objects are equal by what they say of themselves.
+    # Objects are compared by their text.
     assert str(other.get_params()) == str(model.get_params()) or "gram" in options
     assert_equal_bits(model, saved(other, tmp_path / "again"), NEW)
 

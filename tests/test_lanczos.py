@@ -68,7 +68,7 @@ def test_no_eigenvalue_that_was_left_out_is_above_the_bound_of_the_rest(twice):
     K = symmetric(np.insert(values, twice, values[twice])[:300])
     pairs = found(K, 10)
     assert pairs is not None
-    # One start vector has one eigenvector of each eigenvalue, unless rounding brings the other.
+    # One start vector gives one eigenvector per eigenvalue, unless rounding introduces the other.
     left = K - (pairs.vectors * pairs.values) @ pairs.vectors.T
     assert np.linalg.eigvalsh(left)[-1] <= pairs.rest.largest(energy(K)) * (1 + 1e-9)
 

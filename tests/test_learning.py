@@ -52,7 +52,7 @@ class TestBandwidths:
         energy = make()
         H = starts.kernel_pca(energy)
         begin = bandwidths(energy)
-        # The layer that holds the constant vector asks for an infinite bandwidth.
+        # The layer that contains the constant vector drives the bandwidth to infinity.
         for _ in range(5):
             learning.improve_bandwidths(energy, H, begin)
         for layer, sigma2 in bandwidths(energy).items():
@@ -138,7 +138,7 @@ class TestFeatureMaps:
 
 
 class TestSeveralStarts:
-    """Every start trains a feature map of its own, from where the caller's stands."""
+    """Every start trains its own copy of the caller's feature map."""
 
     def train(self, n_init: int, seed: int = 0):
         plan = Plan(
@@ -168,7 +168,7 @@ class TestSeveralStarts:
 
 
 class TestRounds:
-    """Codes and bandwidths by turns, from a start that the solver warms up once."""
+    """Codes and bandwidths in alternation, from a start that the solver warms up once."""
 
     def plan(self, center: bool, eta: float = 1.0) -> Plan:
         settings = {"eta": (1.0, eta), "lam": (1.0, 1.0), "strategy": Dense(), "solver": LBFGS(), "max_iter": 3000}

@@ -1,4 +1,4 @@
-"""Checkpoints of version 2 are read: a fit goes on from them to where it would have ended.
+"""Checkpoints of version 2 can be read: a fit resumes from them and ends where it would have ended.
 
 Those in `checkpoints_of_version_2` were written by the code of commit 78ea56f, with
 `python tests/test_old_checkpoints.py FOLDER`.
@@ -22,7 +22,7 @@ from drkm.solvers import Penalty
 from drkm.training.checkpoint import Checkpoint
 
 FOLDER = Path(__file__).with_name("checkpoints_of_version_2")
-#: exact on every machine: a checkpoint belongs to these bits
+#: exact on every machine, because the checkpoints belong to these bits
 X = (np.arange(48).reshape(16, 3) ** 2 % 17) / 4.0
 
 #: options of a fit by the name of its file, and how many entries of the history it had shown when it was killed
@@ -81,8 +81,7 @@ def test_a_fit_goes_on_from_a_checkpoint_of_version_2(name, tmp_path):
     again = fit(options, tmp_path / name, seen.append)
     assert seen[0]["iteration"] == iteration == entries - 2 or name in ("second-start", "learned")
     assert [entry["iteration"] for entry in again.history_] == list(range(again.history_[-1]["iteration"] + 1))
-    # The file was written on one machine and goes on here, where last digits may differ; what does not converge
-    # carries that far.
+    # The fit began on another machine, so that last digits may differ; without convergence these differences grow.
     close = 1e-2 if not whole.converged_ else 1e-4 if name == "float32" else 1e-7
     assert again.objective_ == pytest.approx(whole.objective_, rel=close)
     assert not (tmp_path / name).exists()

@@ -32,7 +32,7 @@ print(time.perf_counter() - start, "sklearn" in sys.modules, "scipy.optimize" in
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that code imports, wherever it does, but for types alone."""
+    """Yield the modules that code imports anywhere, except only for types."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
@@ -52,13 +52,13 @@ def module_name(file: Path) -> str:
 
 
 def modules() -> dict[str, set[str]]:
-    """Return which modules of the package each one imports, wherever it does."""
+    """Return which modules of the package each one imports anywhere."""
     files = {module_name(file): file for file in ROOT.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, file in files.items():
         graph[name] = set()
         for found in imported(ast.parse(file.read_text(encoding="utf-8"))):
-            # A name that is imported from a package is a module of it, or something that the package itself has.
+            # A name imported from a package is one of its modules, or defined in the package itself.
             home = found if found in files else found.rpartition(".")[0]
             if home in files:
                 graph[name].add(home)
@@ -71,7 +71,7 @@ def rooms() -> dict[str, set[str]]:
     for name, needed in modules().items():
         own = [*name.split("."), "__init__"][1]
         graph.setdefault(own, set()).update({[*other.split("."), "__init__"][1] for other in needed} - {own})
-    # The version alone is the root's own.
+    # Only the version is defined in the root itself.
     return {room: needed - {"__init__"} for room, needed in graph.items()}
 
 
@@ -82,7 +82,7 @@ def test_no_room_imports_one_that_imports_it():
 def test_no_module_imports_one_that_imports_it():
     graph = modules()
     packages = {name for name in graph if (ROOT / Path(*name.split(".")[1:]) / "__init__.py").is_file()}
-    # A package re-exports its modules, which must therefore import each other and not the package.
+    # A package re-exports its modules, so these must import each other and not the package.
     TopologicalSorter({name: needed - {name} for name, needed in graph.items() if name not in packages}).prepare()
     for name, needed in graph.items():
         own = {package for package in packages if name.startswith(f"{package}.")} - {"drkm"}
@@ -93,7 +93,7 @@ def test_the_root_has_few_modules():
     assert len(list(ROOT.glob("*.py"))) <= 10
 
 
-#: what named tuples offer to everybody, with an underscore so that no field is hidden
+#: public methods of named tuples, whose underscore avoids clashes with fields
 NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
 
 

@@ -1,4 +1,4 @@
-"""Figures show what they say: numbers are read back from what was drawn."""
+"""Figures show the right numbers, which are read back from the drawing."""
 
 import matplotlib
 import numpy as np
@@ -118,7 +118,7 @@ def test_a_model_is_recovered_by_itself_and_not_by_noise(digits):
     figure = plotting.plot_recovery([digits, Noise()], X)
     heights = [bar.get_height() for bar in figure.axes[0].patches]
     assert max(heights) < 0.15
-    # One dot for what the model explains of the noise, one for what the noise explains of the model.
+    # One dot for the noise as explained by the model, one for the model as explained by the noise.
     assert sum(len(line.get_ydata()) for line in figure.axes[0].lines) == 2 * 6
 
 

@@ -129,7 +129,7 @@ def test_preimage_of_an_exactly_representable_point_is_that_point(kernel, method
     torch.testing.assert_close(result.points, X, atol=1e-5, rtol=0)
     assert result.residual.max() < 1e-9
     assert result.converged.all()
-    # From somewhere else, too: the start must not give the answer away.
+    # Also from another start, because this one is the answer.
     moved = preimage(components, components.coordinates(kernel(X, X)), method=method, start=X + 0.02)
     torch.testing.assert_close(moved.points, X, atol=1e-4, rtol=0)
 
@@ -235,7 +235,7 @@ def test_with_many_features_any_split_gives_the_same_points(kernel):
     components, _, a = make(kernel, center=True, n=40, d=170)
     method = "gradient" if isinstance(kernel, Polynomial) else "fixed-point"
     whole = preimage(components, a, method=method).points
-    # So few points are searched for outside the span of the training points.
+    # Searches for so few points do not use the span of the training points.
     for rows in (slice(0, 1), slice(7, 11)):
         found = preimage(components, a[rows], method=method).points
         torch.testing.assert_close(found, whole[rows], rtol=0, atol=1e-9)
@@ -451,7 +451,7 @@ def test_samples_far_from_zero_have_the_pre_images_of_principal_components(kerne
     middle = X.mean(dim=0)
     axes = torch.linalg.svd(X - middle, full_matrices=False)[2][:2]
     expected = (X - middle) @ axes.T @ axes + middle
-    # What is left of products of numbers of this size.
+    # The rounding error of products of numbers of this size.
     atol = 1e-6 + 1e-15 * far**2
     torch.testing.assert_close(found, expected, rtol=0, atol=atol)
 

@@ -20,7 +20,7 @@ X = structured(120)
 
 
 def entries(*values: float) -> list[dict[str, float]]:
-    """Return a history with these energies, which comes halfway at the second."""
+    """Return a history with these energies, which is halfway at the second."""
     steps = [10 * HALFWAY, HALFWAY, 1e-6]
     return [{"objective": value, "stationarity": steps[min(i, 2)]} for i, value in enumerate(values)]
 

@@ -59,7 +59,7 @@ class TestKernel:
 
     @pytest.mark.parametrize("center", [False, True])
     def test_fits_by_its_name_as_the_same_function_does_under_another(self, sharp, center):
-        # From one start, without the search for a better one, which looks at widths.
+        # From the same start, without the warm-up, which depends on widths.
         start = np.linalg.qr(np.random.RandomState(1).randn(len(X), 5))[0]
         ours = fitted(kernel="sharp", center=center, init=start)
         assert all(isinstance(kernel, Sharp) for kernel in ours.kernels_)

@@ -1,6 +1,6 @@
-"""What is promised to the last bit: one machine, one version, one number of threads (docs/reproducibility.md).
+"""Results that are guaranteed to the last bit, on one machine, with one version and number of threads.
 
-Nothing here has a tolerance. What may differ between machines is tested elsewhere, to what conditioning allows.
+See docs/reproducibility.md. Nothing here has a tolerance. Differences between machines are tested elsewhere.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from drkm.training.parameters import array
 from few_digits import NEW, X
 
 DTYPES = ["float64", "float32"]
-#: with a deep layer that is alive, so that every rounding error grows on the way to the optimum
+#: a model with an active deep layer, so that every rounding error grows on the way to the optimum
 ALIVE = {"n_components": (6, 3), "kernel": [RBF(2.0), RBF(0.02)], "eta": 1.0, "max_iter": 30}
 
 
 def fit(samples: object = X, **options: object) -> ConstrDRKM:
-    # Bits are the same on the way already, and whether these few steps are enough is for other tests.
+    # Bits are equal from the first steps on; other tests check convergence.
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return ConstrDRKM(**{**ALIVE, **options}).fit(samples)
 
 
 def moved(values: np.ndarray, elements: int, order: str) -> np.ndarray:
-    """Return the same numbers that many elements behind the beginning of a line of the cache, in C or Fortran order."""
+    """Return the same numbers at this offset, in elements, from the start of a cache line, in C or Fortran order."""
     room = np.empty(values.size + 2 * ALIGNMENT, dtype=values.dtype)
     begin = (-room.ctypes.data % ALIGNMENT) // values.itemsize + elements
     out = room[begin : begin + values.size].reshape(values.shape, order=order)
@@ -50,7 +50,7 @@ def moved(values: np.ndarray, elements: int, order: str) -> np.ndarray:
 
 
 def layouts(values: np.ndarray) -> Iterator[tuple[str, object]]:
-    """Every way to hold the same numbers."""
+    """Yield every way to store the same numbers."""
     for order in "CF":
         for elements in range(8):
             yield f"array {order}+{elements}", moved(values, elements, order)
@@ -63,7 +63,7 @@ def layouts(values: np.ndarray) -> Iterator[tuple[str, object]]:
 
 
 def results(model: ConstrDRKM) -> list[np.ndarray]:
-    """All that a model computes of what it is given."""
+    """Return everything that a model computes from given data."""
     codes = model.transform(NEW)
     points = [model.inverse_transform(codes), model.denoise(NEW), model.traverse(1, 0, [-0.1, 0.1])]
     return [model.codes_, np.array(model.objective_), codes, *points, model.sample(5, random_state=0)]
@@ -117,7 +117,7 @@ CALLS: dict[str, Callable[[ConstrDRKM, object], object]] = {
 def test_points_in_any_layout_give_the_same_bits(model, call):
     expected = call(model, NEW)
     for name, given in layouts(NEW):
-        # A row of a frame has its own way to be one.
+        # `traverse` takes one row of a data frame.
         given = given.iloc[:1] if call is CALLS["traverse"] and isinstance(given, pd.DataFrame) else given
         assert_same([call(model, given)], [expected], name)
 
@@ -140,7 +140,7 @@ def test_files_give_the_same_bits(model, tmp_path):
 
 def test_a_loaded_model_gives_the_same_bits(model, tmp_path):
     expected = results(model)
-    # The length of the header moves what follows it in the file.
+    # The length of the header shifts the tensors in the file.
     for digits in range(8):
         path = tmp_path / f"{digits}.safetensors"
         model.set_params(tol=float(f"1.{'3' * digits}e-6")).save(path)

@@ -158,7 +158,7 @@ def test_layers_and_parameters_of_the_estimator_can_be_searched():
 def test_candidates_that_are_written_alike_are_fitted_each():
     X, _ = make_half_circle(60, 0.1, random_state=2)
     maps = [FeatureMap(lambda x, bend=bend: torch.cat([x, bend(x)], dim=1)) for bend in (torch.square, torch.sin)]
-    # So large that they are written with dots in place of what differs.
+    # So large that their text has dots in place of the differences.
     inits = [np.roll(np.eye(45, 40), shift, axis=1) for shift in (10, 20)]
     for name, values in (("kernel", maps), ("init", inits)):
         grid = {"n_components": [2 if name == "kernel" else (20, 20)], "max_iter": [3]}

@@ -1,4 +1,4 @@
-"""Weighed components: against dense algebra, for any layers, in files, and refused where they mean nothing."""
+"""Weighted components: against dense algebra, for any layers, in files, and refused where they are meaningless."""
 
 from __future__ import annotations
 

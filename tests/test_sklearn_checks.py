@@ -62,7 +62,7 @@ def test_grid_search_selects_components_by_the_score_alone():
 
     errors = [error(components) for components in sizes]
     np.testing.assert_allclose(-search.cv_results_["mean_test_score"], errors, rtol=1e-6)
-    # Neither the first nor the last, which a search among equals would take.
+    # Neither the first nor the last, which a search would take in case of ties.
     assert search.best_params_["n_components"] == (10, 4)
     assert search.best_estimator_.codes_.shape == (80, sum(search.best_params_["n_components"]))
 
@@ -91,7 +91,7 @@ def test_parameters_of_objects_are_got_and_set_by_nested_names():
     assert model.gram == Nystroem(m=30, deep=Fourier(50))
     assert model.solver == LBFGS(memory=4)
     assert model.kernel == [RBF(2.0), "rbf"]
-    # The caller's own objects are as they were.
+    # The caller's own objects are unchanged.
     assert given == {"kernel": [RBF(), "rbf"], "gram": Nystroem(m=30), "solver": LBFGS()}
 
 

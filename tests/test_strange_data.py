@@ -1,4 +1,4 @@
-"""Strange data get a warning, and real data none."""
+"""Strange data cause a warning, real data none."""
 
 import functools
 import warnings
@@ -82,7 +82,7 @@ class TestNewData:
 
     def test_are_named_by_denoise_too(self, name):
         model = fitted(name)
-        # Who asks for the marks need not be warned of what they say.
+        # No warning for a caller who asks for the marks.
         assert np.all(model.reconstruct(NEW[:2] * 1e4).strange)
         with pytest.warns(StrangeDataWarning, match=FAR) as caught:
             model.denoise(NEW[:2] * 1e4)
@@ -223,7 +223,7 @@ class TestOneConstantColumn:
 
     @pytest.mark.parametrize("constant", [1, 2, 3])
     def test_is_no_alarm_where_others_hardly_vary(self, constant):
-        """Of the pixels at a border, some are constant by chance."""
+        """Some pixels at a border are constant by chance."""
         pixels = load_digits().data[:600] / 16
         varies = pixels.std(axis=0) > 0
         assert (~varies).sum() == 5
@@ -241,7 +241,7 @@ class TestOneFarSample:
         X[17] *= 1e3
         with pytest.warns(StrangeDataWarning) as caught:
             ConstrDRKM(4, kernel=kernel).fit(X)
-        # The outlier alone, and not the column that it is farthest out in.
+        # A warning about the outlier only, not about the column in which it is farthest out.
         assert len(caught) == 1
         assert "row 17 (counted from 0)" in str(caught[0].message)
 

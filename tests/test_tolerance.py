@@ -1,4 +1,4 @@
-"""A fit ends at the first iteration that reaches its tolerance, and what that leaves open is made up for or said."""
+"""A fit ends at the first iteration that reaches its tolerance; the remaining error is corrected or reported."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def reached(entry, tol):
 
 
 def relative_residual(record):
-    """Return the stationarity once more, of what the record of the fit holds."""
+    """Recompute the stationarity from the record of the fit."""
     gradient = record.H @ record.multipliers.to(record.H.dtype) + record.residual
     return (record.residual.norm() / gradient.norm()).item()
 
@@ -47,11 +47,11 @@ def test_the_first_iteration_that_reaches_the_tolerance_is_the_last(name, tol):
     assert model.converged_ == reached(last, tol)
     assert not model.converged_ or relative_residual(model.fitted_) <= 1.01 * tol
     assert model.n_iter_ == max(1, last["iteration"])
-    # Algorithm 1 is not made to converge any closer.
+    # Algorithm 1 does not converge to smaller tolerances.
     assert model.converged_ or (name == "penalty" and tol < 1e-2)
 
 
-#: fits that need more iterations than these; Algorithm 1 is stopped by its schedule, and the eigensolver needs but one
+#: fits that need more iterations than these; Algorithm 1 stops by its schedule, and the eigensolver needs only one
 STOPPED = {
     **{name: {"solver": name, "max_iter": 3} for name in SOLVERS if "-" in name or name == "lbfgs"},
     "penalty": {"solver": Penalty(inner=2, outer=2)},

@@ -1,4 +1,4 @@
-"""eta="auto": the weights that keep a deep layer from drowning the one below."""
+"""eta="auto": weights with which a deep layer does not dominate the one below."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_layer_1_keeps_the_effective_sample_size_of_kernel_pca(name, center):
 
 
 def test_the_rule_by_dense_algebra():
-    """Kernel PCA of kernel PCA, with the pull of the RBF written out."""
+    """Layer-wise kernel PCA, with the pull of the RBF written out."""
     sigma2 = (5.0, 0.2)
     model = ConstrDRKM((10, 5), kernel=[RBF(sigma2[0]), RBF(sigma2[1])]).fit(X)
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all leave nothing behind, not even when their process is killed."""
+"""Atomic writes leave no temporary files, even if their process is killed."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_batches_of_any_size_give_the_same_codes(model, images):
 
 
 def test_early_stop_keeps_the_best_weights(images):
-    # At this rate the loss soon goes up and down: training must stop there and hand back the best step.
+    # At this rate the loss soon oscillates: training must stop there and return the best step.
     model = BetaVAE(
         max_steps=400,
         check_every=5,
@@ -268,7 +268,7 @@ def test_scikit_learn_conventions(model, images):
         copy.transform(images)
     with pytest.raises(NotFittedError):
         copy.inverse_transform(np.zeros((1, 4)))
-    # In memory an estimator pickles, as joblib needs; no file format of ours does.
+    # Estimators can be pickled in memory, as joblib needs; our file formats use no pickle.
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(images), model.transform(images))
     assert BetaVAE(n_latents=4, **QUICK).fit_transform(images).shape == (40, 4)
 

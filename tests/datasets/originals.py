@@ -15,7 +15,7 @@ DSPRITES_SIZES = (3, 2, 3, 2, 2)
 
 
 def dsprites_npz(path, sizes=DSPRITES_SIZES, images=None, classes=None):
-    """The arrays of the original file, with its pickled dict among them."""
+    """Write the arrays of the original file, including its pickled dict."""
     grid = np.stack(np.unravel_index(np.arange(np.prod(sizes)), (1, *sizes)), axis=1)
     if images is None:
         images = RenderedDSprites().images_at(grid[:, 1:]) // 255
@@ -32,7 +32,7 @@ def dsprites_npz(path, sizes=DSPRITES_SIZES, images=None, classes=None):
 
 
 def compact_npz(path, names, sizes, image_shape, seed=0, **replaced):
-    """A compact file for the whole grid of ``sizes``, with smooth random images."""
+    """Write a compact file for the whole grid of `sizes`, with smooth random images."""
     grid = np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), axis=1)
     images = np.random.default_rng(seed).integers(0, 256, (len(grid), *image_shape), dtype=np.uint8)
     images[:, 8:] = images[:, :1]
@@ -42,7 +42,7 @@ def compact_npz(path, names, sizes, image_shape, seed=0, **replaced):
 
 
 def car(seed, azimuths, elevations):
-    """Views of one car in the layout of the original: y, x, channel, azimuth, elevation."""
+    """Return views of one car in the layout of the original: y, x, channel, azimuth, elevation."""
     coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3, azimuths, elevations))
     return np.kron(coarse, np.ones((16, 16, 1, 1, 1))).astype(np.uint8)
 
@@ -54,7 +54,7 @@ def mat_bytes(content, compress=True):
 
 
 def cars_tar(path, members):
-    """A ``.tar.gz`` with the given {member name: bytes}."""
+    """Write a `.tar.gz` with the given {member name: bytes}."""
     with tarfile.open(path, "w:gz") as archive:
         for name, data in members.items():
             info = tarfile.TarInfo(name)
@@ -78,7 +78,7 @@ def norb_matrix(path, array):
 
 
 def small_norb(monkeypatch, folder, sizes=(5, 10, 1, 2, 1), seed=0):
-    """Both splits on a small grid, rows in random order; returns views by (instance, category, azimuth)."""
+    """Write both splits on a small grid, rows in random order; return views by (instance, category, azimuth)."""
     monkeypatch.setattr(smallnorb, "FACTOR_SIZES", sizes)
     rng = np.random.default_rng(seed)
     views = {}

@@ -16,7 +16,7 @@ CONTENT = b"pictures"
 
 @pytest.fixture(autouse=True)
 def collected():
-    """Sockets of unfinished answers are closed by the garbage collector, which warns: let it do so here."""
+    """Collect garbage here: closing the sockets of unfinished answers gives warnings."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -58,7 +58,7 @@ def test_download_fetches_once_and_checks(server, folder, capsys):
     pytest.importorskip("pooch")
     path = downloads.fetch(remote(server), folder)
     assert path.read_bytes() == CONTENT
-    # An intact file is left alone, also when the server is gone.
+    # An intact file is kept, even if the server is gone.
     assert downloads.fetch(remote("http://127.0.0.1:9"), folder) == path
 
 

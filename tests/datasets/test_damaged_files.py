@@ -113,7 +113,7 @@ def test_damage_inside_an_intact_archive(compress, tmp_path, monkeypatch):
         kept = mat[position]
         mat[position] ^= 1 << rng.integers(8)
         originals.cars_tar(path, {"data/cars/a.mat": bytes(mat)})
-        # Flipped pixels cannot be told from right ones here: the checksum of the archive is for that.
+        # Flipped pixels cannot be detected here, only by the checksum of the archive.
         with contextlib.suppress(DatasetError):
             assert len(cars3d.read_original(path)) == 2
         mat[position] = kept

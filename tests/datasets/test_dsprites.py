@@ -21,7 +21,7 @@ real_data = pytest.mark.skipif(not (REAL and os.path.isfile(REAL)), reason="need
 
 
 def polygon(shape, scale, angle, x, y):
-    """The recipe once more, one vertex at a time, in exact multiples of 1/256 pixel."""
+    """Apply the recipe again, one vertex at a time, in exact multiples of 1/256 pixel."""
     if shape == 0:
         outline = [(-9.6, -9.6), (9.6, -9.6), (9.6, 9.6), (-9.6, 9.6)]
     elif shape == 1:
@@ -62,7 +62,7 @@ def inside(vertices, px, py):
 def test_rendering_agrees_with_testing_every_pixel(shape):
     rng = np.random.default_rng(shape)
     for _ in range(3):
-        # Some sprites are partly outside: whatever does not fit is cut.
+        # Some sprites are partly outside and are cut.
         scale, angle, x, y = rng.uniform([0.5, 0, -0.4, -0.4], [1.2, 7, 1.4, 1.4])
         image = render(*(np.array([v]) for v in (shape, scale, angle, x, y)))[0]
         vertices = polygon(shape, scale, angle, x, y)
@@ -173,7 +173,7 @@ def test_auto_draws_without_a_file_and_reads_it_where_there_is_one(tmp_path, mon
         datasets.load_dsprites(source="file")
     path = tmp_path / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
     dsprites_npz(path)
-    # A file of the wrong size is an answer, not a reason to draw instead.
+    # A file of the wrong size is an error, not a reason to draw images instead.
     with pytest.raises(DatasetError, match="latents_classes"):
         datasets.load_dsprites()
     assert isinstance(datasets.load_dsprites(source="rendered"), RenderedDSprites)
@@ -247,7 +247,7 @@ def test_bad_noise_gets_one_sentence(name, value):
 
 
 def test_import_is_light():
-    # The subpackage alone, under an empty parent: what the parent imports is not its business.
+    # Import the subpackage under an empty parent, to exclude imports of the parent.
     code = (
         "import sys, types; parent = sys.modules['drkm'] = types.ModuleType('drkm'); "
         f"parent.__path__ = {list(drkm.__path__)!r}; import drkm.datasets; "

@@ -1,4 +1,4 @@
-"""What holds for every dataset with factors: each member of the family passes the same checks."""
+"""Checks that every dataset with factors passes."""
 
 import numpy as np
 import originals

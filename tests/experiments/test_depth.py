@@ -24,7 +24,7 @@ STUDY = EXPERIMENTS["depth"]
 
 
 def rows_of(score, datasets=FOUR):
-    """Rows of a medium experiment: (model, dataset, name of the score) → mean."""
+    """Return rows of an experiment at the scale "medium": (model, dataset, name of the score) → mean."""
     rng = np.random.default_rng(0)
     return [
         {
@@ -125,7 +125,7 @@ def test_filters_see_orientation_and_not_an_even_grey():
     waves[0] = np.rint(127 + 100 * np.cos(2 * np.pi * np.arange(64) / 8))
     waves[1] = waves[0].T
     answers = filters.filtered(waves).reshape(2, 9, 64)[:, 1:].mean(axis=2)
-    # The second wavelength is 8 pixels; orientations go by 45 degrees from the horizontal.
+    # The second wavelength is 8 pixels; orientations are in steps of 45 degrees from the horizontal.
     assert answers.argmax(axis=1).tolist() == [4, 6]
 
 
@@ -183,7 +183,7 @@ def test_a_candidate_has_to_be_ahead_of_the_better_kernel_pca_of_its_inputs():
 
 
 def test_what_one_interval_shows_is_not_enough_among_many():
-    # Ten differences whose mean is three standard errors from 0: beyond one interval, not beyond 112 of them.
+    # Ten differences whose mean is three standard errors from 0: outside a single interval, inside one of 112.
     steps = np.linspace(-1, 1, depth.DRAWS)
     steps = 3 / depth.DRAWS**0.5 + steps / steps.std(ddof=1)
     rows = rows_of(lambda *where: 0.5)

@@ -24,7 +24,7 @@ TINY = {"start_points": 60, "evaluation": 200, "max_steps": 2, "widths": (1.0,)}
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setitem(SIZES, "quick", replace(SIZES["quick"], **TINY))
-    # DCI grows trees for every class of every factor, which is most of the time.
+    # DCI grows trees for every class of every factor, which takes most of the time.
     monkeypatch.setattr(tasks, "_dci", lambda *given: {"dci": 0.0, "dci_completeness": 0.0, "dci_accuracy": 0.0})
     monkeypatch.setattr(tasks, "METRICS", {name: (options, 3) for name, (options, _) in tasks.METRICS.items()})
 
@@ -88,7 +88,7 @@ def test_scores_stand_beside_chance(tiny, problem):
 
 def test_the_study_of_cars3d_is_written_and_computes_none_twice(tiny, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
-    # Without the recipe of the paper, whose thousand steps are most of the time.
+    # Without the recipe of the paper, whose thousand steps take most of the time.
     groups = [group for group in cars3d.EXPERIMENT.groups if group.family != "paper"]
     monkeypatch.setitem(EXPERIMENTS, "cars3d", replace(cars3d.EXPERIMENT, groups=groups))
     asked = {"out": tmp_path, "jobs": 1, "progress": False}

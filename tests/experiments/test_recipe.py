@@ -1,4 +1,4 @@
-"""The recipe of CONTRIBUTING.md for a new experiment, followed: one file in a copy of the package, and nothing else."""
+"""The recipe of CONTRIBUTING.md for a new experiment: one file in a copy of the package, and nothing else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXPERIMENT = SimpleExperiment(
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the package with one more file, and how to run its command."""
+    """A function that runs the command of a copy of the package with one more file."""
     folder = tmp_path_factory.mktemp("copy")
     package = Path(drkm.__file__).parent
     shutil.copytree(package, folder / "drkm", ignore=shutil.ignore_patterns("__pycache__"))
@@ -71,7 +71,7 @@ def test_an_experiment_is_one_file_from_the_help_to_the_report(copy, tmp_path):
     assert "coins" not in EXPERIMENTS
     listed = copy("reproduce", "--help")
     assert listed.index("Stability of components") < listed.index("Coins that are tossed")
-    # Two processes: the workers find the task again too.
+    # Two processes, because the workers must find the task too.
     written = copy("reproduce", "coins", "--jobs", 2, "--out", tmp_path).splitlines()
     assert str(tmp_path / "quick" / "coins" / "heads.csv") in written
     heads = (tmp_path / "quick" / "coins" / "heads.csv").read_text().splitlines()

@@ -181,7 +181,7 @@ def test_every_experiment_runs_at_quick(tmp_path):
     assert [claim["verdict"] for claim in claims[:12]] == ["held"] * 12
     with open(written / "errors.csv", newline="") as file:
         errors = list(csv.DictReader(file))
-    # Both selected models denoise in every cell but one: with 300 points the noise of the hardest is overestimated.
+    # Both selected models denoise in all cells but the hardest, whose noise is overestimated from 300 points.
     for model in ("one layer, selected", "two layers, selected"):
         assert sum(float(row[model]) < float(row["noisy points"]) for row in errors) >= 11
 

@@ -110,7 +110,7 @@ def test_table_2_has_its_published_size_whatever_is_asked_for(scale, asked):
     for family in ("paper", "drkm", "beta-vae"):
         draws = [run.seed for run in runs if run.parameters["family"] == family and "draw" not in run.parameters]
         assert set(draws) == set(range(10))
-    # σ² = 50 and learned from a random start, and the β-VAE: nine seeds on draw 0 beside that which is its own draw
+    # σ² = 50 and learned from a random start, and the β-VAE: nine seeds on draw 0, besides seed 0, whose draw it is
     assert sum(run.parameters.get("draw") == 0 for run in runs) == 9 * 3 + 3
     assert {run.seed for run in STUDIES["table2"].configurations("paper", Seeds(12))} == set(range(12))
 
@@ -158,7 +158,7 @@ def test_our_defaults_are_those_of_the_estimator():
     rows = models.rows_of(tasks.draw("sprites", 0, 30, 10).train)
     assert models.default_model({"layers": [4, 2], "eta": "auto"}, rows).eta == "auto"
     assert models.default_model({"layers": [4, 2]}, rows).eta == (1.0, 1.0)
-    # Runs that were made with the paper's weights are still asked for where a study means them.
+    # Studies that use the paper's weights still share the runs that were made with them.
     assert not any("eta" in run.parameters for run in runs_of("candidates", "medium"))
 
 

@@ -1,4 +1,4 @@
-"""One's own variants: other values of the parameters, in runs, folders and pages of their own."""
+"""Variants by the user: other values of parameters, with separate runs, folders and pages."""
 
 import csv
 from dataclasses import replace
@@ -21,7 +21,7 @@ from drkm.runs.configuration import Results
 from drkm.runs.store import Store
 from experiments.test_studies import made_up
 
-#: a value of each parameter that no scale has
+#: a value of each parameter that differs from those of all scales
 VALUES = {
     "beta": "7",
     "components": "6,12",
@@ -49,7 +49,7 @@ def variant(*settings):
 
 
 def value_of(name, key):
-    """Return a value of a parameter; the models of one experiment have three layers."""
+    """Return a value of a parameter; the models of one of the experiments have three layers."""
     return {"eta": "1,30,60", "layers": "6,4,4"}.get(key, VALUES[key]) if name == "components" else VALUES[key]
 
 

@@ -1,4 +1,4 @@
-"""The rules of verdicts, on results made up so that the answer is known."""
+"""The rules of verdicts, on made-up results with known answers."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_runs_of_one_draw_are_compared_in_pairs():
     found = difference(*rows, "irs")
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert found.draws == 6
-    # Draws that vary more than what is compared hide it where pairs are not seen.
+    # Without pairs, the variation between draws would hide the difference.
     assert greater(found) is HELD
     assert greater(welch(first, second)) is UNDECIDED
 
@@ -164,7 +164,7 @@ def test_claims_about_all_fail_with_one_and_hold_with_all():
 def test_a_majority_is_more_than_half_of_all_cases():
     assert majority(3, 1, 5) is HELD
     assert majority(2, 2, 5) is majority(2, 1, 4) is UNDECIDED
-    # Half of the cases against it leave no room for more than half.
+    # If half of the cases fail, a majority is impossible.
     assert majority(2, 2, 4) is majority(1, 3, 4) is FAILED
     assert majority(0, 0, 0) is UNDECIDED
 

@@ -1,4 +1,4 @@
-"""Subjects to test the explorer with: images, and a table whose every text is hostile."""
+"""Subjects to test the explorer with: images, and a table in which every text is hostile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drkm import ConstrDRKM
 from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
 
-#: text that must arrive as text wherever it is put
+#: text that must remain plain text everywhere
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)> \"quoted\" & 'single' \u2028"
 
 

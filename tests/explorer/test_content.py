@@ -1,4 +1,4 @@
-"""What a page shows, before any browser sees it."""
+"""The content of a page, without a browser."""
 
 from __future__ import annotations
 

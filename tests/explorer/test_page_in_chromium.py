@@ -290,7 +290,7 @@ def test_a_live_page_answers_within_100_ms_for_400_images_of_64_by_64(tmp_path):
         browser.open(address)
         slide(browser, 1, 3.5)
         browser.until("document.getElementById('traverse-state').textContent.startsWith('decoded')")
-        # The best of several: other programs of this machine take their time too.
+        # The best of several, because other programs also use this machine.
         took = browser.value(
             "(async () => { const codes = [Array(15).fill(0.01)]; const took = []; for (let i = 0; i < 15; i += 1) {"
             "const began = performance.now(); codes[0][1] = 0.001 * i; const answer = await fetch('decode',"
@@ -311,7 +311,7 @@ def test_the_page_of_50_000_points_has_at_most_8_mb_and_answers_a_drag_within_50
     with Chromium(tmp_path) as browser:
         answers = answers_to_drags(browser, path)
         assert np.median([answer.processor for answer in answers]) < 20, answers
-        # The best of several: other programs of this machine take their time too.
+        # The best of several, because other programs also use this machine.
         assert min(answer.delay for answer in answers) < 50, answers
         assert browser.problems == []
 
@@ -320,7 +320,7 @@ def test_a_drag_of_many_points_moves_their_picture_and_a_pause_draws_them_anew(t
     with Chromium(tmp_path) as browser:
         browser.open(write_page(points(), tmp_path / "points.html").as_uri())
         x, y = browser.middle("#overlay")
-        # As on a machine where a drawing takes long; the pause is ended by hand.
+        # Simulates slow drawing; the test ends the pause.
         browser.value(
             "(() => { const now = performance.now.bind(performance); let more = 0;"
             "performance.now = () => now() + (more += 100); setTimeout = (draw) => { window.paused = draw; };"

@@ -1,4 +1,4 @@
-"""The live page: who is answered, and what."""
+"""The live page: which requests are answered, and how."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from explorer.subjects import digits
 
 
 class Live:
-    """A server in a thread, and questions to it as a browser or somebody else puts them."""
+    """A server in a thread, and requests to it as by a browser or by others."""
 
     def __init__(self, content: Content):
         self.content = content
@@ -77,7 +77,7 @@ def test_it_listens_on_the_loopback_alone(live):
     for other in others - {"127.0.0.1"}:
         with socket.socket() as probe:
             probe.settimeout(5)
-            # Another address of the loopback is one that a server on all addresses would answer too.
+            # A server that listens on all addresses would also answer on another loopback address.
             assert probe.connect_ex((other, live.port)) != 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.2", live.port)) != 0

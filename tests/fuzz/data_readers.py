@@ -2,7 +2,7 @@
 
     python data_readers.py FOLDER COUNT SEED KIND...
 
-prints for each kind how many copies were read, how many were refused, and what was wrong with others.
+prints for each kind the numbers of copies that were read and refused, and what was wrong with the others.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from drkm.cli._options import TrainingData
 from drkm.cli._outcome import MENDABLE, run
 from drkm.datasets import cars3d, dsprites, smallnorb
 
-#: bytes that reading may take above what Python and its libraries take
+#: bytes that reading may take in addition to Python and its libraries
 MEMORY = 1 << 29
-#: of computing, which a busy machine does not lengthen
+#: limit on processor time, which other work on the machine does not increase
 SECONDS = 5
 CAR = "data/cars/a.mat"
 SPRITES = (3, 1, 2, 1, 2)
@@ -129,7 +129,7 @@ def read_images(load: Callable[[Path], datasets.FactorDataset]) -> Callable[[Pat
 
 
 class Sizes:
-    """What `pytest.MonkeyPatch` is asked for by `originals`: here the small grids hold as long as the process."""
+    """Stands in for the `pytest.MonkeyPatch` that `originals` needs; its changes last as long as the process."""
 
     def setattr(self, module: Any, name: str, value: Any) -> None:
         mock.patch.object(module, name, value).start()
@@ -164,8 +164,8 @@ class Kind:
     Attributes
     ----------
     make, read : how a file is made, and how it is read
-    has_checksums : whether damage must be noticed: what is read is what was written
-    take, put : what of a file is damaged, and how it is put back: as if an archive had been packed with it
+    has_checksums : whether damage must be detected, so that only original values are ever read
+    take, put : which bytes of a file are damaged, and how they are put back, as if packed into an archive
     """
 
     make: Callable[[Path], Path]
@@ -204,7 +204,7 @@ KINDS = {
 
 
 def outcome(read: Callable[[Path], np.ndarray], path: Path) -> tuple[int, str, np.ndarray | None]:
-    """Return the exit code of a command that reads the file, what it says, and what it has read."""
+    """Return the exit code of a command that reads the file, its message, and the values it read."""
     found: list[np.ndarray] = []
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
@@ -213,7 +213,7 @@ def outcome(read: Callable[[Path], np.ndarray], path: Path) -> tuple[int, str, n
 
 
 def wrong(path: Path, outcome: tuple[int, str, np.ndarray | None], original: np.ndarray | None) -> str | None:
-    """Return what is wrong with how a damaged file was read; `original` is given where damage must be noticed."""
+    """Return what was wrong in reading a damaged file; `original` is given if damage must be detected."""
     code, said, found = outcome
     if code == 0:
         same = original is None or np.array_equal(found, original)
@@ -235,15 +235,15 @@ def fuzz(kind: Kind, folder: Path, count: int, seed: int) -> dict[str, Any]:
     _, said, whole = outcome(kind.read, path)
     assert whole is not None, said
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
-        # Not earlier: the libraries that read files are imported now.
+        # Only now, because the libraries that read files have to be imported first.
         limit_memory()
     counts = Counter(read=0, refused=0)
     problems = []
     for number, copy in enumerate(damaged_copies(kind.take(path), count, seed)):
-        # A new file: HDF5 knows one by its place on the disk.
+        # A new file, because HDF5 identifies files by their place on the disk.
         path.unlink()
         kind.put(copy, path)
-        # No handler of Python's, which would wait for the library that hangs: the process dies of it.
+        # Without a Python handler, which would wait for a hanging library, the signal ends the process.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         found = outcome(kind.read, path)
         signal.setitimer(signal.ITIMER_PROF, 0)

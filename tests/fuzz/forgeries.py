@@ -1,4 +1,4 @@
-"""Forged files: contents whose checksums are right and whose parts are not, the same for the same seed."""
+"""Forged files: contents with right checksums and wrong parts, the same for the same seed."""
 
 import copy
 import math
@@ -18,13 +18,13 @@ ODD_NUMBERS = (0, -1, 1, 3, 10**9, 2**31, 2**63, 10**25, 10**400, -0.5, 1e-300, 
 ODD_DTYPES = (torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64, torch.bfloat16)
 
 
-#: parts that are a number or null: either is of their kind, and nothing else in a file contradicts it
+#: parts that are a number or null: both are valid, and nothing else in a file contradicts them
 OPTIONAL_NUMBERS = ("shrink",)
 
 
 @dataclass
 class Forgery:
-    """The content of a file, what was done to it, and whether each part still is of its kind: then it may be read."""
+    """The content of a file, what was done to it, and whether all parts still have valid types and may be read."""
 
     tensors: dict[str, Tensor]
     header: dict[str, Any]
@@ -33,7 +33,7 @@ class Forgery:
 
 
 def forgeries(tensors: dict[str, Tensor], header: dict[str, Any], count: int, seed: int = 0) -> Iterator[Forgery]:
-    """Return contents in each of which one part is forged."""
+    """Yield contents with one forged part each."""
     source = random.Random(seed)
     for _ in range(count):
         made = Forgery(dict(tensors), copy.deepcopy(header))
@@ -45,7 +45,7 @@ def forgeries(tensors: dict[str, Tensor], header: dict[str, Any], count: int, se
 
 
 def forged_objects(header: dict[str, Any], count: int, seed: int = 0) -> Iterator[Forgery]:
-    """Return objects of JSON in each of which one part is forged."""
+    """Yield JSON objects with one forged part each."""
     source = random.Random(seed)
     for _ in range(count):
         made = Forgery({}, copy.deepcopy(header))
@@ -81,7 +81,7 @@ def _forge_header(made: Forgery, source: random.Random) -> None:
 
 
 def _kind(value: Any) -> str:
-    """Return what a value is to JSON; numbers that are none are of no kind."""
+    """Return the JSON type of a value; numbers that are not finite have none."""
     if isinstance(value, list | dict):
         return "group"
     if type(value) in (int, float):

@@ -1,4 +1,4 @@
-"""Reads many damaged and forged models or checkpoints, within limits of time and memory, and prints what came of them.
+"""Reads many damaged and forged models or checkpoints, within limits of time and memory, and prints the outcomes.
 
 python tests/fuzz/model_files.py model|checkpoint COUNT SEED
 """
@@ -34,7 +34,7 @@ from drkm.solvers import Penalty
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.checkpoint import slots as checkpoints
 
-#: seconds of the processor that one file may take, and bytes that all of them may add to the memory of the process
+#: processor seconds that one file may take, and bytes that all of them may add to the memory of the process
 SECONDS, MORE_MEMORY = 5, 300_000_000
 X = np.random.RandomState(0).randn(30, 5)
 NEW = np.random.RandomState(1).randn(4, 5)
@@ -49,7 +49,7 @@ COMPONENTS: list[dict[str, Any]] = [
     {"kernel": "rbf", "gram": Nystroem(10), "dtype": "float32", "preimage": "gradient"},
     {"kernel": Polynomial(3)},
 ]
-#: options of a fit, and the number of iterations after which it is killed: that of two starts in the second one
+#: options of a fit, and the number of iterations after which it is killed; with two starts, in the second one
 FITS: list[tuple[dict[str, Any], int]] = [
     ({}, 4),
     ({"dtype": "float32", "n_init": 2}, 18),
@@ -62,12 +62,12 @@ FITS: list[tuple[dict[str, Any], int]] = [
 
 
 class Stop(BaseException):
-    """Stands for a kill, or for the end of the time that a file may take."""
+    """Stands for a kill, or for the end of the time limit of a file."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A whole file, its kind and version, and what is done with one like it, which returns numbers and texts."""
+    """A whole file, its kind and version, and a function that uses such a file and returns numbers and texts."""
 
     path: Path
     kind: str
@@ -90,7 +90,7 @@ def models(folder: Path) -> Iterator[Case]:
 
 
 def use_kernel_pca(path: Path) -> Any:
-    """Return what a `KernelPCA` answers."""
+    """Return results of a `KernelPCA`."""
     model = load(path)
     codes = model.transform(NEW)
     points = model.inverse_transform(codes[:1]) if model.preimage else codes
@@ -98,7 +98,7 @@ def use_kernel_pca(path: Path) -> Any:
 
 
 def use_model(path: Path) -> Any:
-    """Return what a model and its preparation answer."""
+    """Return results of a model and its preparation."""
     model, preparation = load(path), model_file.load_preparation(path)
     codes = model.transform(preparation.apply(NEW))
     return codes.tobytes(), model.codes_.tobytes(), model.denoise(NEW[:1]).tobytes(), model.summary()
@@ -116,7 +116,7 @@ def fits(folder: Path) -> Iterator[Case]:
 
 
 def use_checkpoint(path: Path, options: dict[str, Any]) -> Any:
-    """Return the codes of a fit that goes on."""
+    """Return the codes of a resumed fit."""
     return fit(path, options).codes_.tobytes()
 
 
@@ -131,7 +131,7 @@ def _stop(*_: Any) -> None:
 
 
 def changed(case: Case, count: int, seed: int) -> Iterator[tuple[str, str, bool]]:
-    """Damage and forge the file of a case; return how, what was done, and whether all its parts are of their kinds."""
+    """Damage and forge the file of a case; yield the method, the change, and whether all its parts have valid types."""
     content = case.path.read_bytes()
     for number, copy in enumerate(damaged_copies(content, count, seed)):
         case.path.write_bytes(copy)
@@ -143,7 +143,7 @@ def changed(case: Case, count: int, seed: int) -> Iterator[tuple[str, str, bool]
 
 
 def outcome(case: Case, whole: Any, plausible: bool) -> str:
-    """Use the file and say what came of it, which must be right."""
+    """Use the file and return the outcome, after a check that it is allowed."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         found = case.use()
@@ -162,7 +162,7 @@ def outcome(case: Case, whole: Any, plausible: bool) -> str:
 
 
 def main(kind: str, count: int, seed: int) -> None:
-    """Print how often each outcome was."""
+    """Print how often each outcome occurred."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGPROF, _stop)

@@ -3,15 +3,15 @@
 import random
 from collections.abc import Callable, Iterator
 
-#: numbers that readers trip over: signs, overflows, sizes of many gigabytes
+#: numbers that are difficult for readers: signs, overflows, sizes of many gigabytes
 ODD_NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
-#: ten thousand copies in parts, each a test of its own, so that processes can share them; a part is a seed
+#: ten thousand copies in parts, one test per part, so that processes can share them; a part is a seed
 COPIES_IN_PART, PARTS = 1000, range(1, 11)
 
 
 def damaged_copies(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
-    """Return copies of the data, each damaged in one way or a few, all of them other than the data."""
+    """Yield copies of the data, each damaged in one or several ways and different from the data."""
     source = random.Random(seed)
     made = 0
     while made < count:
@@ -68,7 +68,7 @@ def _digit(copy: bytearray, source: random.Random) -> None:
 
 
 def _place(copy: bytearray, source: random.Random) -> int:
-    """Return a place to damage: every other time near the beginning, where formats keep what they say of themselves."""
+    """Return a place to damage: in half of the cases near the beginning, where formats have their headers."""
     if not copy:
         return 0
     return source.randrange(min(len(copy), 512) if source.random() < 0.5 else len(copy))

@@ -18,7 +18,7 @@ if not Path("/proc/self/statm").exists():
 SCRIPT = Path(__file__).parent / "data_readers.py"
 #: the package under test, and the makers of small dataset files
 PLACES = (Path(drkm.__file__).parent.parent, Path(__file__).parent.parent / "datasets")
-#: those that most people have
+#: the most common formats
 COMMON = (
     *("npy", "npz", "csv", "png", "tif", "hdf5"),
     *("cars3d", "cars3d-compact", "smallnorb-factors", "smallnorb-compact"),
@@ -31,7 +31,7 @@ OTHERS = (
 
 
 def fuzz(folder, count, *kinds, seed=0):
-    """Return what became of the damaged copies of files of each kind; a crash or a hang ends the process."""
+    """Return the outcomes for damaged copies of files of each kind; a crash or a hang ends the process."""
     command = [sys.executable, str(SCRIPT), str(folder), str(count), str(seed), *kinds]
     places = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))}
     done = subprocess.run(command, capture_output=True, text=True, env=places)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs limits of
 
 
 def run(kind: str, count: int, timeout: float, seed: int = 0) -> dict[str, int]:
-    """Return how often each outcome was, of so many damaged and so many forged files, in a process with limits."""
+    """Return how often each outcome occurred for `count` damaged and `count` forged files, in a process with limits."""
     script = Path(__file__).with_name("model_files.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(script), kind, str(count), str(seed)],

@@ -1,4 +1,4 @@
-"""Results in a store whose checksums are right and whose fields are not: the report refuses them with one sentence."""
+"""Results in a store with right checksums and wrong fields: the report refuses them with one sentence."""
 
 import json
 import math
@@ -93,7 +93,7 @@ def test_forged_results_are_shown_or_refused_with_the_store_and_the_run(written)
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("part", range(1, 4))
 def test_many_forged_results_are_shown_or_refused_with_the_store_and_the_run(written, part):
-    # Many a score of a study can be another one, and no part contradicts it.
+    # Many scores of a study can have other values that nothing contradicts.
     assert check(*written, 100, seed=1000 * part, show=page) > 40
 
 

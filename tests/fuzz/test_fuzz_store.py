@@ -20,14 +20,14 @@ pytestmark = pytest.mark.skipif(not MEMORY_IN_USE.exists(), reason="limits memor
 
 RUNS = [Configuration("probe", {"name": "µ" * (seed % 3), "rounds": seed}, seed) for seed in range(24)]
 MORE = TASKS.identify(Configuration("probe", {"rounds": 7}, 99))
-#: seconds of computing, seconds in all and bytes that one store may take; a busy machine lengthens the second alone
+#: processor seconds, wall-clock seconds and bytes that one store may take; other work only increases the second
 LONGEST, LONGEST_WAIT, MEMORY = 5.0, 60.0, 256 << 20
 #: the log of SQLite, and the index of the log
 BESIDE = ("-wal", "-shm")
 
 
 def write(path, runs):
-    """Record runs: every sixth fails, every eighth is left to another runner."""
+    """Record runs: every sixth fails, every eighth is leased by another runner."""
     with Store(path, TASKS) as store:
         for configuration in runs:
             run, seed = TASKS.identify(configuration), configuration.seed
@@ -42,7 +42,7 @@ def write(path, runs):
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """Files of two stores by the ends of their names: one that was closed, and one whose last runs are in the log."""
+    """Files of two stores by suffix: one that was closed, and one whose last runs are in the log."""
     folder = tmp_path_factory.mktemp("stores")
     for _ in write(folder / "a.sqlite", RUNS):
         pass
@@ -62,7 +62,7 @@ def put(files, path):
 
 
 def contents(store):
-    """All that a store can be asked, as sets of which those of an earlier state are parts."""
+    """Return everything that a store can report, as sets that contain those of an earlier state."""
     results = store.results(RUNS)
     rows, damaged = store.finished()
     assert not damaged
@@ -96,7 +96,7 @@ def read(path):
 
 def write_more(path):
     with Store(path, TASKS) as store:
-        # As a sweep does: what is damaged is not written to.
+        # As a sweep does, because a damaged store must not be written to.
         store.check()
         store.release_dead()
         assert store.claim(MORE, "me")
@@ -112,14 +112,14 @@ def copied(path, target):
 
 
 def check(path, target, written, *, log_only):
-    """Let a store be read, copied and written; a damaged log may only have cost the last runs."""
-    # A file of which nothing is left is a new one to whoever writes.
+    """Read, copy and write a store; a damaged log may only lose the last runs."""
+    # An empty file counts as a new store when it is opened for writing.
     whole, counts = written if path.stat().st_size else (set(), [])
     found = outcome(path, lambda: read(path))
     if found is not None:
         assert found[0] <= whole
         assert log_only or found == (whole, counts)
-    # A merge may leave out runs, and says how many.
+    # A merge may leave out runs, and reports their number.
     assert (outcome(path, lambda: copied(path, target)) or set()) <= whole
     more = outcome(path, lambda: write_more(path))
     assert more is None or (more <= whole and (log_only or more == whole))
@@ -128,7 +128,7 @@ def check(path, target, written, *, log_only):
 
 @contextmanager
 def limited_memory():
-    """Let this process take only so much more than it has."""
+    """Limit the additional memory of this process."""
     taken = int(MEMORY_IN_USE.read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, before[1]))

@@ -14,10 +14,10 @@ N, S, T = 37, 3, 2
 
 
 class GramSuite:
-    """Operators of points that stay where they are."""
+    """Operators of points that do not move."""
 
     centered = False
-    #: relative and absolute tolerance of products, less strict for operators that know float32 alone
+    #: relative and absolute tolerance of products, less strict for operators that only support float32
     rtol, atol = 1e-10, 1e-11
 
     def kernel(self) -> Kernel:
@@ -56,7 +56,7 @@ class GramSuite:
 
     def test_rows_equal_the_dense_ones(self):
         index = torch.tensor([5, 0, 36, 5])
-        # Two equal points are one rounding error apart, whose root is what the Laplacian sees.
+        # The squared distance of equal points is a rounding error, of which the Laplacian takes the root.
         least = max(self.rtol, 1e-7)
         torch.testing.assert_close(self.make().rows(index), self.K(self.points())[index], rtol=least, atol=least)
 

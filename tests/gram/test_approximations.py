@@ -30,7 +30,7 @@ def frequencies(kernel, inputs=S, count=50, orthogonal=True, seed=0):
 
 
 def mean_of_cosines(kernel, omega, x, y, log_scale=0.0):
-    """The kernel that Fourier features stand for, by the addition theorem: no features in it."""
+    """Return the kernel that Fourier features stand for, by the addition theorem, without features."""
     sigma = (kernel.sigma2 * torch.exp(torch.as_tensor(log_scale, dtype=x.dtype))).sqrt()
     return torch.cos((x[:, None, :] - y[None, :, :]) @ omega / sigma).mean(dim=2)
 
@@ -54,7 +54,7 @@ class ApproximateSuite(GramSuite):
 
 
 class FourierSuite(ApproximateSuite, MovingSuite):
-    # Operators do not care where frequencies come from, and those of a Cauchy spectrum are too high for differences.
+    # Operators do not depend on the origin of frequencies, and Cauchy frequencies are too high for finite differences.
     omega = frequencies(RBF(1.0))
 
     @pytest.fixture(autouse=True, params=STATIONARY, ids=lambda kernel: kernel.describe())
@@ -73,7 +73,7 @@ class FourierSwept(FourierSuite):
         return FourierGram(self.features(points), points)
 
     def test_curvature_is_the_weight_of_a_points_own_code(self):
-        """It is that of the RBF, from the features, and a stand-in for the other kernels."""
+        """It is that of the RBF, from the features, and an approximation for the other kernels."""
         A = self.block()
         curvature = self.make().sums(A).curvature
         A = A - A.mean(dim=0) if self.centered else A
@@ -173,7 +173,7 @@ def test_nystroem_features_are_sound_in_float32_where_the_kernel_matrix_is_singu
 
 
 def clustered(rng):
-    """One crowd, and twenty small groups far from it and from each other."""
+    """Return one large cluster, and twenty small ones far from it and from each other."""
     centres = np.concatenate([np.zeros((1, 2)), 30 * rng.standard_normal((20, 2))])
     sizes = [480, *([4] * 20)]
     return torch.from_numpy(np.repeat(centres, sizes, axis=0) + 0.1 * rng.standard_normal((560, 2)))
@@ -315,7 +315,7 @@ class TestStrategies:
         assert isinstance(strategy.moving(RBF(1.0), draw(20, 3)), SweptGram)
 
     def test_dense_sweeps_fourier_features(self):
-        """Models that were read from a file have no other strategy."""
+        """Models from a file have no other strategy."""
         kernel = FourierFeatures(RBF(1.0), frequencies(RBF(1.0)))
         assert isinstance(Dense().moving(kernel, draw(20, S)), FourierGram)
         assert isinstance(Centered(Dense().fixed(kernel, draw(20, S))).gram, FeatureGram)

@@ -19,5 +19,5 @@ def test_a_fit_takes_no_more_memory_than_the_model_says(operator, data):
     command = [sys.executable, "-m", "benchmarks.scaling_cell", operator, "2000", "--data", data, "--limit", "20"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=True).stdout
     cell = json.loads(said.splitlines()[-1])
-    # What an allocator does not give back at once is not in the model.
+    # The model does not include memory that the allocator frees later.
     assert cell["peak"] - cell["baseline"] <= 1.25 * cell["model_bytes"] + 5e7

@@ -27,7 +27,7 @@ needs_gpu = pytest.mark.skipif(INTERPRETED, reason="too large for the interprete
 
 
 class There(MovingGram):
-    """An operator on the device, asked and answered on the CPU."""
+    """An operator on the device with inputs and results on the CPU."""
 
     def __init__(self, gram):
         self.gram = gram

@@ -78,7 +78,7 @@ class Features(MovingSuite):
         return self.chosen
 
     def bare(self, points):
-        # A module must have the precision of the points, which is what resolving it is for.
+        # `resolve` gives the module the precision of the points.
         return FeatureGram(self.chosen.resolve(points, layer=2), points)
 
 

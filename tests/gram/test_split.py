@@ -26,7 +26,7 @@ def relative(found, expected):
 
 
 class Single(There):
-    """An operator of float32, asked and answered in the precision of the question."""
+    """An operator in float32 whose results have the precision of the input."""
 
     def matmul(self, A):
         return super().matmul(A.float()).to(A.dtype)
@@ -255,7 +255,7 @@ def test_float64_is_not_served():
 
 
 class Rough(StoredGram):
-    """A matrix whose rough products are those of another one, a thousandth away."""
+    """A matrix whose rough products are those of another matrix that differs by a thousandth."""
 
     @property
     def rough(self):

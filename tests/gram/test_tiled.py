@@ -84,7 +84,7 @@ def test_what_is_kept_changes_no_bit_and_points_in_a_file_are_as_good_as_others(
     def everything(points, keep):
         gram = TiledGram(kernel, points, keep, rows=10)
         centred, index = Centered(gram), torch.tensor([5, 0, 36, 5])
-        # Twice: the second product reads what the first one has kept.
+        # Twice, because the second product reads the tiles that the first one kept.
         products = [gram.matmul(A), gram.matmul(A), gram.matmul(draw(N, 6, seed=2).to(dtype)[:, 1:5])]
         return [
             *products,
@@ -112,7 +112,7 @@ def test_kept_tiles_stay_within_the_budget(keep):
         # Tiles of 100 entries in the first panel, the last of which has 70.
         upper_half = 8 * (N * N + 3 * 100 + 49) // 2
         assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * 370, 0: 0}[keep]
-        # One block of exactly that size at most: tiles among their temporaries would scatter over memory.
+        # At most one block, of exactly that size: tiles allocated between temporaries would fragment the memory.
         blocks = {tile.untyped_storage().data_ptr(): tile.untyped_storage().nbytes() for tile in gram._kept.values()}
         assert len(blocks) <= 1
         assert sum(blocks.values()) <= min(keep, upper_half + 64 * len(gram._kept))

@@ -79,7 +79,7 @@ class KernelSuite:
         assert "\n" not in line
 
     def test_bad_parameters_are_refused_with_one_sentence(self):
-        # A kernel without parameters has none that are bad, every other one has some.
+        # Every kernel with parameters must list bad ones.
         assert bool(self.bad) == bool(self.make().parameters)
         for parameters, error, words in self.bad:
             with pytest.raises(error) as raised:
@@ -139,7 +139,7 @@ class PairwiseSuite(KernelSuite):
         monkeypatch.setitem(BLOCK_ENTRIES, "cpu", 40)
         found = kernel.values(e)
         assert torch.equal(found, expected)
-        # Powers of e are numpy's on some CPUs: both are right to the last bit or two.
+        # On some CPUs exponentials come from numpy: both are accurate to the last bit or two.
         torch.testing.assert_close(found, by_jet, rtol=4 * torch.finfo(e.dtype).eps, atol=0)
         assert found.data_ptr() == e.data_ptr()
 

@@ -1,4 +1,4 @@
-"""Feature maps that are wrong get one sentence, and modules are left as they were."""
+"""Wrong feature maps are refused with one sentence, and modules are not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes and factors from files: the same table as from arrays, and one sentence for what cannot be read."""
+"""Codes and factors from files: the same table as from arrays, and one sentence for unreadable files."""
 
 import json
 import re

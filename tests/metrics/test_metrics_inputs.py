@@ -1,4 +1,4 @@
-"""What the functions accept, and the one sentence they answer bad input with."""
+"""Accepted inputs, and the one-sentence errors for bad ones."""
 
 import subprocess
 import sys

@@ -39,7 +39,7 @@ def test_order_of_codes_does_not_matter_to_trained_metrics(seed):
     z, y, rng = draw(seed)
     columns = rng.permutation(z.shape[1])
     assert float(metrics.sap(z[:, columns], y)) == pytest.approx(float(metrics.sap(z, y)), rel=1e-12)
-    # Trees take the first of equally good splits: credit for it is shared, what grows below it may differ.
+    # Trees take the first of equally good splits: its credit is shared, but the branches below it may differ.
     assert float(metrics.dci(z[:, columns], y)) == pytest.approx(float(metrics.dci(z, y)), abs=0.02)
 
 

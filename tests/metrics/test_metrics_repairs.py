@@ -1,4 +1,4 @@
-"""Where the reference breaks, and what happens here instead."""
+"""Inputs on which the reference fails, and the results here."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Reports to test with, and a strict reader of HTML."""
+"""Reports for tests, and a strict HTML parser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drkm.experiments.report.chapters import Chapter, FailedRun, Report
 from drkm.experiments.section import Claim, Figure, ResultTable, Section, Verdict
 
 VOID = {"img", "meta", "br", "hr", "link", "input"}
-#: text that must arrive as text wherever it is put
+#: text that must remain plain text everywhere
 HOSTILE = "<script>alert(1)</script> \"quoted\" 'single' & <b>bold</b>"
 
 

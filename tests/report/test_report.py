@@ -254,7 +254,7 @@ def test_reproduce_ends_with_the_verdicts_of_what_was_asked_for(study, tmp_path,
     assert unsure.startswith("? Perhaps")
     assert heads.split() == ["claims", "✓", "held", "✗", "did", "not", "hold", "?", "cannot", "tell"]
     assert counts.split() == ["study", "1", "1", "1"]
-    # The runs are shared, and still the other experiment is neither shown nor counted.
+    # The other experiment shares these runs, but is neither shown nor counted.
     assert 'id="other"' not in Path(written).read_text("utf-8")
     assert "3 claims of the paper" in Path(written).read_text("utf-8")
     assert command("reproduce", "study", "other", "--jobs", 1, "--out", tmp_path, "--no-report") == 0

@@ -28,7 +28,7 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
-    # Time that passes in no time: the page is dumped when it has settled.
+    # Virtual time: the page is dumped when it has settled.
     "--virtual-time-budget=10000",
 ]
 PHONE, DESKTOP = 360, 1280

@@ -1,4 +1,4 @@
-"""The runs that ship with the repository: all that `medium` asks for, and what docs/results.md says of them."""
+"""The runs that ship with the repository: all runs of `medium`, and docs/results.md, which is made from them."""
 
 from __future__ import annotations
 

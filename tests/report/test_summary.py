@@ -1,4 +1,4 @@
-"""The summary of the results: each sentence is tied to verdicts, and stands only where they say so."""
+"""The summary of the results: each sentence depends on verdicts, and appears only if they support it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHAPTERS = results_page.read(results_page.PAGE.read_text("utf-8"))
 
 
 def bullets(text):
-    """The sentences that a page has in its summary."""
+    """Return the sentences of the summary of a page."""
     short = text.partition("## In short\n\n")[2].partition("\n\n##")[0]
     return [line.removeprefix("- ") for line in short.splitlines() if line.startswith("- **")]
 
@@ -37,7 +37,7 @@ def test_the_summary_of_the_page_has_these_sentences_and_no_other():
 
 
 def changed(chapters, condition):
-    """The chapters with another verdict on the claims that a condition is about."""
+    """Return the chapters with another verdict on the claims of a condition."""
     (other, *_) = [verdict for verdict in Verdict if verdict not in condition.verdicts]
 
     def turned(chapter: Chapter) -> Chapter:

@@ -1,4 +1,4 @@
-"""Runs that do nothing of use, with a table of their own; as a script, a sweep for tests to interrupt.
+"""Dummy runs with their own task table; as a script, a sweep for tests to interrupt.
 
 python probes.py STORE --runs 500
 """
@@ -25,7 +25,7 @@ _BLOCK = bytes(1 << 16)
 def probe(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return a digest that takes `rounds` passes over a block to compute.
 
-    `sleep` waits so many seconds first; `fail` raises; `die` kills the process that runs it.
+    `sleep` waits this many seconds first; `fail` raises; `die` kills the process that runs it.
     """
     time.sleep(parameters.get("sleep", 0.0))
     if parameters.get("fail"):
@@ -39,11 +39,11 @@ def probe(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def checksum(parameters: Mapping[str, Any]) -> str:
-    """Return the checksum of the file that the parameters name, "" where they name none."""
+    """Return the checksum of the file named in the parameters, "" if there is none."""
     return hashlib.sha256(Path(parameters["file"]).read_bytes()).hexdigest() if "file" in parameters else ""
 
 
-#: found again by worker processes under the name that this module has here, which for a script is __main__
+#: worker processes import it under the name of this module, which for a script is __main__
 PROBE = Task(f"{__name__}:probe", data=checksum, absent=FileNotFoundError)
 TASKS = TaskTable(f"{__name__}:TASKS", {"probe": PROBE})
 
@@ -53,7 +53,7 @@ def probes(count, sleep):
 
 
 def ends(group):
-    """Whether all processes of a group end within a few seconds: the last is a helper of multiprocessing."""
+    """Whether all processes of a group end within a few seconds; the last one is a helper of multiprocessing."""
     for _ in range(100):
         try:
             os.killpg(group, 0)

@@ -1,4 +1,4 @@
-"""A store that is not as it was written says so; one of an earlier format is read as it is, and upgraded."""
+"""A damaged store is detected; a store of an earlier format can be read, and is upgraded."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ def execute(path, *statements):
 
 
 def first_format(path):
-    """Make the file one that was written before runs had checksums."""
+    """Convert the file to the format without checksums."""
     execute(path, "ALTER TABLE runs DROP COLUMN checksum", "PRAGMA user_version = 1")
 
 
@@ -123,7 +123,7 @@ def test_a_store_cannot_pass_for_one_without_checksums(path, version):
 
 
 def injected(path, column, value, condition="status = 'done'"):
-    """Change a column as somebody would who knows how checksums are made."""
+    """Change a column and recompute its checksum, as an attacker would."""
     text = json.dumps(value) if not isinstance(value, str) else value
     execute(path, f"UPDATE runs SET {column} = '{text}' WHERE {condition}", SEAL)
 

@@ -11,13 +11,13 @@ from drkm.runs.store import Store
 from runs.probes import TASKS
 
 distributed = pytest.importorskip("distributed")
-# Of Dask's own making: sockets and event loops that its threads close in their own time.
+# Dask's threads close their sockets and event loops late.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)
 def _tidy():
-    """Let go of Dask's objects here: their finalisers run code, which must not happen while another test is parsed."""
+    """Collect Dask's objects here: their finalisers run code, which must not happen while another test is parsed."""
     yield
     gc.collect()
 

@@ -25,7 +25,7 @@ def start(path, runs):
 
 
 def finished(path):
-    """Which runs are done, and when they were."""
+    """Return which runs are done, and when they ended."""
     if not path.is_file():
         return {}
     with Store(path) as store:
@@ -33,7 +33,7 @@ def finished(path):
 
 
 def kill(process, how):
-    """Kill, and return whether somebody was hit."""
+    """Kill, and return whether there was a process to kill."""
     if how == "worker":
         children = psutil.Process(process.pid).children()
         workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
@@ -65,7 +65,7 @@ def test_a_hundred_kills_lose_no_finished_run_and_change_no_result(tmp_path):
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.4))
         if process.poll() is not None:
-            # On a busy machine a sweep can end before it is killed: it is given more to do.
+            # On a busy machine a sweep can end before it is killed: add more runs.
             assert process.returncode == 0, path.with_suffix(".log").read_text()
             runs += RUNS
             continue

@@ -1,4 +1,4 @@
-"""Packed runs: small, the same bytes for the same runs, refused when anything in them is not as it was written."""
+"""Packed runs: small, the same bytes for the same runs, and refused if anything in them was changed."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_workers_whose_runs_have_progress_bars_leave_nothing_behind_in_the_syste
     script = tmp_path / "sweep_with_bars.py"
     script.write_text(SWEEP_WITH_BARS)
     done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, timeout=60)
-    # The tracker of multiprocessing names semaphores that are left when the last process has ended.
+    # The tracker of multiprocessing would report semaphores that are left over at the end.
     assert (done.stdout, done.stderr) == ("4\n", "")
 
 
@@ -256,7 +256,7 @@ def test_a_full_disk_ends_a_sweep_with_one_sentence(path, monkeypatch):
 
 def test_a_run_whose_fit_was_interrupted_is_not_recorded(path, monkeypatch):
     def interrupted(parameters, seed):
-        # As a fit does: what it has by then is returned.
+        # Like a fit, which returns its best point so far.
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         return {"digest": "half-finished"}

@@ -281,7 +281,7 @@ def test_an_empty_file_becomes_a_store(tmp_path):
 
 @contextmanager
 def readonly_folder():
-    """A folder that nobody may write to, also where the tests are run by root."""
+    """A folder that nobody may write to, not even root."""
     folder = Path(tempfile.mkdtemp())
     root = os.geteuid() == 0
     try:
@@ -355,7 +355,7 @@ def test_many_keys_are_asked_for_in_parts(store, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
 def test_a_second_look_at_a_store_leaves_the_locks_of_the_first(tmp_path):
-    # Closing any handle of the file would end all locks that this process has on it.
+    # Closing any handle of the file would release all locks of this process on it.
     path = tmp_path / "runs.sqlite"
     program = (
         "import sqlite3, sys\n"

@@ -1,4 +1,4 @@
-"""Whatever depends on all samples is the same however their rows are shared out; the oracle is one process."""
+"""Results that depend on all samples do not depend on how rows are distributed; the oracle is one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sharded fit in a group of one process: the same result, and one sentence for whatever goes wrong."""
+"""A sharded fit in a group of one process: the same result, and one-sentence errors."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ROWS = torch.arange(6.0)[:, None]
 
 
 def write(path: Path, times: list[int], begin: float = 0.0):
-    """Write that many times in each of two processes, then look at what is found."""
+    """Write this many times in each of two processes, then read the checkpoint."""
 
     def work(rows: Tensor) -> None:
         place = TwoFiles(path)

@@ -40,7 +40,7 @@ def results(folder: Path, number: int, processes: int) -> list[dict[str, np.ndar
 
 
 def assert_same(folder: Path, number: int, processes: int, options: dict[str, Any], gram: Any = INNER) -> None:
-    """Hold what all processes learned against a fit of one process without shards."""
+    """Compare the results of all processes with a fit of one process without shards."""
     X = samples()
     expected = learned(estimator(gram, dict(options)).fit(X), X[:20] + 0.01)
     found = results(folder, number, processes)
@@ -62,7 +62,7 @@ EXACT_FIT = {"n_components": [5], "center": True, "tol": 1e-13}
 
 @pytest.fixture(scope="module")
 def of_two(tmp_path_factory):
-    """What two processes learned: in one start of them, which takes longer than their fits."""
+    """The results of two processes, started only once, because starting takes longer than their fits."""
     folder = tmp_path_factory.mktemp("two")
     done = torchrun(2, folder, fits=[{}, {"exact": True, **EXACT_FIT}])
     assert done.returncode == 0, done.stderr
@@ -133,7 +133,7 @@ def test_a_killed_process_ends_the_others_with_one_sentence_and_the_checkpoint_i
     assert_same(tmp_path, 0, processes, {}, "dense" if exact else INNER)
     history = results(tmp_path, 0, processes)[0]["history"]
     assert not list(tmp_path.glob("state*"))
-    # Bit for bit what a fit without the interruption does.
+    # Bit for bit the result of a fit without the interruption.
     whole = tmp_path / "whole"
     whole.mkdir()
     assert torchrun(processes, whole, exact=exact).returncode == 0
@@ -148,7 +148,7 @@ def test_processes_with_different_parameters_say_so(tmp_path):
     assert "gram: the processes of a sharded fit were given different parameters" in done.stderr
 
 
-#: a process of a fit without torchrun, which would end the others: its rank, where they meet, and its rows
+#: a process of a fit without torchrun, which would end the others; it needs its rank, the rendezvous, and its rows
 ALONE = """
 import sys
 import numpy as np
@@ -168,7 +168,7 @@ except ValueError as error:
 
 
 def two_processes(folder: Path, cut: int, *, spoil: bool = False) -> list[str]:
-    """Return what two processes say that share 300 samples at a row, of which the second may have a gap."""
+    """Return the output of two processes that share 300 samples, split at row `cut`; the second may have a gap."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
     parts = [("0", str(folder / "meeting"), "0", str(cut), "False")]
     parts += [("1", str(folder / "meeting"), str(cut), "300", str(spoil))]

@@ -1,4 +1,4 @@
-"""Processes played by threads: the exchanges of a sharded fit without a process group."""
+"""Threads in place of processes: the exchanges of a sharded fit without a process group."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ThreadShards:
 
 
 def in_shards(counts: Sequence[int], work: Callable[..., Any], *matrices: Tensor) -> list[Any]:
-    """Return what `work` makes of the rows of the matrices in each of several threads that share them."""
+    """Return the results of `work` on the rows of the matrices in each of several threads that share them."""
     board: list[Any] = [None] * len(counts)
     barrier = threading.Barrier(len(counts))
     starts = [sum(counts[:rank]) for rank in range(len(counts))]

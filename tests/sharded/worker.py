@@ -1,9 +1,9 @@
 """One process of a sharded fit, started by torchrun: worker.py FOLDER OPTIONS, where OPTIONS is one JSON object.
 
-It fits its share of the samples and writes what it learned to FOLDER/RANK.npz. The options are those of the estimator,
-with a few more: `exact` (share exact operators, all fits or one of them), `fits` (a list of options, one fit each),
-`kill` (rank and iteration where that process kills itself),
-`save` (where to save the last model) and `differ` (give every process another tolerance).
+It fits its share of the samples and writes its results to FOLDER/RANK.npz. The options are those of the estimator and a
+few more: `exact` (share exact operators, in all fits or one of them), `fits` (a list of options, one fit each), `kill`
+(rank and iteration at which that process kills itself), `save` (where to save the last model) and `differ` (give every
+process another tolerance).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def estimator(gram: Any, options: dict[str, Any]) -> ConstrDRKM:
 
 
 def learned(model: ConstrDRKM, new: np.ndarray) -> dict[str, Any]:
-    """What is compared between processes."""
+    """Return the results that are compared between processes."""
     out = {name: np.asarray(getattr(model, name)) for name in COMMON}
     out["bandwidths"] = np.array([kernel.sigma2 for kernel in model.kernels_])
     out["eigenvalues"] = np.concatenate(model.eigenvalues_)

@@ -1,4 +1,4 @@
-"""The suite that every solver inherits: it supplies a maker, what it promises, and how far it gets."""
+"""The suite that every solver inherits: it supplies a maker, its guarantees, and its accuracy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def same(one: object, other: object) -> bool:
 
 
 class Recorder:
-    """A journal that keeps a copy of every state and has nothing to resume."""
+    """A journal that keeps a copy of every state and starts empty."""
 
     def __init__(self):
         self.states: list[State] = []
@@ -48,7 +48,7 @@ class Recorder:
         return None
 
     def write(self, state: State, *, now: bool = False) -> None:
-        # A copy that later iterations cannot reach, as a file would be.
+        # A copy that later iterations cannot change, like a file.
         self.states.append(copy.deepcopy(state))
 
 
@@ -78,7 +78,7 @@ class SolverSuite:
     descends = True
     #: the iteration at which runs are cut short
     cut = 3
-    #: how far from the manifold its end may be
+    #: how far from the manifold it may end
     feasible = 1e-12
     limits: ClassVar[dict] = {"max_iter": 4000}
     #: how far from the manifold it may end in float32, and the limits of a run there
@@ -252,7 +252,7 @@ class SolverSuite:
 
     def test_float32_permuted_samples_and_float64_agree_from_a_near_optimal_start(self):
         energy = self.energy()
-        # Newton's method sees negative curvature, so that its end is a minimum and no saddle.
+        # Newton's method detects negative curvature, so that it ends at a minimum and not at a saddle.
         near = nearby(solve(TrustRegion(), energy, self.begin(energy), tol=1e-8).H)
         double = self.run(H=near).objective
         order = torch.randperm(N, generator=torch.Generator().manual_seed(1))

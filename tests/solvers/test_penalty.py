@@ -176,6 +176,6 @@ class TestAsPublished:
     def test_comes_within_three_percent_from_kernel_pca(self):
         result = self.run("kpca")
         assert abs(result.objective / self.OPTIMUM - 1) < 0.03
-        # J off the manifold flatters; the nearest feasible point must be as good.
+        # J is too low off the manifold; the nearest feasible point must be as good.
         problem = make_energy((10, 5), (50.0, 50.0), points=structured(400))
         assert problem.value(stiefel.polar(result.H)) < 0.97 * self.OPTIMUM

@@ -75,7 +75,7 @@ class TestAugmentedLagrangian(SolverSuite):
         # Near the optimum, where values differ by rounding: from elsewhere this solver is slow in float64 too.
         found = solve(self.make(), single, (best + 1e-3 * noise).float(), tol=1e-3)
         assert found.converged
-        # A search that no value satisfies takes 46 evaluations.
+        # A failing line search takes 46 evaluations.
         assert found.n_evaluations < 4 * found.n_iter + 10
 
     def test_pairs_without_curvature_do_not_lead_far_from_the_manifold(self, monkeypatch):

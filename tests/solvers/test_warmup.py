@@ -1,4 +1,4 @@
-"""The pieces around the iterations: where to begin, what to precondition with, how far to step."""
+"""The parts around the iterations: warm-up, preconditioner and line search."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TestWarmUp:
         H = starts.kernel_pca(energy)
         warm = warm_up(energy, H, self.minimise)
         assert stiefel.feasibility(warm) < 1e-12
-        # Centring leaves a wide kernel next to no energy: kernel PCA is near the optimum already.
+        # Centring leaves a wide kernel almost no energy: kernel PCA is already near the optimum.
         if center and sigma2 == 1.0:
             assert warm is H
         else:
@@ -118,7 +118,7 @@ class TestPreconditioner:
         energy.eta = (1.0, 20.0)
         H = orthonormal(N, 6)
         Z = stiefel.projection(H, draw(N, 6))
-        # Without turns inside a layer, which the energy does not see.
+        # Without rotations inside a layer, on which the energy does not depend.
         turn = H.T @ Z
         turn[:4, 4:], turn[4:, :4] = 0.0, 0.0
         Z = Z - H @ turn
@@ -127,7 +127,7 @@ class TestPreconditioner:
         torch.testing.assert_close(found, Z, rtol=1e-8, atol=1e-10)
 
     def test_light_deep_layer_takes_fewer_iterations_than_equal_weights(self):
-        """Projecting what rows alone give takes ten times as many."""
+        """A projected row preconditioner would take ten times as many."""
         used = {}
         for deep_eta in (1.0, 20.0):
             energy = make_energy((10, 5), (5.0, 0.2), points=torch.from_numpy(X))
@@ -167,7 +167,7 @@ class TestLineSearch:
         length = 0.1 * stiefel.norm(H) / stiefel.norm(G)
         trial, evaluation = backtrack(energy, H, -R, low, slope, length, size)
         assert stiefel.norm(stiefel.projection(trial, evaluation.gradient)) < size
-        # Along R the gradient grows, and a rise beyond rounding is none of it.
+        # Along R the gradient grows, and the increase of the energy is more than rounding.
         assert backtrack(energy, H, R, low, slope, length, size) is None
         assert backtrack(energy, H, -R, low * (1 + 1e-12), slope, length, size) is None
 
