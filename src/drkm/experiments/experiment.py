@@ -1,4 +1,4 @@
-"""Experiments: their runs, the tasks that compute them, and the chapters made from them."""
+"""Experiments: their runs, the tasks that compute them, and the sections made from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return the chapter that its finished runs allow."""
+        """Return the section made from its finished runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class SimpleExperiment(Experiment):
         return replace(sizes, **changes) if changes else sizes
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return the chapter that its finished runs allow."""
+        """Return the section made from its finished runs."""
         sizes = self._sizes(scale)
         rows = list(results.rows(self.runs(sizes)))
         shown = Section(

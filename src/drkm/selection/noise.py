@@ -88,7 +88,7 @@ def noise_level(noise: Any, samples: np.ndarray) -> Level:
 
 
 def _within_reach(level: Level, samples: np.ndarray) -> Level:
-    """Refuse noise far above the spread of the samples: up to the chance of few samples, it cannot exceed that."""
+    """Refuse noise far above the spread of the samples, which noise cannot exceed by much."""
     varies, most = float(samples.std(axis=0).max()), float(np.max(level.sigma))
     if most > MOST_NOISE * varies:
         raise ValueError(f"noise: expected that of the samples, which vary by {varies:.3g} at most, got {most:.3g}")

@@ -95,7 +95,7 @@ class Study(Experiment):
         return [row for group in self.groups for row in group.found(results, sizes)]
 
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return the chapter that its finished runs allow."""
+        """Return the section made from its finished runs."""
         sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
         shown = Section(
             self.name,
