@@ -35,7 +35,9 @@ DENSE = 3000
 #: seconds that one cell repeats its fits for, at least twice, and how often at most
 LONG, MOST = 20.0, 40
 #: seconds before a call is timed
-PAUSE = 0.05
+PAUSE = 0.2
+#: processes whose memory is looked at: the least counts, as pages of the system are large beside a small fit
+MEMORY_RUNS = 3
 #: samples of the fits before the one whose memory is looked at, and where Linux forgets the peak so far
 WARM, RESET = 2000, Path("/proc/self/clear_refs")
 PATHS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE")
@@ -62,7 +64,7 @@ def estimator(name: str, k: int) -> Any:
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
     """Return the time of a call by the clock and of the processor."""
-    # Threads of a BLAS go on spinning after a call, some 20 ms, and would slow down whoever comes next.
+    # Threads of OpenBLAS go on spinning for 100 ms after a call, and would slow down the next one, whoever makes it.
     time.sleep(PAUSE)
     wall, used = time.perf_counter(), time.process_time()
     call()
@@ -140,7 +142,7 @@ def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
         cell = tuple(map(str, shape))
         try:
             found = in_process(count, long, "times", *cell)
-            memory = [in_process(count, long, name, *cell) for name in ("drkm", "arpack")]
+            memory = [_least_memory(count, name, cell) for name in ("drkm", "arpack")]
         except subprocess.CalledProcessError as error:
             # X @ X.T by two threads of OpenBLAS 0.3.31 ends the process from 16,000 rows on, where a CPU has AVX-512.
             own = in_process(count, long, "alone", *cell)["fit"]["drkm"]
@@ -152,6 +154,10 @@ def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
         numbers = " | ".join(f"{ratio:.2f}" for ratio in (*ratios, memory[1] / max(memory[0], 1)))
         times_ = f"{own[0]:.3f} | {own[1]:.3f} | {best}"
         print(f"| {' | '.join(cell)} | {count} | {times_} | {numbers} | {found['apart']:.0e} |", flush=True)
+
+
+def _least_memory(threads: int, name: str, cell: tuple[str, ...]) -> int:
+    return min(in_process(threads, 0.0, name, *cell) for _ in range(MEMORY_RUNS if int(cell[0]) <= WARM else 1))
 
 
 def _best(rivals: dict[str, list[float]]) -> tuple[str, float, float]:

@@ -411,7 +411,7 @@ def test_kernel_values_have_the_same_bits_with_any_number_of_threads(d):
         for count in (1, 3):
             torch.set_num_threads(count)
             K, product = triangle(RBF(3.0), X).K.triu(), TiledGram(RBF(3.0), X, rows=600).matmul(A)
-            found.append((K, product, cross_product(Exponents(RBF(3.0), X), X[:700] + 1, A)))
+            found.append((K, product, cross_product(Exponents(RBF(3.0), X), X[:700] + 1, A, A[0])))
     finally:
         torch.set_num_threads(before)
     assert all(one.equal(other) for one, other in zip(*found, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,22 @@ from drkm.gram.features import FeatureGram
 from drkm.machine import blas, pages
 from drkm.machine.threads import workers
 
-#: rows and columns of a tile: its exponents become kernel values while they are in the processor's cache; those of
-#: wide points are more than that, for the sake of their products
-TILE, WIDE_TILE, GPU_TILE = (256, 1024), (1024, 4096), (1 << 14, 1 << 14)
+#: rows and columns of a tile of K, whose exponents become kernel values while they are in the processor's cache
+TILE = (256, 1024)
+#: the same for kernel values with new points: of few features; of more, whose products gain from larger tiles; for the
+#: threads of the BLAS; and on a GPU
+CROSS_TILE, WIDE_TILE, BLAS_TILE, GPU_TILE = (128, 512), (256, 4096), (1024, 4096), (1 << 14, 1 << 14)
 #: up to so many features points are augmented, but for the matrix of so few points that it stays in the cache
 NARROW, FEW = 64, 1500
+#: up to so many points the matrix is one tile, of which both halves are formed
+WHOLE = 724
 #: rows of the half that are copied to the other one at a time: copies of a square of them take next to no memory
 STRIP = 64
+#: with more features than this per thread, products with new points take so much longer than the rest that the threads
+#: of the BLAS do them: those that are still spinning after an earlier product would be in the way of ours
+FEATURES_PER_THREAD = 128
+#: rows whose squares are formed at a time
+ROWS = 1024
 #: exponents in a tile of K, by its rows and columns
 Tiles = Callable[[slice, slice], Tensor]
 
@@ -80,15 +89,16 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
     K = pages.upper_triangle(len(X), X.dtype)
     is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
     exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
+    is_tile = len(X) <= WHOLE
     energies: list[float] = []
 
     def form(rows: slice) -> None:
         for columns in slices(len(X), TILE[1], rows.start):
             tile = _into_values(kernel, exponents(rows, columns))
-            energies.append(_energy(tile, columns.start == rows.start))
+            energies.append(_squares(tile) if is_tile else _energy(tile, columns.start == rows.start))
 
     with workers(X.device) as share_out:
-        share_out(form, slices(len(X), TILE[0]))
+        share_out(form, slices(len(X), len(X) if is_tile else TILE[0]))
     # The sum is exact, and so the same whichever thread was first.
     return TriangleGram(K, math.fsum(energies))
 
@@ -123,39 +133,29 @@ def _of_products(kernel: Any, X: Tensor, K: Tensor) -> Tiles:
     return lambda rows, columns: exponents.multiply(own[rows], columns, K[rows, columns])
 
 
-def cross_product(exponents: Exponents, x: Tensor, A: Tensor) -> Tensor:
-    """Return k(x, y)A for the points y of the exponents; kernel values are formed and used in tiles."""
-    n = len(exponents.right.points)
-    out = A.new_zeros(len(x), A.shape[1])
-    side = exponents.side(x)
-    height, width = GPU_TILE if x.is_cuda else WIDE_TILE if exponents.wide else TILE
-
-    def values(rows: slice, columns: slice, tile: Tensor) -> Tensor:
-        return _into_values(exponents.kernel, exponents.add(side[rows], columns, tile))
-
-    def tiles(rows: slice) -> Iterator[tuple[slice, Tensor]]:
-        entries = min(height, len(x)) * min(width, n)
-        room = x.new_empty(entries) if x.is_cuda else pages.empty(entries, x.dtype)
-        for columns in slices(n, width):
-            shape = (rows.stop - rows.start, columns.stop - columns.start)
-            yield columns, exponents.multiply(side[rows], columns, room[: shape[0] * shape[1]].view(shape))
+def cross_product(exponents: Exponents, x: Tensor, A: Tensor, shift: Tensor) -> Tensor:
+    """Return k(x, y)A - shift for the points y of the exponents; kernel values are formed and used in tiles."""
+    n, threads = len(exponents.right.points), torch.get_num_threads()
+    by_blas = exponents.wide and x.shape[1] > FEATURES_PER_THREAD * threads
+    height, width = GPU_TILE if x.is_cuda else BLAS_TILE if by_blas else WIDE_TILE if exponents.wide else CROSS_TILE
 
     def add_all(rows: slice) -> None:
-        for columns, tile in tiles(rows):
-            out[rows].addmm_(values(rows, columns, tile), A[columns])
+        left, own = exponents.side(x[rows]), out[rows]
+        room, product = _room(len(own), min(width, n), x), torch.empty_like(own)
+        for columns in slices(n, width):
+            tile = room[: len(own) * (columns.stop - columns.start)].view(len(own), -1)
+            exponents.add(left, columns, exponents.multiply(left, columns, tile))
+            own += blas.matmul(_into_values(exponents.kernel, tile), A[columns], product)
 
-    with workers(x.device) as share_out:
-        if not exponents.wide:
-            share_out(add_all, slices(len(x), height))
-            return out
-        # Products of wide points have threads of their own.
-        for rows in slices(len(x), height):
-            product = A.new_empty(rows.stop - rows.start, A.shape[1])
-            for columns, tile in tiles(rows):
-                parts = [(_moved(part, rows), columns, tile[part]) for part in slices(len(tile), TILE[0])]
-                share_out(lambda part: values(*part), parts)
-                out[rows] += blas.matmul(tile, A[columns], product)
+    with workers(x.device, threads == 1 or not by_blas) as share_out:
+        out = shift.neg().repeat(len(x), 1)
+        share_out(add_all, slices(len(x), height))
     return out
+
+
+def _room(rows: int, columns: int, like: Tensor) -> Tensor:
+    entries = rows * columns
+    return like.new_empty(entries) if like.is_cuda else pages.empty(entries, like.dtype)
 
 
 def _into_values(kernel: Any, exponents: Tensor) -> Tensor:
@@ -195,14 +195,12 @@ class Exponents:
             return Side(self.kernel.factors(self._moved(x))[0], None)
         scaled = _scaled(self.kernel, x, self.origin)
         # Some rows at a time: the squares of all of them would be one more copy.
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(WIDE_TILE[0])])
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(ROWS)])
         return Side(scaled, squares.mul_(-0.5))
 
     def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
         """Write the products of points with those of some columns into a tile."""
-        right = self.right.points[columns].T
-        # Threads of torch and of numpy's BLAS get into each other's way where small products and powers alternate.
-        return blas.matmul(left.points, right, out) if self.wide else torch.mm(left.points, right, out=out)
+        return blas.matmul(left.points, self.right.points[columns].T, out)
 
     def add(self, left: Side, columns: slice, tile: Tensor) -> Tensor:
         """Return exponents in the place of products."""
@@ -223,8 +221,3 @@ def slices(n: int, step: int, begin: int = 0) -> list[slice]:
 def _scaled(kernel: Any, points: Tensor, origin: Tensor, room: Tensor | None = None) -> Tensor:
     """Return (x - origin)/σ, whose products are exponents but for what belongs to one point alone."""
     return torch.sub(points, origin, out=room).mul_(kernel.pull_scale**0.5)
-
-
-def _moved(part: slice, rows: slice) -> slice:
-    """Return the rows of a matrix that are a part of some of its rows."""
-    return slice(rows.start + part.start, rows.start + part.stop)

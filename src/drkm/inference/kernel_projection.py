@@ -13,10 +13,12 @@ from torch import Tensor
 from drkm.gram.triangle import Exponents, cross_product
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
-from drkm.problem.spectrum import SMALL
 
 #: kernel values of new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
+#: multiply-adds that one thread finishes before a second one has started, and those that a kernel value costs besides
+#: the product of its points
+FEW_PRODUCTS, PER_VALUE = 1 << 27, 64
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,13 @@ class KernelProjection:
             parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
             products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
             return torch.from_numpy(np.concatenate(products)) - self.shift
-        with torch.no_grad(), one_thread(len(new) * len(self.weights) < SMALL):
+        with torch.no_grad(), one_thread(self._is_quick(new)):
             if self.kernel.is_explicit:
                 return self.kernel.features(new) @ self.weights - self.shift
-            return cross_product(self._exponents, new, self.weights) - self.shift
+            return cross_product(self._exponents, new, self.weights, self.shift)
+
+    def _is_quick(self, new: Tensor) -> bool:
+        return len(new) * len(self.weights) * (new.shape[1] + PER_VALUE) < FEW_PRODUCTS
 
     @cached_property
     def _exponents(self) -> Exponents:

@@ -68,19 +68,20 @@ def one_thread_of_blas(when: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def workers(device: torch.device) -> Iterator[ShareOut]:
+def workers(device: torch.device, when: bool = True) -> Iterator[ShareOut]:
     """Yield a function that applies work to each of some parts, in as many threads as torch has here.
 
-    In each of them torch has one thread. They synchronise once, when all parts are done, whereas the threads of single
-    operations synchronise after each of them, and on a busy machine every synchronisation waits for the slowest. A GPU
-    needs no threads.
+    Inside the block torch and the BLAS of numpy have one thread each. The workers synchronise once, when all parts are
+    done, whereas the threads of single operations synchronise after each of them, and on a busy machine every
+    synchronisation waits for the slowest. If `when` is false, parts are done one after the other and the BLAS keeps its
+    threads. A GPU needs no threads.
     """
-    count = torch.get_num_threads() if device.type == "cpu" else 1
-    if count == 1:
+    if device.type != "cpu":
         yield _one_after_the_other
         return
-    with ThreadPoolExecutor(count) as pool:
-        yield partial(_in_pool, pool)
+    count = torch.get_num_threads() if when else 1
+    with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(count) if count > 1 else nullcontext() as pool:
+        yield _one_after_the_other if pool is None else partial(_in_pool, pool)
 
 
 def _one_after_the_other(work: Callable[[Part], object], parts: Sequence[Part]) -> None:

@@ -18,6 +18,9 @@ from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import SMALL, Method, Spectrum
 
+#: multiply-adds of samples with themselves that one thread finishes before a second one has woken up
+FEW_PRODUCTS = 1 << 27
+
 
 class KernelComponents(NamedTuple):
     """Eigenpairs of a centred kernel matrix, and codes k(x, X)A - b (φ(x)A - b with explicit features).
@@ -49,30 +52,20 @@ def of_samples(
 
     `room` is memory like that of X that may be overwritten.
     """
-    is_small = len(X) ** 2 < SMALL
-    with one_thread(is_small), one_thread_of_blas(is_small):
-        return _of_samples(X, kernel, count, method, strategy, keep_zeros, room)
-
-
-def _of_samples(
-    X: Tensor,
-    kernel: Kernel,
-    count: int | None,
-    method: Method,
-    strategy: Strategy,
-    keep_zeros: bool,
-    room: Tensor | None,
-) -> KernelComponents:
     n = len(X)
     wanted = n if count is None else min(count, n)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
-    gram = _operator(kernel, X, strategy, room)
-    phi = getattr(gram, "phi", None)
-    if phi is not None and (count is None or kernel is not exact):
-        wanted = min(wanted, phi.shape[1])
-    means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-    found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
+    is_small = n**2 < SMALL
+    with one_thread(is_small):
+        with one_thread_of_blas(is_small and n**2 * X.shape[1] < FEW_PRODUCTS):
+            gram = _operator(kernel, X, strategy, room)
+        phi = getattr(gram, "phi", None)
+        if phi is not None and (count is None or kernel is not exact):
+            wanted = min(wanted, phi.shape[1])
+        with one_thread_of_blas(is_small):
+            means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
+            found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
     # What follows fits into the memory of the kernel matrix.
     del gram
     weights = _weights(found, X)
