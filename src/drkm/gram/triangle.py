@@ -120,17 +120,18 @@ def _squares(part: Tensor) -> float:
 
 def _of_square(kernel: Any, X: Tensor, K: Tensor, room: Tensor | None) -> Tiles:
     """Return exponents in tiles of K, from one product of all points with themselves."""
-    blas.upper_square(_scaled(kernel, X, X.mean(dim=0), room), K)
+    origin, scale = _origin(kernel, X), kernel.pull_scale
+    blas.upper_square(X if origin is None else torch.sub(X, origin, out=room), K)
     # The squares of points are on its diagonal, so that each of them has the exponent 0 with itself.
-    added = K.diagonal() * -0.5
-    return lambda rows, columns: K[rows, columns].add_(added[columns]).add_(added[rows, None])
+    added = K.diagonal() * (-0.5 * scale)
+    return lambda rows, columns: K[rows, columns].mul_(scale).add_(added[columns]).add_(added[rows, None])
 
 
 def _of_products(kernel: Any, X: Tensor, K: Tensor) -> Tiles:
     """Return exponents in tiles of K, each from a product of its own."""
     exponents = Exponents(kernel, X, wide=False)
     own = exponents.side(X)
-    return lambda rows, columns: exponents.multiply(own[rows], columns, K[rows, columns])
+    return lambda rows, columns: exponents.write(own[rows], columns, K[rows, columns])
 
 
 def cross_product(exponents: Exponents, x: Tensor, A: Tensor, shift: Tensor) -> Tensor:
@@ -144,8 +145,8 @@ def cross_product(exponents: Exponents, x: Tensor, A: Tensor, shift: Tensor) -> 
         room, product = _room(len(own), min(width, n), x), torch.empty_like(own)
         for columns in slices(n, width):
             tile = room[: len(own) * (columns.stop - columns.start)].view(len(own), -1)
-            exponents.add(left, columns, exponents.multiply(left, columns, tile))
-            own += blas.matmul(_into_values(exponents.kernel, tile), A[columns], product)
+            values = _into_values(exponents.kernel, exponents.write(left, columns, tile))
+            own += blas.matmul(values, A[columns], product)
 
     with workers(x.device, threads == 1 or not by_blas) as share_out:
         out = shift.neg().repeat(len(x), 1)
@@ -184,33 +185,32 @@ class Exponents:
 
     def __init__(self, kernel: Any, y: Tensor, wide: bool | None = None):
         self.kernel = kernel
-        # Only differences matter to isotropic kernels, and small numbers lose fewer digits.
-        self.origin = y.mean(dim=0) if kernel.is_isotropic else None
+        self.origin = _origin(kernel, y)
         self.wide = kernel.is_isotropic and (y.shape[1] > NARROW if wide is None else wide)
-        self.right = self.side(y) if self.wide else Side(kernel.factors(self._moved(y))[1], None)
+        moved = self._moved(y)
+        self.right = Side(moved, self._added(moved)) if self.wide else Side(kernel.factors(moved)[1], None)
 
     def side(self, x: Tensor) -> Side:
         """Return points as the left side."""
-        if not self.wide or self.origin is None:
-            return Side(self.kernel.factors(self._moved(x))[0], None)
-        scaled = _scaled(self.kernel, x, self.origin)
-        # Some rows at a time: the squares of all of them would be one more copy.
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in scaled.split(ROWS)])
-        return Side(scaled, squares.mul_(-0.5))
+        moved = self._moved(x)
+        return Side(moved, self._added(moved)) if self.wide else Side(self.kernel.factors(moved)[0], None)
 
-    def multiply(self, left: Side, columns: slice, out: Tensor) -> Tensor:
-        """Write the products of points with those of some columns into a tile."""
-        return blas.matmul(left.points, self.right.points[columns].T, out)
-
-    def add(self, left: Side, columns: slice, tile: Tensor) -> Tensor:
-        """Return exponents in the place of products."""
-        right = self.right.added
-        if left.added is None or right is None:
+    def write(self, left: Side, columns: slice, tile: Tensor) -> Tensor:
+        """Write the exponents of points with those of some columns into a tile."""
+        blas.matmul(left.points, self.right.points[columns].T, tile)
+        if left.added is None or self.right.added is None:
             return tile
-        return tile.add_(right[columns]).add_(left.added[:, None])
+        return torch.add(self.right.added[columns], tile, alpha=self.kernel.pull_scale, out=tile).add_(
+            left.added[:, None]
+        )
 
     def _moved(self, points: Tensor) -> Tensor:
         return points if self.origin is None else points - self.origin
+
+    def _added(self, points: Tensor) -> Tensor:
+        # Some rows at a time: the squares of all of them would be one more copy.
+        squares = torch.cat([torch.linalg.vecdot(part, part) for part in points.split(ROWS)])
+        return squares.mul_(-0.5 * self.kernel.pull_scale)
 
 
 def slices(n: int, step: int, begin: int = 0) -> list[slice]:
@@ -218,6 +218,13 @@ def slices(n: int, step: int, begin: int = 0) -> list[slice]:
     return [slice(first, min(first + step, n)) for first in range(begin, n, step)]
 
 
-def _scaled(kernel: Any, points: Tensor, origin: Tensor, room: Tensor | None = None) -> Tensor:
-    """Return (x - origin)/σ, whose products are exponents but for what belongs to one point alone."""
-    return torch.sub(points, origin, out=room).mul_(kernel.pull_scale**0.5)
+def _origin(kernel: Any, X: Tensor) -> Tensor | None:
+    """Return the mean of points, or None where subtracting it from them gains nothing.
+
+    Only differences matter to isotropic kernels, and small numbers lose fewer digits. A mean that is closer to zero
+    than the points are to each other costs one bit at most.
+    """
+    if not kernel.is_isotropic:
+        return None
+    mean, entries = X.mean(dim=0), X.flatten()
+    return None if 2 * len(X) * mean.dot(mean) <= entries.dot(entries) else mean

@@ -19,6 +19,8 @@ ENTRIES = 1 << 24
 #: multiply-adds that one thread finishes before a second one has started, and those that a kernel value costs besides
 #: the product of its points
 FEW_PRODUCTS, PER_VALUE = 1 << 27, 64
+#: the same, of numbers that are read once
+FEW_NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class KernelProjection:
 
     @cached_property
     def _exponents(self) -> Exponents:
-        return Exponents(self.kernel, self.points)
+        with one_thread(self.points.numel() < FEW_NUMBERS):
+            return Exponents(self.kernel, self.points)
 
     def __getstate__(self) -> dict[str, Any]:
         # What can be recomputed is not pickled with a model.
