@@ -4,7 +4,8 @@
     python tests/code_paths.py --quick    the part of them that fits into five minutes on two cores
     python tests/code_paths.py --whole    all tests
 
-Settings are environment variables of each run, with one thread unless they say otherwise; one run per core is active.
+Settings are environment variables of each run, with one thread unless they say otherwise; one run per core is active,
+in several processes where there are more cores than settings.
 Inputs at other addresses and in other orders are tested by `test_same_bits.py`, which is among the tests. The exit
 status is the number of settings that fail.
 """
@@ -12,6 +13,7 @@ status is the number of settings that fail.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import subprocess
@@ -66,7 +68,9 @@ OTHER_MATTERS += ["out_of_time", "summary", "schedule_ended"]
 def run(setting: dict[str, str], tests: list[str]) -> bool:
     """Run tests under a setting, print its row and the failures, and return whether all passed."""
     clock = time.perf_counter()
+    processes = math.ceil((os.cpu_count() or 1) / len(SETTINGS))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-rfE", *tests]
+    command += ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **setting}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     counts = dict.fromkeys(("passed", "failed", "error", "skipped"), 0)
