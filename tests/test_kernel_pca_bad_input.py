@@ -119,6 +119,13 @@ def test_wrong_parameters_are_refused_by_name(parameters, words):
         KernelPCA(2, **parameters).fit(X)
 
 
+def test_points_beyond_the_precision_are_refused():
+    X = np.random.RandomState(0).randn(30, 3)
+    model = KernelPCA(2, kernel="poly").fit(X)
+    with pytest.raises(ValueError, match="^X: the kernel returns NaN or inf for 2 of these points$"):
+        model.transform(np.vstack([X[:3], X[:2] * 1e200]))
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize(("dtype", "scale"), [("float64", 1e160), ("float32", 1e25)])
 def test_samples_beyond_the_precision_are_refused(kernel, dtype, scale):

@@ -185,7 +185,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if not isinstance(self.kernel_, ScikitKernel):
             points = points.toarray() if hasattr(points, "tocsr") else points
             points = _tensor(points).to(self._projection.weights)
-        return inputs.write(self._projection(points), X)
+        codes = self._projection(points)
+        if not isinstance(self.kernel_, ScikitKernel):
+            _check_finite(codes)
+        return inputs.write(codes, X)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
@@ -439,6 +442,15 @@ def _check_size(kernel: Kernel, X: Tensor) -> None:
     if not math.isfinite(len(X) * largest.detach()):
         kind = str(X.dtype).removeprefix("torch.")
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
+
+
+def _check_finite(codes: Tensor) -> None:
+    """Raise one sentence for points whose kernel values are more than their precision can hold."""
+    with one_thread():
+        finite = codes.isfinite()
+        if not finite.all():
+            bad = int((~finite.all(dim=1)).sum())
+            raise ValueError(f"X: the kernel returns NaN or inf for {bad} of these points")
 
 
 def _is_small(X: Any) -> bool:

@@ -21,7 +21,9 @@ def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
     """Write ab into `out`; on a GPU by torch."""
     if a.is_cuda:
         return torch.mm(a, b, out=out)
-    np.matmul(a.numpy(), b.numpy(), out=out.numpy())
+    # As torch, it leaves it to the caller to look for numbers that are not finite.
+    with np.errstate(all="ignore"):
+        np.matmul(a.numpy(), b.numpy(), out=out.numpy())
     return out
 
 
