@@ -15,7 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
-from drkm.gram.triangle import Exponents, cross_product, triangle
+from drkm.gram.exponents import Exponents, cross_product
+from drkm.gram.triangle import triangle
 from drkm.kernels import RBF, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import empty, upper_triangle

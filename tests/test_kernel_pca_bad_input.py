@@ -122,7 +122,7 @@ def test_wrong_parameters_are_refused_by_name(parameters, words):
 def test_points_beyond_the_precision_are_refused():
     X = np.random.RandomState(0).randn(30, 3)
     model = KernelPCA(2, kernel="poly").fit(X)
-    with pytest.raises(ValueError, match="^X: the kernel returns NaN or inf for 2 of these points$"):
+    with pytest.raises(ValueError, match=r"^X: the kernel returns NaN or inf for 2 of these points$"):
         model.transform(np.vstack([X[:3], X[:2] * 1e200]))
 
 

@@ -29,8 +29,8 @@ from drkm.gram.cost import (
     rule_bytes,
 )
 from drkm.gram.dense import Dense
+from drkm.gram.exponents import slices
 from drkm.gram.sweep import parameter_sum
-from drkm.gram.triangle import slices
 from drkm.kernels import Explicit, Kernel, Pairwise
 from drkm.machine import memory as memory_of
 from drkm.machine.threads import ShareOut, workers

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram.triangle import Exponents, cross_product
+from drkm.gram.exponents import Exponents, cross_product
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
 
-#: kernel values of new points that are held at once if scikit-learn computes them
+#: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
-#: multiply-adds that one thread finishes before a second one has started, and those that a kernel value costs besides
-#: the product of its points
+#: multiply-adds that one thread finishes before a second one wakes up, and the cost of a kernel value in multiply-adds,
+#: besides the product of its points
 FEW_PRODUCTS, PER_VALUE = 1 << 27, 64
-#: the same, of numbers that are read once
+#: numbers that one thread reads before a second one wakes up
 FEW_NUMBERS = 1 << 23
 
 

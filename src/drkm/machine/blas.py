@@ -1,4 +1,4 @@
-"""Products by the BLAS of numpy and scipy, which on some CPUs take half the time of those of torch."""
+"""Products by the BLAS of numpy and scipy, which on some CPUs takes half the time of that of torch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: rows of the largest matrix whose square is one call: with two threads and 16,000 rows of 300 numbers OpenBLAS writes
-#: past the end of its buffer (0.3.30 and 0.3.31, with AVX-512). Of larger ones so many rows are multiplied with all
+#: most rows of a matrix whose square is computed by one call, and rows per call for larger ones: with two threads and
+#: 16,000 rows of 300 numbers OpenBLAS 0.3.30 and 0.3.31 write past the end of their buffer on CPUs with AVX-512
 SQUARE, PANEL = 8192, 1024
-#: rows of a matrix that is so small that numpy, which writes all of its square, wakes up its threads sooner than scipy
+#: up to this many rows numpy is used, which writes both halves of the square, but starts its threads sooner than scipy
 WHOLE = 1448
 
 
@@ -21,31 +21,31 @@ def matmul(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
     """Write ab into `out`; on a GPU by torch."""
     if a.is_cuda:
         return torch.mm(a, b, out=out)
-    # As torch, it leaves it to the caller to look for numbers that are not finite.
+    # Like torch, leave checks for infinite numbers to the caller.
     with np.errstate(all="ignore"):
         np.matmul(a.numpy(), b.numpy(), out=out.numpy())
     return out
 
 
 def symmetric_product(upper: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return KA for a vector or a block of them, from the upper triangle of a symmetric matrix held in rows.
+    """Return KA for a vector or a matrix A, from the upper triangle of a symmetric matrix in row-major order.
 
-    The other triangle is never read, which for a vector halves the time: it is that of reading memory.
+    The other triangle is never read. For a vector this halves the time, which is spent on reading memory.
     """
-    # What is the upper triangle in rows is the lower one in columns, which is how a BLAS looks at it.
+    # The BLAS expects column-major order, in which the upper triangle is the lower one.
     return _routine("symv" if A.ndim == 1 else "symm", upper.dtype)(1.0, upper.T, A, lower=1)
 
 
 def symmetric_operator(upper: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return v ↦ Kv for many products with a small matrix, where a look at each would cost as much as it does."""
+    """Return v ↦ Kv for many products with a small matrix, without checks that would take as long as a product."""
     symv, columns = _routine("symv", upper.dtype), upper.T
     return lambda v: symv(1.0, columns, v, lower=1)
 
 
 def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Remove from a vector what it has along orthonormal rows, in place, and return how much that was of each.
+    """Subtract from a vector its components along orthonormal rows, in place, and return their coefficients.
 
-    By the BLAS of scipy, as products with a symmetric matrix are: idle threads of another one would be in their way.
+    This uses the BLAS of scipy, like products with a symmetric matrix: the idle threads of another BLAS would compete.
     """
     gemv, columns = _routine("gemv", rows.dtype), rows.T
     along = gemv(1.0, columns, vector, trans=1)
@@ -54,7 +54,7 @@ def remove_rows_(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def upper_square(Z: Tensor, out: Tensor) -> None:
-    """Write the upper triangle of ZZᵀ, with the diagonal, into `out`; entries below it may be written too."""
+    """Write the upper triangle of ZZᵀ with the diagonal into `out`; entries below it may be written too."""
     rows, square = Z.numpy(), out.numpy()
     if len(rows) <= WHOLE:
         np.matmul(rows, rows.T, out=square)

@@ -1,7 +1,7 @@
-"""The spectrum of kernel PCA: leading eigenpairs of a centred Gram matrix, by the solver that was asked for.
+"""The spectrum of kernel PCA: leading eigenpairs of a centred Gram matrix, by the chosen solver.
 
-ARPACK and LAPACK do the work where the matrix or its features are in the memory of a CPU, our own block Krylov method
-everywhere else.
+Lanczos, ARPACK and LAPACK find them if the matrix or its features are in the memory of a CPU, otherwise our own block
+Krylov method does.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
-#: up to so many samples, or where more than a share of the spectrum is wanted, "auto" takes the dense solver
+#: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
-#: entries of a matrix that is small: more than one thread gains nothing with it
+#: entries of a small matrix, with which a second thread gains nothing
 SMALL = 1 << 21
-#: up to so many eigenpairs ARPACK has a basis of three times as many vectors, else of twice
+#: up to this many eigenpairs ARPACK uses a basis of three times as many vectors, otherwise of twice as many
 FEW = 16
-#: searches for eigenvectors of multiple eigenvalues that those before left out
+#: most searches for eigenvectors of multiple eigenvalues that earlier searches missed
 MOST_ROUNDS = 32
-#: share of rounding that is left of random numbers where all eigenvalues are rounding
+#: if a product leaves less of random numbers than this share of rounding, all eigenvalues are rounding
 NOTHING = 1e-3
-#: error of a sum of squares in roundings of it
+#: error of a sum of squares, in units of its rounding error
 ENERGY_ROUNDING = 1e3
-#: residual of our own method, relative to the first eigenvalue, where the caller asks for none
+#: default residual of our own method, relative to the first eigenvalue
 TOL = 1e-12
-#: eigenvalues that are negative by more than these (relative to the largest one, and as they are) are an error, and
-#: positive ones below the last, relative again, are rounding
+#: eigenvalues below minus these (relative to the largest one, and absolute) are an error; positive ones below the last,
+#: again relative, are rounding
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
 NEGATIVE_VALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 ROUNDING_SHARE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-7}
@@ -70,10 +70,10 @@ class Spectrum(NamedTuple):
 def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor | None = None) -> Spectrum:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten.
 
-    The means of the rows of K, where they are known, can save the search for eigenvectors that were left out.
+    Known means of the rows of K can save the search for missed eigenvectors.
     """
     if isinstance(gram, TriangleGram):
-        # What centring leaves of numbers of this size is rounding.
+        # Eigenvalues below this are what rounding leaves after centring.
         floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
         values, vectors = _of_triangle(gram, count, method, means, floor)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
@@ -85,7 +85,7 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor 
 
 
 def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
-    """Return the leading eigenpairs of a matrix that is centred already and may be overwritten."""
+    """Return the leading eigenpairs of a centred matrix, which may be overwritten."""
     solver = method.resolved(len(K), count)
     if solver == "arpack":
         return _signed(_krylov(blas.symmetric_operator(K), len(K), count, method, K.dtype))
@@ -125,15 +125,15 @@ def _krylov(
 ) -> Pairs:
     """Return the leading eigenpairs of an operator.
 
-    `floor` is what eigenvalues of zero may be by rounding, and `energy` the squared Frobenius norm where it is known.
-    `thorough` is whether multiple eigenvalues are likely enough to look for what was left out until it is clear.
+    `floor` bounds what rounding makes of zero eigenvalues, and `energy` is the squared Frobenius norm, if known.
+    `thorough` says that multiple eigenvalues are likely, so that the search for missed ones goes on until it is sure.
     """
     from sklearn.utils import check_random_state
 
-    # What is left of random numbers by a product is not lost: it is one step of the iteration.
+    # The product that tests the random numbers is not wasted: it is one step of the iteration.
     start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
     if not np.linalg.norm(start) > NOTHING * floor:
-        # Constant samples, or numbers whose squares vanish: every vector is an eigenvector, and ARPACK would not begin.
+        # For constant samples, or tiny ones whose squares vanish, every vector is an eigenvector, and ARPACK fails.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     found, at_most = _from_start(product, start, count, method, energy)
     for _ in range(MOST_ROUNDS):
@@ -148,7 +148,7 @@ def _krylov(
 def _from_start(
     product: Product, start: np.ndarray, count: int, method: Method, energy: float = math.inf
 ) -> tuple[Pairs, float]:
-    """Return eigenpairs in the Krylov space of a vector, and what no other eigenvalue is above."""
+    """Return eigenpairs in the Krylov space of a vector, and an upper bound of all other eigenvalues."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     n, dtype = len(start), start.dtype
@@ -157,9 +157,9 @@ def _from_start(
         if found is not None:
             return (found.values, found.vectors), found.rest.largest(energy)
     operator = LinearOperator((n, n), matvec=product, dtype=dtype)
-    # ARPACK asks for vectors alone: for few samples checks of their shapes would cost as much as the products.
+    # ARPACK only passes vectors; for few samples, checks of their shapes would take as long as the products.
     operator.matvec = product
-    # Of few eigenpairs a restart costs more products than the longer basis that does without it.
+    # For few eigenpairs a restart costs more products than a basis that is long enough to need none.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
     pairs = eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
     return pairs, math.inf
@@ -171,7 +171,7 @@ def _dense(K: np.ndarray, count: int) -> Pairs:
     n = len(K)
     values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
     if len(values) < count:
-        # Of many eigenvalues that nearly coincide LAPACK's search for some of them can lose a few without a word.
+        # LAPACK's search for some of many nearly equal eigenvalues can silently lose a few.
         values, vectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
     return values[-count:], vectors[:, -count:]
 
@@ -181,18 +181,18 @@ def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:
 
     state = method.random_state
     U, values, Vt = randomized_svd(K, count, n_iter=method.power, random_state=state, flip_sign=False)
-    # Singular vectors of a negative eigenvalue point in opposite directions.
+    # The left and right singular vectors of a negative eigenvalue have opposite signs.
     return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
 
 
 def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
     """Return the eigenpairs of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition.
 
-    There are no more than features; what is asked for beyond has the eigenvalue 0.
+    There are at most as many as features; further ones have the eigenvalue 0.
     """
     from scipy.linalg import svd
 
-    # What the mean leaves of numbers of this size is rounding, of which eigenvalues have the square.
+    # Rounding that is left after the mean is subtracted; eigenvalues have its square.
     floor = len(phi) * (4 * float(np.finfo(phi.dtype).eps)) ** 2 * float(np.einsum("ij,ij->", phi, phi))
     phi = phi - phi.mean(axis=0)
     some = min(count, *phi.shape)
@@ -207,14 +207,14 @@ def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
 
 
 def _with_zeros(values: np.ndarray, vectors: np.ndarray, count: int) -> Pairs:
-    """Return eigenpairs with others of the eigenvalue 0, orthonormal to them, so that there are so many in all."""
+    """Return eigenpairs, extended to `count` by orthonormal vectors with the eigenvalue 0."""
     others = np.eye(len(vectors), count - len(values), dtype=vectors.dtype)
     others = np.linalg.qr(np.hstack([vectors, others]))[0][:, len(values) :]
     return np.append(values, np.zeros(others.shape[1], dtype=values.dtype)), np.hstack([vectors, others])
 
 
 def _centered(product: Product, n: int, dtype: np.dtype) -> Product:
-    # A product with it costs a fifth of numpy's mean, which for few samples is what counts.
+    # A dot product takes a fifth of the time of numpy's mean, which matters for few samples.
     average = np.full(n, 1.0 / n, dtype=dtype)
 
     def centered(v: np.ndarray) -> np.ndarray:

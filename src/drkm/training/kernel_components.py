@@ -1,4 +1,4 @@
-"""The fit of kernel PCA: components of samples or of a kernel matrix, and what gives other points their codes."""
+"""The fit of kernel PCA: components of samples or of a kernel matrix, and the weights for codes of new points."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import SMALL, Method, Spectrum
 
-#: multiply-adds of samples with themselves that one thread finishes before a second one has woken up
+#: product of samples with themselves, in multiply-adds, that one thread finishes before a second one wakes up
 FEW_PRODUCTS = 1 << 27
 
 
 class KernelComponents(NamedTuple):
     """Eigenpairs of a centred kernel matrix, and codes k(x, X)A - b (φ(x)A - b with explicit features).
 
-    kernel : the kernel that was computed, None for a matrix that was given
+    kernel : the kernel that was computed; None if a kernel matrix was given
     values, vectors : eigenpairs
     weights : A, (n×k) or (D×k)
     shift : b
@@ -48,9 +48,9 @@ def of_samples(
     keep_zeros: bool,
     room: Tensor | None = None,
 ) -> KernelComponents:
-    """Return the components of the rows of X, for a kernel with numbers for parameters; `count` None is all of them.
+    """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components.
 
-    `room` is memory like that of X that may be overwritten.
+    `room` is memory of the shape of X that may be overwritten.
     """
     n = len(X)
     wanted = n if count is None else min(count, n)
@@ -66,7 +66,7 @@ def of_samples(
         with one_thread_of_blas(is_small):
             means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
             found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
-    # What follows fits into the memory of the kernel matrix.
+    # The rest fits into the memory of the kernel matrix.
     del gram
     weights = _weights(found, X)
     if means is None:
@@ -76,7 +76,7 @@ def of_samples(
 
 
 def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: bool) -> KernelComponents:
-    """Return the components of a kernel matrix, which is overwritten; one that is not symmetric is centred as it is."""
+    """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
     wanted = len(K) if count is None else min(count, len(K))
     means, row_means = K.mean(axis=0), K.mean(axis=1)
     K -= means
@@ -88,7 +88,7 @@ def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: b
 
 
 def _operator(kernel: Any, X: Tensor, strategy: Strategy, room: Tensor | None) -> Gram:
-    """Return the operator of the kernel matrix: features where they are fewer than samples, a half where it is held."""
+    """Return the kernel matrix as features if there are fewer than samples, as half a matrix, or as `strategy` says."""
     if type(strategy) is not Dense or X.is_cuda:
         return strategy.fixed(kernel, X)
     if kernel.is_explicit:
@@ -107,6 +107,6 @@ def _weights(found: Spectrum, like: Tensor) -> Tensor:
     """Return A = V/√λ with centred columns; those of zero eigenvalues are zero."""
     values = torch.from_numpy(found.values).to(like)
     scale = torch.where(values > 0, values, 1.0).rsqrt() * (values > 0)
-    # LAPACK's vectors are columns in memory; in rows, as a file has them, all products have the same bits.
+    # LAPACK returns columns. In rows, as in a file, products have the same bits before and after `load`.
     weights = aligned(torch.from_numpy(found.vectors).to(like) * scale)
     return weights - weights.mean(dim=0)
