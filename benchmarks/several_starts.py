@@ -71,7 +71,7 @@ def main() -> None:
             found = [solved(energy, H, kind, seed) for energy, H in problems(name, sigma2) for seed in seeds]
             cells.append(means([(result.objective, result.n_evaluations) for result in found]))
         print(f"| {name} | {sigma2[0]:g}, {sigma2[1]:g} | " + " | ".join(cells) + " |", flush=True)
-    print(f"\n| 400 samples | σ² | all {N_INIT} to their end | those behind given up |\n|---|---|---:|---:|")
+    print(f"\n| 400 samples | σ² | all {N_INIT} to their end | those behind abandoned |\n|---|---|---:|---:|")
     for name, sigma2 in CASES:
         cells = [
             means([raced(energy, H, gives_up) for energy, H in problems(name, sigma2)]) for gives_up in (False, True)

@@ -83,7 +83,7 @@ def exact(asked: argparse.Namespace) -> None:
     """Print the cost of one exact product KA and of a kernel PCA start; points travel in a ring."""
     width = asked.sizes[0] + max(5, asked.sizes[0] // 2)
     item = getattr(torch, asked.dtype).itemsize
-    heads = ("n", "processes", "memory, GB per process", "passed on, GB a product", "computing, s", "passing, s")
+    heads = ("n", "processes", "memory, GB per process", "passed on, GB per product", "computing, s", "passing, s")
     heads += (f"{asked.products} products, min",)
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for n in asked.n:
@@ -122,7 +122,7 @@ def main() -> None:
     if asked.exact:
         exact(asked)
         return
-    heads = ["n", "processes", "memory, GB a process", "exchanged, kB an iteration", "computing, ms an iteration"]
+    heads = ["n", "processes", "memory, GB per process", "exchanged, kB per iteration", "computing, ms per iteration"]
     heads += ["exchanging, ms", f"{asked.iterations} iterations, s", "before them, s"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for n in asked.n:
