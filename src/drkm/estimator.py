@@ -96,8 +96,9 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     shrink : float, pair of str and float or None, default=None
         How `denoise`, `inverse_transform`, `traverse` and `sample` weight the components. A number t gives each the
         weight max(1 - t/λ, 0), where λ is its eigenvalue (for several layers, the Ritz values of K_1 in their span);
-        this denoises better than keeping or dropping components. ("ridge", t) is λ/(λ + t) and ("firm", t) is
-        max(1 - (t/λ)², 0). None gives all components the weight 1. `drkm.select` and `drkm.denoise` choose it.
+        this denoises better than keeping or dropping components. ("ridge", t) is λ/(λ + t), ("firm", t) is
+        max(1 - (t/λ)², 0) and ("hard", t) keeps components with λ > t. None gives all components the weight 1.
+        `drkm.select` and `drkm.denoise` choose it.
     learn_bandwidth : bool, default=False
         Minimise the energy over the bandwidths too, as the paper does. The problem is ill-posed: see docs/model.md.
     tol : float, default=1e-6
@@ -109,11 +110,12 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         Maximum time per start.
     gram : str or Strategy, default="auto"
         How kernel matrices are formed. "dense" stores the one of layer 1. "tiled" keeps what fits into memory and
-        recomputes the rest. "fused" is for NVIDIA GPUs: it stores the matrix of layer 1 if it fits, and computes the
-        others in one Triton pass. "auto" chooses the fastest that fits and reports it in the log and in `summary()`.
+        recomputes the rest. "fused" is for NVIDIA GPUs: it recomputes the matrix of layer 1 on tensor cores, or stores
+        it if that is faster, and computes the others in one Triton pass. "auto" chooses the fastest exact one that fits
+        and reports it in the log and in `summary()`.
         "nystroem" and "fourier" replace kernels by explicit features. "sharded" distributes the samples over the
         processes of `torch.distributed`, each of which passes its own rows to `fit` (docs/scaling-sharded.md).
-        A fit that needs more memory than there is raises `drkm.gram.NotEnoughMemory`, a MemoryError, before it starts.
+        A fit that needs more than the available memory raises `drkm.gram.NotEnoughMemory` before it starts.
     device : str or torch.device, default="auto"
         "auto" is the device of X if it is a tensor; otherwise a GPU, if there is one, from 2,000 samples, else the CPU.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -137,7 +139,7 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     objective_, feasibility_, stationarity_ : float
         J, ‖HᵀH - I‖_F and ‖G - H sym(HᵀG)‖_F/‖G‖_F.
     converged_ : bool
-        Whether the tolerance was reached.
+        Whether stationarity and feasibility reached `tol`.
     n_iter_ : int
         Number of iterations of the start that was kept.
     history_ : list of dict

@@ -119,7 +119,7 @@ class Cost:
 
     def describe(self) -> str:
         """Return a one-line description."""
-        return f"{in_bytes(self.bytes)} of memory, {in_flops(self.flops)} a gradient"
+        return f"{in_bytes(self.bytes)} of memory, {in_flops(self.flops)} per gradient"
 
 
 def common(work: Workload, *, samples: bool = True) -> Cost:
