@@ -25,18 +25,27 @@ CODE = {
     "scikit-learn: load, transform": "import joblib, numpy as np; joblib.load('rival').transform(np.ones((1, {d})))",
     "KernelPCA: load, transform": "import drkm, numpy as np; drkm.load('own').transform(np.ones((1, {d})))",
     "ConstrDRKM: load, transform": "import drkm, numpy as np; drkm.load('layer').transform(np.ones((1, {d})))",
+    "torch.export: load, call": (
+        "import torch; torch.export.load('exported.pt2').module()(torch.ones((1, {d}), dtype=torch.float64))"
+    ),
 }
 
 
 def write_models(folder: Path) -> None:
     import joblib
+    import torch
     from sklearn.decomposition import KernelPCA as Theirs
 
     from drkm import ConstrDRKM, KernelPCA
 
     X = np.random.RandomState(0).randn(SAMPLES, FEATURES)
     joblib.dump(Theirs(COMPONENTS, kernel="rbf").fit(X), folder / "rival")
-    KernelPCA(COMPONENTS, kernel="rbf").fit(X).save(folder / "own")
+    own = KernelPCA(COMPONENTS, kernel="rbf").fit(X)
+    own.save(folder / "own")
+    rows = ({0: torch.export.Dim("rows")},)
+    torch.export.save(
+        torch.export.export(own.to_torch(), (torch.from_numpy(X[:8]),), dynamic_shapes=rows), folder / "exported.pt2"
+    )
     ConstrDRKM(COMPONENTS, center=True).fit(X).save(folder / "layer")
 
 
