@@ -57,20 +57,19 @@ def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
 def _on_cars3d_and_smallnorb(rows: list[Row], family: str) -> Iterator[claims.Claim]:
     name = FAMILY_NAMES[family]
     here = chosen(rows, dataset="cars3d")
-    ours, theirs = (name, chosen(here, family=family)), ("β-VAE", chosen(here, family="beta-vae"))
-    for score, added, published in claims.with_and_without_chance("significantly outperformed"):
-        text = f"On Cars3D the model is ahead of the β-VAE in IRS ({name}){added}."
-        yield claims.claim(text, here, claims.compared(ours, theirs, score), published)
+    ours, theirs = ((FAMILY_NAMES[one], chosen(here, family=one)) for one in (family, "beta-vae"))
+    text = f"On Cars3D the model is ahead of the β-VAE in IRS ({name})"
+    yield from claims.about_irs(text, here, partial(claims.compared, ours, theirs), "significantly outperformed")
 
     here = chosen(rows, dataset="smallnorb")
-    ours, theirs = (name, chosen(here, family=family)), ("β-VAE", chosen(here, family="beta-vae"))
+    ours, theirs = ((FAMILY_NAMES[one], chosen(here, family=one)) for one in (family, "beta-vae"))
     text = f"On SmallNORB the MIG of both is similar ({name})."
     similar, ends = partial(verdicts.alike, margin=SIMILAR_MIG), f"holds where it is within ±{SIMILAR_MIG}."
     yield claims.claim(text, here, claims.compared(ours, theirs, "mig", judge=similar, ends=ends), "similar MIG")
     better, ends = partial(verdicts.greater, by=CONSIDERABLE), f"holds where it is above {CONSIDERABLE}."
-    for score, added, published in claims.with_and_without_chance("considerably better median"):
-        text = f"On SmallNORB the β-VAE is considerably better in IRS ({name}){added}."
-        yield claims.claim(text, here, claims.compared(theirs, ours, score, judge=better, ends=ends), published)
+    text = f"On SmallNORB the β-VAE is considerably better in IRS ({name})"
+    judge = partial(claims.compared, theirs, ours, judge=better, ends=ends)
+    yield from claims.about_irs(text, here, judge, "considerably better median")
 
     text = f"On SmallNORB the IRS of the model varies less than that of the β-VAE at every N ({name})."
     steadier = claims.between({"family": family}, THEIRS, claims.steadier)
