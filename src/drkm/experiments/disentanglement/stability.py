@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, tables, task
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, task
 from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
 from drkm.plotting import GREY
 from drkm.validation import parts
@@ -66,22 +66,16 @@ EXPERIMENT = Study(
         "same subspace, chance is what random subspaces share. Agreement compares single codes: 1 where every code "
         "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     ),
-    groups=[
-        Group(
-            family=family,
-            stacks=(layers,),
-            at="start_points",
-            options=(options,),
-            settings={"resamples": "resamples"},
-            task="stability",
-            evaluation=COMMON,
-            # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
-            long=family == "beta-vae",
-            tags={"model": model},
-            rows=_layers,
-        )
-        for model, (family, layers, options) in MODELS.items()
-    ],
+    groups=named_models(
+        MODELS,
+        at="start_points",
+        settings={"resamples": "resamples"},
+        task="stability",
+        evaluation=COMMON,
+        # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
+        long=True,
+        rows=_layers,
+    ),
     tables=[
         Table(
             name="stability",
@@ -102,5 +96,5 @@ EXPERIMENT = Study(
         ylabel="mean over draws",
     ),
     claims=_claims,
-    settings={"N": "start_points", "resamples": "resamples", "common images": 500, "seeds": "seeds"},
+    settings={"N": "start_points", "resamples": "resamples", "common images": COMMON, "seeds": "seeds"},
 )

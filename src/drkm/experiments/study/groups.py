@@ -53,7 +53,7 @@ class Group:
     task: str = "disentangle"
     #: unseen images, by default those of the scale
     evaluation: int | None = None
-    #: whether the group is left out at a scale that limits the steps of a β-VAE
+    #: whether a β-VAE is left out at a scale that limits its steps
     long: bool = False
     #: values added to its rows
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Group:
 
     def configurations(self, sizes: StudySizes) -> list[Configuration]:
         """Return the runs at one scale."""
-        if self.long and sizes.max_steps:
+        if self.long and self.family == "beta-vae" and sizes.max_steps:
             return []
         seeds = self.seeds
         if isinstance(seeds, str):
@@ -122,6 +122,14 @@ class Group:
                 others = [value for value in every if value != usual]
                 return [*((n, usual) for n in points), *((sizes.components_points, value) for value in others)]
         return [(n, usual) for n in points]
+
+
+def named_models(models: Mapping[str, tuple[str, Layers, Mapping[str, Any]]], **common: Any) -> list[Group]:
+    """Return one group for each name of a model: its family, its components per layer, and its options."""
+    return [
+        Group(family=family, stacks=(layers,), options=(options,), tags={"model": name}, **common)
+        for name, (family, layers, options) in models.items()
+    ]
 
 
 def kernel_pca(**common: Any) -> list[Group]:
