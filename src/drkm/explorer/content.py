@@ -89,8 +89,7 @@ class Content:
         if not self.subject.is_image:
             columns = self.subject.features[: max(1, COLUMN_BYTES // (2 * self.subject.count))]
             for index, name in enumerate(columns):
-                values = self.details.values_of_column(index)
-                found.append({"name": name, "kind": "column", "values": quantised(values)})
+                found.append({"name": name, "kind": "column", "values": quantised(self.details.values[:, index])})
         return found
 
     def _reference(self) -> dict[str, Any] | None:

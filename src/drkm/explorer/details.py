@@ -49,12 +49,9 @@ class Details:
         spread = known.std(axis=0)
         return np.where(spread > 1e-12 * np.abs(known).max(axis=0), spread, 1.0)
 
-    def values_of_column(self, index: int) -> np.ndarray:
-        """Return one column of the samples in the units of their file."""
-        return self._values[:, index]
-
     @cached_property
-    def _values(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
+        """The samples in the units of their file."""
         return self.subject.values(self.subject.samples)
 
     def record(self, wanted: Sequence[int] = ()) -> dict[str, Any]:
