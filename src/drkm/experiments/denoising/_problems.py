@@ -68,14 +68,6 @@ class CurveSizes:
     rival_widths: tuple[float, ...]
     rival_components: tuple[int, ...]
 
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> CurveSizes:
-        """Return the sizes from the parameters of a run, where tuples are lists."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
-        }
-        return cls(**values)
-
 
 #: equal selection effort: one and two layers are selected from the same 3×15 bandwidths and numbers of components of
 #: layer 1 (quick: 3×12)
@@ -119,7 +111,7 @@ def make_problem(dataset: str, noise: float, n_train: int, n_validation: int, se
 
 def problem_of(parameters: Mapping[str, Any], seed: int) -> tuple[NoisyCurve, CurveSizes]:
     """Return the problem and the sizes of a run, whose parameters are `curve`, `noise` and `sizes`."""
-    sizes = CurveSizes.from_json(parameters["sizes"])
+    sizes = CurveSizes(**parameters["sizes"])
     return make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed), sizes
 
 
