@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli import _options as options
-from drkm.cli._figures import write_figure
+from drkm.cli._figures import FIGURES, write_figure
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
@@ -67,7 +67,7 @@ class Choosing:
         from drkm import files
 
         if self.figure is not None:
-            files.check_target(self.figure, force=force, suffixes=(".png", ".svg", ".pdf"))
+            files.check_target(self.figure, force=force, suffixes=FIGURES)
 
     def level(self, scale: Any) -> Any:
         """Return the noise in the units of prepared data."""

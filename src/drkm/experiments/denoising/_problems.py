@@ -120,11 +120,11 @@ def mean_squared_error(points: Array, clean: Array) -> float:
     return float(((points - clean) ** 2).sum(axis=1).mean())
 
 
-def posterior_mean(problem: NoisyCurve, points: Array, n_nodes: int = 4000) -> Array:
+def posterior_mean(problem: NoisyCurve, points: Array) -> Array:
     """Return E[x | y] under the true density and noise, by quadrature along the curve: the optimal denoiser."""
     import torch
 
-    nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(n_nodes))
+    nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(4000))
     parts = []
     for block in torch.from_numpy(points).split(500):
         exponent = torch.cdist(block, nodes).square() / (-2 * problem.noise**2) + weights.log()
