@@ -19,12 +19,6 @@ from drkm.experiments.study.verdicts import STEADY
 HIGH_BETA = 5.0
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
-    caption = f"{{metric}} by γ and β, over all N and seeds. {charts.BOXES}; up to five runs each is a dot."
-    panels = charts.by_dataset(rows, sizes.datasets, _series)
-    return charts.boxes("hyperparameters-{metric}", caption, panels, tilt=True)
-
-
 def _series(rows: list[Row]) -> list[charts.Series]:
     gammas = {f"γ = {gamma:g}": group for gamma, group in _by(rows, "paper", "gamma").items()}
     betas = {f"β = {beta:g}": group for beta, group in _by(rows, "beta-vae", "beta").items()}
@@ -99,7 +93,13 @@ EXPERIMENT = Study(
     ),
     groups=GROUPS,
     tables=[Table(name="hyperparameters", by=("dataset", "family", "gamma", "beta"))],
-    charts=_charts,
+    charts=charts.by_dataset(
+        charts.boxes,
+        "hyperparameters-{metric}",
+        f"{{metric}} by γ and β, over all N and seeds. {charts.BOXES}; up to five runs each is a dot.",
+        _series,
+        tilt=True,
+    ),
     claims=_claims,
     settings={"N": "points", "γ": "gammas", "β": "betas", "seeds": "seeds"},
 )

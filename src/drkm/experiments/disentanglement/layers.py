@@ -30,7 +30,7 @@ def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
         columns[FAMILY_NAMES["drkm"]].append(charts.family("kpca-centred", centred))
         caption = f"{DATASET_NAMES[dataset]}: mean score by N and number of layers, "
         caption += "band of one standard error, chance dotted."
-        yield charts.lines(f"layers-{dataset}", caption, columns, "training images N")
+        yield from charts.lines(f"layers-{dataset}", caption, columns, "training images N")
 
 
 def _lines(rows: list[Row]) -> list[charts.Series]:

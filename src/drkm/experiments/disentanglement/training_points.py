@@ -9,7 +9,7 @@ from itertools import product
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
-from drkm.experiments.study.rows import at_common_points, by_points, chosen, values_of
+from drkm.experiments.study.rows import at_common_points, chosen, values_of
 from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES
 
 #: largest difference in MIG that counts as similar; least difference in IRS that counts as considerable
@@ -25,19 +25,6 @@ GROUPS = [
     *kernel_pca(),
     Group(family="beta-vae", hyperparameter="grid"),
 ]
-
-
-def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
-    caption = (
-        "{metric} by number of training images, over all hyperparameters and seeds. "
-        f"{charts.BOXES}; up to five runs each is a dot."
-    )
-    panels = charts.by_dataset(rows, sizes.datasets, _series)
-    return charts.boxes("training-points-{metric}", caption, panels, "training images N")
-
-
-def _series(rows: list[Row]) -> list[charts.Series]:
-    return [charts.family(name, by_points(chosen(rows, family=name))) for name in FAMILY_NAMES]
 
 
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
@@ -141,7 +128,14 @@ EXPERIMENT = Study(
     ),
     groups=GROUPS,
     tables=[Table(name="training-points", by=("dataset", "family", "n"))],
-    charts=_charts,
+    charts=charts.by_dataset(
+        charts.boxes,
+        "training-points-{metric}",
+        "{metric} by number of training images, over all hyperparameters and seeds. "
+        f"{charts.BOXES}; up to five runs each is a dot.",
+        charts.families_by_points(*FAMILY_NAMES),
+        xlabel="training images N",
+    ),
     claims=_claims,
     settings={"N": "points", "γ": "gammas", "β": "betas", "seeds": "seeds"},
 )
