@@ -10,16 +10,9 @@ from typing import Any
 from drkm.experiments.experiment import Row
 from drkm.experiments.study.parameters import changed
 from drkm.experiments.study.rows import scored
-from drkm.experiments.study.scales import BETA, FAMILY_NAMES, GAMMA, TWO_LAYERS, Layers, StudySizes
+from drkm.experiments.study.scales import FAMILY_NAMES, HYPERPARAMETER, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
-#: family of models → its hyperparameter: name, default value, and the attribute of a scale with all values. On the
-#: manifold γ has no effect, so our defaults have none; their σ² of layer 1 is given only if it is not the default.
-HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
-    "drkm": ("width", None, "widths"),
-    "paper": ("gamma", GAMMA, "gammas"),
-    "beta-vae": ("beta", BETA, "betas"),
-}
 #: name of kernel PCA in tables and figures → the equivalent options of our model
 KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": True}}
 #: families of models that have no layers
