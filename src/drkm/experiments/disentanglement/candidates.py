@@ -11,7 +11,7 @@ from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import ResultTable
 from drkm.experiments.study import Study, StudySizes, named_models, task
 from drkm.experiments.study.rows import chosen, grouped
-from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import DATASET_NAMES, ONE_LAYER, TWO_LAYERS
 from drkm.validation import parts
 
 #: choices for the axes of a layer
@@ -19,8 +19,8 @@ AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
 #: model → its layers and options: the default second layer, and one with less influence on the first
 MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    KPCA: (TWO_LAYERS[:1], {}),
-    "kernel PCA, centred": (TWO_LAYERS[:1], {"center": True}),
+    KPCA: (ONE_LAYER, {}),
+    "kernel PCA, centred": (ONE_LAYER, {"center": True}),
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
     "two layers, η₂ = 10": (TWO_LAYERS, {"deep_eta": 10.0}),
 }

@@ -11,10 +11,9 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
 from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, verdicts
 from drkm.experiments.study.rows import chosen
-from drkm.experiments.study.scales import SCORE_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import ONE_LAYER, SCORE_NAMES, TWO_LAYERS
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
-ONE_LAYER = TWO_LAYERS[:1]
 #: fixed on dSprites and SmallNORB by the experiment `candidates`, never on Cars3D
 WIDTH, DEEP_ETA = 0.5, 10.0
 DEFAULTS, RULE, KPCA, NARROW, RIVAL = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, task
-from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import FAMILY_NAMES, ONE_LAYER, TWO_LAYERS
 from drkm.plotting import GREY
 from drkm.validation import parts
 
@@ -20,8 +20,8 @@ PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
 MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     PAPER: ("paper", TWO_LAYERS, {}),
     OURS: ("drkm", TWO_LAYERS, {}),
-    SHALLOW: ("drkm", TWO_LAYERS[:1], {}),
-    CENTRED: ("drkm", TWO_LAYERS[:1], {"center": True}),
+    SHALLOW: ("drkm", ONE_LAYER, {}),
+    CENTRED: ("drkm", ONE_LAYER, {"center": True}),
     RIVAL: ("beta-vae", TWO_LAYERS, {}),
 }
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}

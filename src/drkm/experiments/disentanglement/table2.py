@@ -13,7 +13,7 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, claims, tables, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import chosen, grouped, scored, values_of
-from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, TWO_LAYERS, Layers
+from drkm.experiments.study.scales import FAMILY_NAMES, METRIC_NAMES, ONE_LAYER, SCORE_NAMES, TWO_LAYERS, Layers
 
 #: published mean and standard deviation of IRS and MIG on Cars3D, N = 800
 PUBLISHED = {
@@ -54,7 +54,7 @@ def _lines(over: str, draw: int | None) -> list[Group]:
     }
     lines |= {RIVAL: ("beta-vae", TWO_LAYERS, {}), DEFAULTS: ("drkm", TWO_LAYERS, {})}
     if over == "draws":
-        lines |= {FAMILY_NAMES[name]: ("drkm", TWO_LAYERS[:1], options) for name, options in KERNEL_PCA.items()}
+        lines |= {FAMILY_NAMES[name]: ("drkm", ONE_LAYER, options) for name, options in KERNEL_PCA.items()}
     return [
         Group(
             family=family,

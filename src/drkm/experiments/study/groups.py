@@ -10,7 +10,7 @@ from typing import Any
 from drkm.experiments.experiment import Row
 from drkm.experiments.study.parameters import changed
 from drkm.experiments.study.rows import scored
-from drkm.experiments.study.scales import FAMILY_NAMES, HYPERPARAMETER, TWO_LAYERS, Layers, StudySizes
+from drkm.experiments.study.scales import FAMILY_NAMES, HYPERPARAMETER, ONE_LAYER, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
 #: name of kernel PCA in tables and figures → the equivalent options of our model
@@ -130,7 +130,7 @@ def kernel_pca(**common: Any) -> list[Group]:
     return [
         Group(
             family="drkm",
-            stacks=(TWO_LAYERS[:1],),
+            stacks=(ONE_LAYER,),
             options=(options,),
             **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
         )

@@ -14,7 +14,7 @@ Layers = Sequence[int]
 
 #: the architectures of the paper by number of layers
 ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
-TWO_LAYERS = ARCHITECTURES[2]
+ONE_LAYER, TWO_LAYERS = ARCHITECTURES[1], ARCHITECTURES[2]
 #: names of the families in figures
 FAMILY_NAMES = {
     "paper": "as published",
