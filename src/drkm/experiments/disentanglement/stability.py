@@ -26,13 +26,13 @@ MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
 }
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 #: result of a run: lists with one entry per layer
-RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
+RESULTS = ("shared", "shared_chance", "angle", "agreement")
 
 
 def _layers(row: Row) -> Iterator[Row]:
     """Yield one row per layer of a run."""
     for layer in range(len(row["shared"])):
-        found = {key: row[key][layer] for key in ("shared", "shared_chance", "angle", "agreement")}
+        found = {name: row[name][layer] for name in RESULTS}
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
 
 
@@ -58,7 +58,7 @@ EXPERIMENT = Study(
     name="stability",
     title="Stability of components",
     place=15,
-    tasks={"stability": task("stability", RESULT)},
+    tasks={"stability": task("stability", parts.columns(RESULTS, MEASURED))},
     text=lambda sizes: (
         f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
         f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "
