@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits, load_iris
 from command_line import drkm
 from drkm import ConstrDRKM, load
 from drkm.estimator import load_prepared
+from drkm.inputs.preparation import Preparation
 from drkm.kernels import RBF, Linear
-from drkm.persistence import model_file
 from drkm.strange_data import StrangeDataWarning
 
 Image = pytest.importorskip("PIL.Image")
@@ -284,7 +284,7 @@ def test_a_model_made_in_python_with_a_frame_takes_tables_by_name(place):
     done = drkm("encode", place / "python.model", place / "iris.csv", "-o", place / "python.npy")
     assert (done.code, done.err) == (0, "")
     np.testing.assert_array_equal(np.load(place / "python.npy"), model.transform(frame).to_numpy())
-    assert model_file.load_preparation(place / "python.model") == model_file.Preparation()
+    assert load_prepared(place / "python.model")[1] == Preparation()
 
 
 def test_force_replaces_a_file(place):

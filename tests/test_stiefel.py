@@ -71,10 +71,6 @@ class TestProjection:
         left, right = (stiefel.projection(H, Y) * Z).sum(), (Y * stiefel.projection(H, Z)).sum()
         assert left.item() == pytest.approx(right.item(), abs=1e-11)
 
-    def test_transport_is_the_projection_at_the_new_point(self):
-        H, Z = orthonormal(20, 3), draw(20, 3, seed=1)
-        assert torch.equal(stiefel.transport(H, Z), stiefel.projection(H, Z))
-
 
 class TestRetraction:
     @DTYPES

@@ -59,11 +59,12 @@ def test_settings_are_chosen_on_draws_that_are_never_judged(monkeypatch):
     assert len(set.union(*chosen)) == 200
     asked = []
     dataset = tuning.data.load("sprites")
+    sample = dataset.sample
     monkeypatch.setattr(
-        tuning, "_training_images", lambda given, number: asked.append(number) or dataset.sample(given["n"], number)[0]
+        dataset, "sample", lambda n, random_state: asked.append(random_state) or sample(n, random_state)
     )
     tuning.tuned({**SHARED, "layers": [10], "widths": [1.0]}, 3)
-    assert asked == [20006, 20007]
+    assert asked == [tasks.COMMON_DRAW, 20006, 20007, 3]
 
 
 def test_the_width_of_the_best_agreement_is_taken_and_no_factor_is_seen(monkeypatch):

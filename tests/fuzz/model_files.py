@@ -25,6 +25,7 @@ from forgeries import forgeries
 from mutations import damaged_copies
 
 from drkm import ConstrDRKM, KernelPCA, load
+from drkm.estimator import load_prepared
 from drkm.files import container
 from drkm.gram import Fourier, Nystroem
 from drkm.inputs.preparation import Preparation
@@ -99,7 +100,7 @@ def use_kernel_pca(path: Path) -> Any:
 
 def use_model(path: Path) -> Any:
     """Return results of a model and its preparation."""
-    model, preparation = load(path), model_file.load_preparation(path)
+    model, preparation = load_prepared(path)
     codes = model.transform(preparation.apply(NEW))
     return codes.tobytes(), model.codes_.tobytes(), model.denoise(NEW[:1]).tobytes(), model.summary()
 

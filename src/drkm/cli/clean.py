@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drkm.cli import _options as options
-from drkm.cli._figures import write_figure
+from drkm.cli._figures import FIGURES, write_figure
 from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
@@ -22,9 +22,10 @@ from drkm.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
+    from drkm import ConstrDRKM
     from drkm.files import Table
     from drkm.inputs.preparation import Preparation
-    from drkm.selection import Selection
+    from drkm.selection import Expected
 
 SELECT_EXAMPLES = examples(
     "drkm select noisy.csv --id patient -o clean.safetensors",
@@ -67,7 +68,7 @@ class Choosing:
         from drkm import files
 
         if self.figure is not None:
-            files.check_target(self.figure, force=force, suffixes=(".png", ".svg", ".pdf"))
+            files.check_target(self.figure, force=force, suffixes=FIGURES)
 
     def level(self, scale: Any) -> Any:
         """Return the noise in the units of prepared data."""
@@ -87,14 +88,14 @@ class Chosen:
 
     table: Table
     preparation: Preparation
-    selection: Selection
+    model: ConstrDRKM
+    noise: float
+    expected: Expected
     cleaned: np.ndarray
 
     def facts(self) -> dict[str, Any]:
         """Return the results for JSON output."""
-        model, expected = self.selection.best_estimator, self.selection.expected
-        assert model is not None
-        assert expected is not None
+        model, expected = self.model, self.expected
         return {
             "samples": len(self.cleaned),
             "features": self.cleaned.shape[1],
@@ -102,7 +103,7 @@ class Chosen:
             "center": model.center,
             "components": model.n_components,
             "shrink": model.shrink,
-            "noise": self.selection.noise,
+            "noise": self.noise,
             "noise_given": expected.noise_given,
             "expected_error": expected.error,
             "expected_error_deviation": expected.deviation,
@@ -112,14 +113,12 @@ class Chosen:
 
     def describe(self) -> str:
         """Return the results as text."""
-        model, expected = self.selection.best_estimator, self.selection.expected
-        assert model is not None
-        assert expected is not None
+        model = self.model
         centred = "centred" if model.center else "not centred"
         lines = [
             f"chosen: {model.kernels_[0].describe()}, {centred}, {counted(model.codes_.shape[1], 'component')}, "
             f"shrink {_in_words(model.shrink)}",
-            expected.describe(),
+            self.expected.describe(),
         ]
         if done := self.preparation.describe():
             lines.append(f"errors are of prepared data: {done}")
@@ -158,9 +157,8 @@ def select(
         files.check_target(out, force=force)
     found = chosen(data, reading, choosing, for_, force=force)
     if out is not None:
-        assert found.selection.best_estimator is not None
         with files.called("out"):
-            found.selection.best_estimator.save(out, preparation=found.preparation)
+            found.model.save(out, preparation=found.preparation)
     _tell(found, {"model": out}, f"\nmodel written to {out}" if out else "", choosing.figure, json=json)
 
 
@@ -209,7 +207,9 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
         cleaned = found.denoise(rows)
     if choosing.figure is not None:
         _draw(choosing.figure, rows, cleaned, preparation.shape)
-    return Chosen(table, preparation, found, cleaned)
+    assert found.best_estimator is not None
+    assert found.expected is not None
+    return Chosen(table, preparation, found.best_estimator, found.noise, found.expected, cleaned)
 
 
 def _draw(path: Path, before: np.ndarray, after: np.ndarray, shape: tuple[int, ...] | None) -> None:

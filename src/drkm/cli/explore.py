@@ -105,10 +105,9 @@ def _subject(
     """Return the model with the samples to show and their labels."""
     from dataclasses import replace
 
-    import numpy as np
-
     from drkm.cli._data import PreparedModel, labels_of
     from drkm.explorer import Subject
+    from drkm.explorer.details import evenly_spaced
 
     fitted = PreparedModel(path, device)
     table, rows = (None, None) if data is None else fitted.read(data, reading)
@@ -117,7 +116,7 @@ def _subject(
         preparation = replace(preparation, shape=fitted.image_shape(options.sizes("shape", shape)))
     count = fitted.model.fitted_.n if rows is None else len(rows)
     known = {} if labels is None else labels_of(labels, data, reading.header, count)
-    kept = np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+    kept = evenly_spaced(count, most)
     if len(kept) < count and rows is None:
         rows = fitted.numpy(fitted.model.fitted_.X[:])
 

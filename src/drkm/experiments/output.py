@@ -43,11 +43,11 @@ def undated(kind: str) -> dict[str, None]:
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
 
 
-def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str = "") -> list[Path]:
+def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str) -> list[Path]:
     """Write rows with the same keys as CSV with all digits, and as Markdown and LaTeX tables with four."""
     return [
         write_text(out / f"{name}.csv", comma_separated(rows)),
-        write_text(out / f"{name}.md", (f"{title}\n\n" if title else "") + markdown(rows)),
+        write_text(out / f"{name}.md", f"{title}\n\n{markdown(rows)}"),
         write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}")),
     ]
 

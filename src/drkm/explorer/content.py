@@ -10,7 +10,7 @@ import torch
 
 from drkm._version import __version__
 from drkm.explorer.colouring import labelled
-from drkm.explorer.details import Details, anomalies
+from drkm.explorer.details import Details, anomalies, evenly_spaced
 from drkm.explorer.facts import facts
 from drkm.explorer.packing import floats, packed, quantised, rounded_pixels
 from drkm.explorer.strips import Strips
@@ -89,8 +89,7 @@ class Content:
         if not self.subject.is_image:
             columns = self.subject.features[: max(1, COLUMN_BYTES // (2 * self.subject.count))]
             for index, name in enumerate(columns):
-                values = self.details.values_of_column(index)
-                found.append({"name": name, "kind": "column", "values": quantised(values)})
+                found.append({"name": name, "kind": "column", "values": quantised(self.details.values[:, index])})
         return found
 
     def _reference(self) -> dict[str, Any] | None:
@@ -98,8 +97,7 @@ class Content:
         subject = self.subject
         if subject.training is None:
             return None
-        most = max(1, TRAINING_BYTES // subject.sample_bytes)
-        rows = np.unique(np.linspace(0, len(subject.training) - 1, min(most, len(subject.training))).astype(int))
+        rows = evenly_spaced(len(subject.training), TRAINING_BYTES // subject.sample_bytes)
         chosen = subject.training[rows]
         codes = np.asarray(subject.model.transform(chosen))
         shown = packed(rounded_pixels(subject.pictures(chosen))) if subject.is_image else floats(subject.values(chosen))

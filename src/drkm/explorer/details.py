@@ -33,7 +33,7 @@ class Details:
     def __init__(self, subject: Subject):
         self.subject = subject
         n, d = subject.model.fitted_.X.shape
-        self.rows = _spread(subject.count, int(WORK / (20 * n * (d + 10))))
+        self.rows = evenly_spaced(subject.count, int(WORK / (20 * n * (d + 10))))
 
     @cached_property
     def reconstructions(self) -> np.ndarray:
@@ -49,12 +49,9 @@ class Details:
         spread = known.std(axis=0)
         return np.where(spread > 1e-12 * np.abs(known).max(axis=0), spread, 1.0)
 
-    def values_of_column(self, index: int) -> np.ndarray:
-        """Return one column of the samples in the units of their file."""
-        return self._values[:, index]
-
     @cached_property
-    def _values(self) -> np.ndarray:
+    def values(self) -> np.ndarray:
+        """The samples in the units of their file."""
         return self.subject.values(self.subject.samples)
 
     def record(self, wanted: Sequence[int] = ()) -> dict[str, Any]:
@@ -76,7 +73,7 @@ class Details:
         if most >= len(self.rows):
             return np.arange(len(self.rows))
         top = np.argsort(-anomalies(self.subject, self)[self.rows])[: min(TOP, most // 2)]
-        return np.union1d(top, _spread(len(self.rows), most - len(top)))
+        return np.union1d(top, evenly_spaced(len(self.rows), most - len(top)))
 
 
 def anomalies(subject: Subject, details: Details) -> np.ndarray:
@@ -111,6 +108,6 @@ def values_of(subject: Subject, samples: np.ndarray) -> np.ndarray:
     return pixels_of(subject, samples) if subject.is_image else subject.values(samples).astype(np.float32)
 
 
-def _spread(count: int, most: int) -> np.ndarray:
+def evenly_spaced(count: int, most: int) -> np.ndarray:
     """Return at most `most` evenly spaced integers below `count`."""
     return np.arange(count) if most >= count else np.unique(np.linspace(0, count - 1, max(1, most)).astype(int))

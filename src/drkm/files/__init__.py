@@ -1,10 +1,9 @@
 """Data files: reading and writing of tables, arrays and folders of images; writes are atomic."""
 
 from drkm.files._guarded import check_room, reading
-from drkm.files._images import SUFFIXES as IMAGE_SUFFIXES
 from drkm.files._images import Pictures, write_images
 from drkm.files._labels import TABLES, read_labels
-from drkm.files._npy import NpzFile, check_npy
+from drkm.files._npy import NpzFile
 from drkm.files._read import SUFFIXES, check_options, check_source, is_pictures, read_table
 from drkm.files._table import ANOMALY, QUALITY, Columns, Refused, Table, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
@@ -13,7 +12,6 @@ from drkm.files._write import check_folder, check_target, write_table
 
 __all__ = [
     "ANOMALY",
-    "IMAGE_SUFFIXES",
     "QUALITY",
     "SUFFIXES",
     "TABLES",
@@ -25,7 +23,6 @@ __all__ = [
     "Table",
     "called",
     "check_folder",
-    "check_npy",
     "check_options",
     "check_room",
     "check_source",

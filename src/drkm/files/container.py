@@ -54,11 +54,11 @@ def _checksum(numbers: Tensor | Rows) -> int:
 
 
 def read(
-    path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu", prefix: str = ""
+    path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu"
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the tensors and the header of a file of this kind, or raise an error that says what is wrong.
 
-    Only tensors whose names begin with `prefix` are read. The file is closed afterwards and may change.
+    The file is closed afterwards and may change.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
@@ -72,8 +72,8 @@ def read(
             file = TensorFile(opened)
             header = parsed(file.metadata.get(HEADER, "null"))
             _check_kind(header, target, kind, version)
-            tensors = file.read(lambda name: name.startswith(prefix), f"path: reading {target}")
-            _check_sums(file.metadata, header, tensors, prefix, target)
+            tensors = file.read(f"path: reading {target}")
+            _check_sums(file.metadata, header, tensors, target)
     except WrongFile:
         raise
     except (ValueError, OSError) as error:
@@ -98,9 +98,7 @@ def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
         )
 
 
-def _check_sums(
-    metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], prefix: str, target: Path
-) -> None:
+def _check_sums(metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], target: Path) -> None:
     """Check that the content of the file matches its checksums.
 
     The first versions wrote no checksums. Their files have no other metadata either, and no header that announces
@@ -108,10 +106,6 @@ def _check_sums(
     """
     if set(metadata) == {HEADER} and not header.get(PROMISE):
         return
-    if set(metadata) == {HEADER, CHECKSUMS}:
-        written = parsed(metadata[CHECKSUMS])
-        if isinstance(written, dict):
-            expected = {name: value for name, value in written.items() if not name or name.startswith(prefix)}
-            if _checksums(tensors, metadata[HEADER]) == expected:
-                return
+    if set(metadata) == {HEADER, CHECKSUMS} and _checksums(tensors, metadata[HEADER]) == parsed(metadata[CHECKSUMS]):
+        return
     raise WrongFile(f"path: {target} is damaged, it is not what was written")

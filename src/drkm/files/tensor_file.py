@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -76,11 +76,10 @@ class TensorFile:
         if place != size:
             raise ValueError(f"it has {size} bytes where {place} are described")
 
-    def read(self, wanted: Callable[[str], bool], what: str) -> dict[str, Tensor]:
-        """Read the tensors with wanted names, each into its own memory, if there is enough."""
-        chosen = {name: entry for name, entry in self.entries.items() if wanted(name)}
-        require(sum(entry.end - entry.begin for entry in chosen.values()), torch.device("cpu"), what)
-        return {name: self._tensor(name, entry) for name, entry in chosen.items()}
+    def read(self, what: str) -> dict[str, Tensor]:
+        """Read the tensors, each into its own memory, if there is enough."""
+        require(sum(entry.end - entry.begin for entry in self.entries.values()), torch.device("cpu"), what)
+        return {name: self._tensor(name, entry) for name, entry in self.entries.items()}
 
     def _tensor(self, name: str, entry: Entry) -> Tensor:
         # torch aligns its allocations to 64 bytes.

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.random import RandomState
 
-from drkm.imputation.filling import Filling, Member, fill_gaps
+from drkm.imputation.filling import HOW, Filling, Member, fill_gaps
 from drkm.imputation.linear import LinearFill
 from drkm.inference.eigencomponents import EigenComponents
 from drkm.kernels import RBF, Matern
@@ -35,7 +35,6 @@ LINEAR_COLUMNS = 1000
 #: members with a smaller weight are dropped
 LEAST_WEIGHT = 0.02
 MAX_SAMPLES = 1000
-HOW = ("fill", "mean", "median")
 
 
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:

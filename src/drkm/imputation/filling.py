@@ -21,6 +21,8 @@ from drkm.validation import parts
 
 #: maximum number of steps per row, and the change in the last one relative to the spread of a column
 STEPS, TOL = 20, 1e-2
+#: the ways to fill gaps: by denoising, or with the mean or median of the column
+HOW = ("fill", "mean", "median")
 #: number of rows that are filled together
 ROWS = 1024
 
@@ -49,7 +51,7 @@ class Member:
 
 #: fields in the header of a file
 PLAIN: dict[str, parts.Part] = {
-    "how": parts.choice("fill", "mean", "median"),
+    "how": parts.choice(*HOW),
     "ridge": parts.nullable(parts.positive),
     "members": parts.several(
         parts.group({"kernel": parts.group({}, others=True), "weight": parts.number(0)}, others=True)

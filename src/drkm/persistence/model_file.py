@@ -194,15 +194,6 @@ def write_components(path: str | os.PathLike[str], saved: SavedComponents) -> No
     container.write(path, tensors, {"kind": KIND, "version": VERSION, **header})
 
 
-def load_preparation(path: str | os.PathLike[str]) -> Preparation:
-    """Read how the data of a model were prepared; nothing for a model made in Python."""
-    tensors, header = container.read(path, KIND, VERSION, prefix=PREPARATION)
-    try:
-        return model_parts.preparation(tensors, header)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"path: {path} is damaged, how its data were prepared cannot be read ({error})") from error
-
-
 def read(
     path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
 ) -> SavedModel | SavedComponents:

@@ -10,7 +10,6 @@ from drkm.plotting._points import plot_cleaning, scatter_before_after
 from drkm.plotting._reconstructions import plot_reconstructions
 from drkm.plotting._selection import plot_selection
 from drkm.plotting._style import (
-    BLACK,
     BLUE,
     COLOURS,
     GREEN,
@@ -27,7 +26,6 @@ from drkm.plotting._style import (
 from drkm.plotting._traversal import plot_traversal
 
 __all__ = [
-    "BLACK",
     "BLUE",
     "COLOURS",
     "GREEN",

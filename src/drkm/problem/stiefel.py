@@ -98,11 +98,6 @@ def retraction(H: Tensor, Z: Tensor) -> Tensor:
     return polar(H + Z)
 
 
-def transport(H_new: Tensor, Z: Tensor) -> Tensor:
-    """Transport the tangent vector Z of another point to `H_new`, by projection."""
-    return projection(H_new, Z)
-
-
 def hessian(H: Tensor, Lambda: Tensor, Z: Tensor, euclidean: Tensor) -> Tensor:
     """Return the Riemannian Hessian along the tangent Z, the projection of D²J[Z] - ZΛ, with the multipliers Λ.
 

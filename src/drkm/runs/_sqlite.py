@@ -22,6 +22,16 @@ PATIENCE = 60.0
 #: the smallest page of a database
 _LEAST_BYTES = 512
 
+#: SQLite's result codes → the error that is raised instead
+_SENTENCES: dict[int, tuple[type[Exception], str]] = {
+    sqlite3.SQLITE_NOTADB: (ValueError, "{path} is not a drkm store"),
+    sqlite3.SQLITE_CORRUPT: (ValueError, "{path} is damaged ({said})"),
+    sqlite3.SQLITE_FULL: (OSError, "no room left on the disk of {path}"),
+    sqlite3.SQLITE_READONLY: (OSError, "{path} cannot be written: the file, its folder or its disk is read-only"),
+    sqlite3.SQLITE_CANTOPEN: (OSError, "{path} cannot be opened or made: its folder may be missing or read-only"),
+    sqlite3.SQLITE_BUSY: (OSError, f"{{path}} has been locked by another program for {PATIENCE:.0f} s"),
+}
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     key           TEXT PRIMARY KEY,
@@ -197,20 +207,8 @@ def sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code, said = _code(error), " ".join(str(error).split())
-        if code == sqlite3.SQLITE_NOTADB:
-            raise ValueError(f"store: {path} is not a drkm store") from error
-        if code == sqlite3.SQLITE_CORRUPT:
-            raise ValueError(f"store: {path} is damaged ({said})") from error
-        if code == sqlite3.SQLITE_FULL:
-            raise OSError(f"store: no room left on the disk of {path}") from error
-        if code == sqlite3.SQLITE_READONLY:
-            raise OSError(f"store: {path} cannot be written: the file, its folder or its disk is read-only") from error
-        if code == sqlite3.SQLITE_CANTOPEN:
-            raise OSError(f"store: {path} cannot be opened or made: its folder may be missing or read-only") from error
-        if code == sqlite3.SQLITE_BUSY:
-            raise OSError(f"store: {path} has been locked by another program for {PATIENCE:.0f} s") from error
-        raise OSError(f"store: {path} cannot be read or written ({said})") from error
+        kind, sentence = _SENTENCES.get(_code(error), (OSError, "{path} cannot be read or written ({said})"))
+        raise kind("store: " + sentence.format(path=path, said=" ".join(str(error).split()))) from error
     except UnicodeDecodeError as error:
         # SQLite's message may quote the content of the file.
         raise ValueError(f"store: {path} is damaged (its table is not that of a store)") from error

@@ -60,7 +60,7 @@ def _key(value: Any) -> Any:
 
 def split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split parameters into those of the fit and those of the candidate's kept components."""
-    variant = {name: params[name] for name in ("keep", "components") if name in params}
+    variant = {name: params[name] for name in OWN_KEYS if name in params}
     return {name: value for name, value in params.items() if name not in variant}, variant
 
 

@@ -68,14 +68,6 @@ class CurveSizes:
     rival_widths: tuple[float, ...]
     rival_components: tuple[int, ...]
 
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> CurveSizes:
-        """Return the sizes from the parameters of a run, where tuples are lists."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
-        }
-        return cls(**values)
-
 
 #: equal selection effort: one and two layers are selected from the same 3×15 bandwidths and numbers of components of
 #: layer 1 (quick: 3×12)
@@ -119,7 +111,7 @@ def make_problem(dataset: str, noise: float, n_train: int, n_validation: int, se
 
 def problem_of(parameters: Mapping[str, Any], seed: int) -> tuple[NoisyCurve, CurveSizes]:
     """Return the problem and the sizes of a run, whose parameters are `curve`, `noise` and `sizes`."""
-    sizes = CurveSizes.from_json(parameters["sizes"])
+    sizes = CurveSizes(**parameters["sizes"])
     return make_problem(parameters["curve"], parameters["noise"], sizes.n_train, sizes.n_validation, seed), sizes
 
 
@@ -128,11 +120,11 @@ def mean_squared_error(points: Array, clean: Array) -> float:
     return float(((points - clean) ** 2).sum(axis=1).mean())
 
 
-def posterior_mean(problem: NoisyCurve, points: Array, n_nodes: int = 4000) -> Array:
+def posterior_mean(problem: NoisyCurve, points: Array) -> Array:
     """Return E[x | y] under the true density and noise, by quadrature along the curve: the optimal denoiser."""
     import torch
 
-    nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(n_nodes))
+    nodes, weights = (torch.from_numpy(part) for part in problem.curve.quadrature(4000))
     parts = []
     for block in torch.from_numpy(points).split(500):
         exponent = torch.cdist(block, nodes).square() / (-2 * problem.noise**2) + weights.log()

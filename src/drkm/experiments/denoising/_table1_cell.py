@@ -74,6 +74,6 @@ def _widths(candidate: Candidate) -> str:
     return " / ".join(width if isinstance(width, str) else f"{width:g}" for width in candidate.bandwidths)
 
 
-def rounded(value: float, digits: int = 6) -> float:
-    """Return a number with few digits, because results are stored as text."""
-    return float(f"{value:.{digits}g}")
+def rounded(value: float) -> float:
+    """Return a number with six digits, because results are stored as text."""
+    return float(f"{value:.6g}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from drkm.experiments.denoising._problems import (
     RIVAL,
     TWO_LAYERS,
 )
-from drkm.experiments.denoising._table1_tables import mse_of
+from drkm.experiments.denoising._table1_tables import relative_of
+from drkm.experiments.experiment import Row
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, style
 
 #: colour and marker of a method
@@ -36,26 +36,24 @@ LOOKS = {
 TOP = 3.0
 
 
-def draw(cells: Iterable[dict[str, Any]]) -> Any:
+def draw(cells: list[Row]) -> Any:
     """Return the figure: error relative to the Bayes posterior mean, one panel per dataset."""
-    cells = list(cells)
     with style() as plt:
         figure, panels = plt.subplots(1, len(DATASETS), figsize=(9, 3.4), sharey=True, layout="constrained")
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
             _panel(axes, [cell for cell in cells if cell["curve"] == dataset])
             axes.set_title(title, pad=26)
         panels[0].set_ylabel("MSE to clean / MSE of Bayes")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
-def _panel(axes: Any, cells: Sequence[dict[str, Any]]) -> None:
+def _panel(axes: Any, cells: list[Row]) -> None:
     axes.axhline(1, color="black", linewidth=0.8, label=BOUND)
     above = dict.fromkeys(range(len(NOISES)), 0)
     for k, (method, (colour, marker)) in enumerate(LOOKS.items()):
         x = [NOISES.index(cell["noise"]) + 0.09 * (k - 3) for cell in cells]
-        y = [_relative(cell, method) for cell in cells]
+        y = [relative_of(cell)[method] for cell in cells]
         size = 60 if marker == "_" else 26
         axes.scatter(x, np.minimum(y, TOP), color=colour, marker=marker, s=size, label=method, zorder=3, clip_on=False)
         for place, value in zip(x, y, strict=True):
@@ -76,8 +74,3 @@ def _panel(axes: Any, cells: Sequence[dict[str, Any]]) -> None:
     axes.set_xlim(-0.45, len(NOISES) - 0.55)
     axes.set_ylim(0.9, TOP)
     axes.set_xlabel("noise $\\sigma_n$")
-
-
-def _relative(cell: dict[str, Any], method: str) -> float:
-    mse = mse_of(cell)
-    return mse[method] / mse[BOUND]

@@ -34,6 +34,12 @@ def mse_of(cell: Row) -> dict[str, float]:
     return {entry["method"]: entry["mse"] for entry in cell["errors"]}
 
 
+def relative_of(cell: Row) -> dict[str, float]:
+    """Return the mean squared errors of a finished cell by method, relative to that of the posterior mean."""
+    mse = mse_of(cell)
+    return {method: mse[method] / mse[BOUND] for method in ORDER if method != BOUND}
+
+
 def published_and_ours(ratios: Iterable[Row]) -> list[Row]:
     """Return the published ratios and ours, one row per cell."""
     return [
@@ -62,12 +68,7 @@ def grid(ratios: Iterable[Row]) -> list[Row]:
 
 def relative_errors(cells: Iterable[Row]) -> list[Row]:
     """Return the errors of all methods relative to the posterior mean, one row per cell."""
-    rows = []
-    for cell in cells:
-        mse = mse_of(cell)
-        relative = {method: mse[method] / mse[BOUND] for method in ORDER if method != BOUND}
-        rows.append({**_place(cell), "Bayes MSE": mse[BOUND], **relative})
-    return rows
+    return [{**_place(cell), "Bayes MSE": mse_of(cell)[BOUND], **relative_of(cell)} for cell in cells]
 
 
 def distances(cells: Iterable[Row]) -> list[Row]:

@@ -11,9 +11,8 @@ from drkm.experiments.experiment import Row
 from drkm.experiments.section import Verdict
 from drkm.experiments.study import claims, verdicts
 from drkm.experiments.study.rows import chosen, values_of
-from drkm.experiments.study.scales import DATASET_NAMES, FOUR, SCORE_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import DATASET_NAMES, FOUR, ONE_LAYER, SCORE_NAMES, TWO_LAYERS
 
-ONE_LAYER = TWO_LAYERS[:1]
 #: deep layers that are centred, with a third of the weight of layer 1 and σ² of four times the scale of the codes
 CENTRED_DEEP: dict[str, Any] = {"center": True, "deep_eta": 3.0, "deep_width": 4.0}
 SHALLOW, CENTRED = "kernel PCA", "kernel PCA, centred"

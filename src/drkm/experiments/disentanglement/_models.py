@@ -25,8 +25,6 @@ from drkm.kernels.bandwidth import resolve_bandwidth
 Images = NDArray[np.uint8]
 #: number of codes that are scored
 N_CODES = 10
-#: choices for the axes of a layer
-AXES = ("ritz", "varimax", "ica")
 #: initial σ² of all layers in the paper's recipe
 PAPER_SIGMA2 = 50.0
 #: images encoded at once: a block of Cars3D rows in float64 is 100 MB

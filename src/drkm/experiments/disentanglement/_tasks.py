@@ -16,7 +16,6 @@ from scipy.stats import kurtosis, rankdata
 from drkm import metrics
 from drkm.experiments import data
 from drkm.experiments.disentanglement._models import (
-    AXES,
     Codes,
     Images,
     default_model,
@@ -26,6 +25,7 @@ from drkm.experiments.disentanglement._models import (
     rows_of,
     train_and_encode,
 )
+from drkm.experiments.disentanglement.candidates import AXES
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.preprocessing import StandardScaler
 
 from drkm.experiments import data
-from drkm.experiments.disentanglement._models import Images, train_and_encode
+from drkm.experiments.disentanglement._models import train_and_encode
 from drkm.experiments.disentanglement._tasks import COMMON, COMMON_DRAW, Array, agreement, draw, finite, scores_of
 
 #: number of the first training draw for choosing settings; no experiment is judged on these draws
@@ -35,10 +35,11 @@ def tuned(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         The scores of `disentangle` and `accuracy` on the judged draw; the chosen `width`, and `agreements`, one per
         width.
     """
-    common, _ = data.load(parameters["dataset"]).sample(COMMON, random_state=COMMON_DRAW)
-    choosing = [_training_images(parameters, CHOOSING + 2 * seed + k) for k in range(2)]
+    images = data.load(parameters["dataset"])
+    common, _ = images.sample(COMMON, random_state=COMMON_DRAW)
+    choosing = [images.sample(parameters["n"], random_state=CHOOSING + 2 * seed + k)[0] for k in range(2)]
     agreements = [
-        agreement(*(_codes({**parameters, "width": width}, train, common) for train in choosing))
+        agreement(*(train_and_encode({**parameters, "width": width}, train, common, 0).scored for train in choosing))
         for width in parameters["widths"]
     ]
     width = parameters["widths"][int(np.argmax(agreements))]
@@ -53,14 +54,6 @@ def tuned(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         "encode_s": found.encoding_seconds,
         **found.details,
     }
-
-
-def _training_images(parameters: Mapping[str, Any], number: int) -> Images:
-    return data.load(parameters["dataset"]).sample(parameters["n"], random_state=number)[0]
-
-
-def _codes(parameters: Mapping[str, Any], train: Images, images: Images) -> Array:
-    return train_and_encode(parameters, train, images, 0).scored
 
 
 def linear_accuracy(codes: Array, factors: NDArray[np.int64]) -> float:

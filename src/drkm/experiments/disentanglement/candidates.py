@@ -9,17 +9,18 @@ import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import ResultTable
-from drkm.experiments.study import Group, Study, StudySizes, task
+from drkm.experiments.study import Study, StudySizes, named_models, task
 from drkm.experiments.study.rows import chosen, grouped
-from drkm.experiments.study.scales import DATASET_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import DATASET_NAMES, ONE_LAYER, TWO_LAYERS
 from drkm.validation import parts
 
+#: choices for the axes of a layer
 AXES = ("ritz", "varimax", "ica")
 KPCA = "kernel PCA"
 #: model → its layers and options: the default second layer, and one with less influence on the first
 MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    KPCA: (TWO_LAYERS[:1], {}),
-    "kernel PCA, centred": (TWO_LAYERS[:1], {"center": True}),
+    KPCA: (ONE_LAYER, {}),
+    "kernel PCA, centred": (ONE_LAYER, {"center": True}),
     "two layers, η₂ = 1": (TWO_LAYERS, {}),
     "two layers, η₂ = 10": (TWO_LAYERS, {"deep_eta": 10.0}),
 }
@@ -71,23 +72,17 @@ EXPERIMENT = Study(
         "ranking with rank correlations). Ahead counts the draws on which IRS above chance and MIG are both better "
         "than those of kernel PCA with the same kernel and Ritz axes."
     ),
-    groups=[
-        Group(
-            family="drkm",
-            stacks=(layers,),
-            at="start_points",
-            hyperparameter="all",
-            seeds=1,
-            datasets="selection_datasets",
-            options=(options,),
-            settings={"draws": "seeds"},
-            task="candidate",
-            eta=None,
-            tags={"model": model},
-            rows=_axes,
-        )
-        for model, (layers, options) in MODELS.items()
-    ],
+    groups=named_models(
+        {name: ("drkm", *model) for name, model in MODELS.items()},
+        at="start_points",
+        hyperparameter="all",
+        seeds=1,
+        datasets="selection_datasets",
+        settings={"draws": "seeds"},
+        task="candidate",
+        eta=None,
+        rows=_axes,
+    ),
     tables=[_table],
     settings={"N": "start_points", "unseen images": "evaluation", "draws": "seeds", "σ²₁ / median": "widths"},
 )

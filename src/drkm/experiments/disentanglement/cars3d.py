@@ -9,12 +9,11 @@ import numpy as np
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import ResultTable
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, tables, verdicts
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, verdicts
 from drkm.experiments.study.rows import chosen
-from drkm.experiments.study.scales import SCORE_NAMES, TWO_LAYERS
+from drkm.experiments.study.scales import ONE_LAYER, SCORE_NAMES, TWO_LAYERS
 from drkm.plotting import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
-ONE_LAYER = TWO_LAYERS[:1]
 #: fixed on dSprites and SmallNORB by the experiment `candidates`, never on Cars3D
 WIDTH, DEEP_ETA = 0.5, 10.0
 DEFAULTS, RULE, KPCA, NARROW, RIVAL = (
@@ -92,17 +91,11 @@ EXPERIMENT = Study(
         "SmallNORB. Kernel PCA is one layer of our model with the same kernel. The recipe as published is run from "
         "both starts, with bandwidths learned and held at 50."
     ),
-    groups=[
-        Group(
-            family=family,
-            stacks=(layers,),
-            at="start_points",
-            datasets="start_dataset",
-            options=({"dci": True, **options},),
-            tags={"model": model},
-        )
-        for model, (family, layers, options, _) in MODELS.items()
-    ],
+    groups=named_models(
+        {model: (family, layers, {"dci": True, **options}) for model, (family, layers, options, _) in MODELS.items()},
+        at="start_points",
+        datasets="start_dataset",
+    ),
     tables=[
         Table(
             name="cars3d",

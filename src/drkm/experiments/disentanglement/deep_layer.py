@@ -7,23 +7,12 @@ from itertools import product
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca
-from drkm.experiments.study.rows import by_stack, chosen
+from drkm.experiments.study.rows import chosen
 from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES, label
 
 #: ten components in all, in one, two and three layers
 STACKS = ((10,), (5, 5), (4, 3, 3))
 FAMILIES = ("paper", "drkm")
-
-
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
-    panels = charts.by_dataset(rows, sizes.datasets, _series)
-    caption = "Scores of ten components in one, two and three layers."
-    yield charts.boxes_together("deep-layer", caption, panels, "components by layer")
-
-
-def _series(rows: list[Row]) -> list[charts.Series]:
-    shown = {**dict.fromkeys(FAMILIES, STACKS), "kpca-centred": STACKS[:1]}
-    return [charts.family(name, by_stack(rows, name, stacks)) for name, stacks in shown.items()]
 
 
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
@@ -47,7 +36,13 @@ EXPERIMENT = Study(
         *kernel_pca(at="start_points")[1:],
     ],
     tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
-    charts=_charts,
+    charts=charts.by_dataset(
+        charts.boxes_together,
+        "deep-layer",
+        "Scores of ten components in one, two and three layers.",
+        charts.families_by_stack({**dict.fromkeys(FAMILIES, STACKS), "kpca-centred": STACKS[:1]}),
+        xlabel="components by layer",
+    ),
     claims=_claims,
     settings={"N": "start_points", "γ": 1, "seeds": "seeds"},
 )

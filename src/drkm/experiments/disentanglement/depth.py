@@ -8,7 +8,7 @@ from functools import partial
 from drkm.experiments.disentanglement._contests import COMPARISONS, CONTESTS, FILTERS, MODELS, OF_DEPTH, outcomes, pays
 from drkm.experiments.experiment import MEASURED, Row
 from drkm.experiments.section import Figure, ResultTable, Verdict
-from drkm.experiments.study import Group, Study, StudySizes, Table, tables, task
+from drkm.experiments.study import Study, StudySizes, Table, named_models, tables, task
 from drkm.experiments.study.drawing import Intervals, interval_grid
 from drkm.experiments.study.rows import scored
 from drkm.experiments.study.scales import DATASET_NAMES, SCORE_NAMES
@@ -94,19 +94,13 @@ EXPERIMENT = Study(
         "layers have η = 3 and four times the scale of codes as bandwidth. Filters are a fixed convolutional map: "
         "Gabor filters, modulus, pooling."
     ),
-    groups=[
-        Group(
-            family="drkm",
-            stacks=(layers,),
-            at="start_points",
-            options=(options,),
-            settings={"widths": "widths"},
-            task="tuned",
-            tags={"model": model},
-            rows=_row,
-        )
-        for model, (layers, options) in MODELS.items()
-    ],
+    groups=named_models(
+        {name: ("drkm", *model) for name, model in MODELS.items()},
+        at="start_points",
+        settings={"widths": "widths"},
+        task="tuned",
+        rows=_row,
+    ),
     tables=[
         Table(name="depth", by=("dataset", "model"), caption="Mean ± standard deviation on judged draws", cells=_cells),
         _comparisons,

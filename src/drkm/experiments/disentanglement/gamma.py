@@ -31,7 +31,7 @@ def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     for dataset, here in by_value(rows, "dataset").items():
         columns = {title: list(_lines(here, family, sizes)) for title, family in COLUMNS.items()}
         caption = f"{DATASET_NAMES[dataset]}: mean score by γ and N, band of one standard error, chance dotted."
-        yield charts.lines(f"gamma-{dataset}", caption, columns, "γ")
+        yield from charts.lines(f"gamma-{dataset}", caption, columns, "γ")
 
 
 def _lines(rows: list[Row], family: str, sizes: StudySizes) -> Iterator[charts.Series]:

@@ -9,24 +9,13 @@ import numpy as np
 from drkm.experiments.experiment import Row
 from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
-from drkm.experiments.study.rows import by_stack, by_value, chosen, values_of
+from drkm.experiments.study.rows import by_value, chosen, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, label
 
 #: the first and the last are the paper's; the others are ours: ten components in all, or ten in one of the layers
 CHOICES = ((2, 2, 6), (2, 6, 2), (6, 2, 2), (4, 3, 3), (10, 5, 5), (5, 10, 5), (5, 5, 10), (20, 20, 10))
 STEADY, LARGEST = CHOICES[0], CHOICES[-1]
 FAMILIES = ("paper", "drkm")
-
-
-def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
-    caption = f"{{metric}} by number of components. {charts.BOXES}; with few runs each is a dot."
-    panels = charts.by_dataset(rows, sizes.datasets, _series)
-    return charts.boxes("components-{metric}", caption, panels, "components of the three layers", tilt=True)
-
-
-def _series(rows: list[Row]) -> list[charts.Series]:
-    shown = {**dict.fromkeys(FAMILIES, CHOICES), **dict.fromkeys(KERNEL_PCA, ((10,),))}
-    return [charts.family(name, by_stack(rows, name, stacks)) for name, stacks in shown.items()]
 
 
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
@@ -164,7 +153,14 @@ EXPERIMENT = Study(
     tables=[
         Table(name="components", by=("dataset", "family", "layers"), caption="Mean ± standard deviation by choice")
     ],
-    charts=_charts,
+    charts=charts.by_dataset(
+        charts.boxes,
+        "components-{metric}",
+        f"{{metric}} by number of components. {charts.BOXES}; with few runs each is a dot.",
+        charts.families_by_stack({**dict.fromkeys(FAMILIES, CHOICES), **dict.fromkeys(KERNEL_PCA, ((10,),))}),
+        xlabel="components of the three layers",
+        tilt=True,
+    ),
     claims=_claims,
     settings={"N": "components_points", "seeds": "seeds", "evaluation images": "evaluation"},
 )

@@ -37,16 +37,6 @@ CATCHING_UP = Table(
 )
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
-    columns = charts.by_dataset(rows, sizes.datasets, _series)
-    caption = "Mean score by number of training images, band of one standard error, chance dotted."
-    yield charts.lines("sample-efficiency", caption, columns, "training images N")
-
-
-def _series(rows: list[Row]) -> list[charts.Series]:
-    return [charts.family(name, by_points(chosen(rows, family=name))) for name in (*FAMILIES, *KERNEL_PCA)]
-
-
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
     ours, theirs = ({"family": name} for name in FAMILIES)
     fewest, most = min((row["n"] for row in rows), default="few"), max((row["n"] for row in rows), default="many")
@@ -74,7 +64,13 @@ EXPERIMENT = Study(
     ),
     groups=[*(Group(family=name) for name in FAMILIES), *kernel_pca()],
     tables=[CATCHING_UP, Table(name="sample-efficiency", by=("dataset", "family", "n"))],
-    charts=_charts,
+    charts=charts.by_dataset(
+        charts.lines,
+        "sample-efficiency",
+        "Mean score by number of training images, band of one standard error, chance dotted.",
+        charts.families_by_points(*FAMILIES, *KERNEL_PCA),
+        xlabel="training images N",
+    ),
     claims=_claims,
     settings={"N": "points", "β": BETA, "seeds": "seeds"},
 )

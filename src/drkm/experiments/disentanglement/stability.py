@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, tables, task
-from drkm.experiments.study.scales import FAMILY_NAMES, TWO_LAYERS
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, task
+from drkm.experiments.study.scales import FAMILY_NAMES, ONE_LAYER, TWO_LAYERS
 from drkm.plotting import GREY
 from drkm.validation import parts
 
@@ -20,19 +20,19 @@ PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
 MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     PAPER: ("paper", TWO_LAYERS, {}),
     OURS: ("drkm", TWO_LAYERS, {}),
-    SHALLOW: ("drkm", TWO_LAYERS[:1], {}),
-    CENTRED: ("drkm", TWO_LAYERS[:1], {"center": True}),
+    SHALLOW: ("drkm", ONE_LAYER, {}),
+    CENTRED: ("drkm", ONE_LAYER, {"center": True}),
     RIVAL: ("beta-vae", TWO_LAYERS, {}),
 }
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 #: result of a run: lists with one entry per layer
-RESULT = parts.columns(("shared", "shared_chance", "angle", "agreement"), MEASURED)
+RESULTS = ("shared", "shared_chance", "angle", "agreement")
 
 
 def _layers(row: Row) -> Iterator[Row]:
     """Yield one row per layer of a run."""
     for layer in range(len(row["shared"])):
-        found = {key: row[key][layer] for key in ("shared", "shared_chance", "angle", "agreement")}
+        found = {name: row[name][layer] for name in RESULTS}
         yield {"dataset": row["dataset"], "layer": layer + 1, "seed": row["seed"], **found}
 
 
@@ -58,7 +58,7 @@ EXPERIMENT = Study(
     name="stability",
     title="Stability of components",
     place=15,
-    tasks={"stability": task("stability", RESULT)},
+    tasks={"stability": task("stability", parts.columns(RESULTS, MEASURED))},
     text=lambda sizes: (
         f"Each model is trained on {sizes.resamples} bootstrap resamples of the same {sizes.start_points} images, "
         f"and all fits encode the same {COMMON} unseen images. Shared variance is the mean squared cosine of the "
@@ -66,22 +66,16 @@ EXPERIMENT = Study(
         "same subspace, chance is what random subspaces share. Agreement compares single codes: 1 where every code "
         "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     ),
-    groups=[
-        Group(
-            family=family,
-            stacks=(layers,),
-            at="start_points",
-            options=(options,),
-            settings={"resamples": "resamples"},
-            task="stability",
-            evaluation=COMMON,
-            # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
-            long=family == "beta-vae",
-            tags={"model": model},
-            rows=_layers,
-        )
-        for model, (family, layers, options) in MODELS.items()
-    ],
+    groups=named_models(
+        MODELS,
+        at="start_points",
+        settings={"resamples": "resamples"},
+        task="stability",
+        evaluation=COMMON,
+        # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
+        long=True,
+        rows=_layers,
+    ),
     tables=[
         Table(
             name="stability",
@@ -102,5 +96,5 @@ EXPERIMENT = Study(
         ylabel="mean over draws",
     ),
     claims=_claims,
-    settings={"N": "start_points", "resamples": "resamples", "common images": 500, "seeds": "seeds"},
+    settings={"N": "start_points", "resamples": "resamples", "common images": COMMON, "seeds": "seeds"},
 )

@@ -81,8 +81,8 @@ def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     )
     if timed := chosen(rows, **TIMED):
         caption = "Scores when the β-VAE trains as long as our model took, and ten times as long, on the same CPU. "
-        panels = charts.by_dataset(timed, sizes.datasets, _timed_series)
-        yield charts.boxes_together("equal-time", f"{caption}{charts.BOXES}.", panels)
+        draw = charts.by_dataset(charts.boxes_together, "equal-time", f"{caption}{charts.BOXES}.", _timed_series)
+        yield from draw(timed, sizes)
 
 
 def _timed_series(rows: list[Row]) -> list[charts.Series]:

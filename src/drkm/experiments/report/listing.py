@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from drkm.experiments.report.blocks import SIGNS, VARIANT
 from drkm.experiments.report.chapters import Chapter, Report, verdicts
@@ -59,8 +59,7 @@ def _made_on(report: Report) -> Iterator[str]:
         yield f"- {one.get('runs')} runs: {shown}"
 
 
-def _in_short(chapters: Iterable[Chapter]) -> Iterator[str]:
-    chapters = list(chapters)
+def _in_short(chapters: Sequence[Chapter]) -> Iterator[str]:
     kept = [sentence for sentence in SENTENCES if sentence.holds(chapters)]
     yield from (f"- {sentence.written(chapters)}" for sentence in kept)
     if left := len(SENTENCES) - len(kept):

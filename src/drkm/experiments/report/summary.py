@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drkm.experiments.report.chapters import Chapter
@@ -26,7 +26,7 @@ class Says:
     #: part of the text of a claim; … matches anything
     words: str
 
-    def claims(self, chapters: Iterable[Chapter]) -> list[Claim]:
+    def claims(self, chapters: Sequence[Chapter]) -> list[Claim]:
         """Return the matching claims; there are none if more than a few runs of the experiment are missing."""
         pattern = ".*".join(map(re.escape, self.words.split("…")))
         return [
@@ -37,7 +37,7 @@ class Says:
             if re.search(pattern, claim.text)
         ]
 
-    def holds(self, chapters: Iterable[Chapter]) -> bool:
+    def holds(self, chapters: Sequence[Chapter]) -> bool:
         """Whether there are matching claims and all have an allowed verdict."""
         found = self.claims(chapters)
         return bool(found) and all(claim.verdict in self.verdicts for claim in found)
@@ -49,14 +49,12 @@ class Sentence:
     def __init__(self, text: str, *says: Says):
         self.text, self.says = text, says
 
-    def holds(self, chapters: Iterable[Chapter]) -> bool:
+    def holds(self, chapters: Sequence[Chapter]) -> bool:
         """Whether all conditions hold."""
-        chapters = list(chapters)
         return all(one.holds(chapters) for one in self.says)
 
-    def written(self, chapters: Iterable[Chapter]) -> str:
+    def written(self, chapters: Sequence[Chapter]) -> str:
         """Return the sentence with its numbers."""
-        chapters = list(chapters)
         return self.text.format(*(one.claims(chapters)[0].measured for one in self.says))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Figure
 from drkm.experiments.study.drawing import Cell, Series, box_panels, dot_grid, line_grid
-from drkm.experiments.study.rows import by_value, chosen, values_of
-from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES
+from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
+from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Layers, StudySizes, label
 from drkm.plotting import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 #: colour of each family in every figure
@@ -26,11 +26,33 @@ def family(name: str, runs: Mapping[Any, Sequence[Row]]) -> Series:
     return Series(FAMILY_NAMES[name], FAMILY_COLOURS[name], runs)
 
 
+def families_by_points(*names: str) -> Callable[[list[Row]], list[Series]]:
+    """Return a function of rows that returns the runs of each family by number of training images."""
+    return lambda rows: [family(name, by_points(chosen(rows, family=name))) for name in names]
+
+
+def families_by_stack(stacks: Mapping[str, Sequence[Layers]]) -> Callable[[list[Row]], list[Series]]:
+    """Return a function of rows that returns the runs of each family by architecture."""
+    return lambda rows: [
+        family(name, {label(layers): chosen(rows, family=name, layers=layers) for layers in own})
+        for name, own in stacks.items()
+    ]
+
+
 def by_dataset(
-    rows: Sequence[Row], datasets: Sequence[str], series: Callable[[list[Row]], Sequence[Series]]
-) -> dict[str, Sequence[Series]]:
-    """Return a panel for each dataset."""
-    return {DATASET_NAMES[dataset]: series(chosen(rows, dataset=dataset)) for dataset in datasets}
+    draw: Callable[..., list[Figure]],
+    name: str,
+    caption: str,
+    series: Callable[[list[Row]], Sequence[Series]],
+    **how: Any,
+) -> Callable[[list[Row], StudySizes], list[Figure]]:
+    """Return a function of rows that draws a panel for each dataset, by one of the functions below."""
+
+    def charts(rows: list[Row], sizes: StudySizes) -> list[Figure]:
+        panels = {DATASET_NAMES[dataset]: series(chosen(rows, dataset=dataset)) for dataset in sizes.datasets}
+        return draw(name, caption, panels, **how)
+
+    return charts
 
 
 def boxes(name: str, caption: str, panels: Panels, xlabel: str = "", *, tilt: bool = False) -> list[Figure]:
@@ -46,24 +68,24 @@ def boxes(name: str, caption: str, panels: Panels, xlabel: str = "", *, tilt: bo
     ]
 
 
-def boxes_together(name: str, caption: str, panels: Panels, xlabel: str = "") -> Figure:
+def boxes_together(name: str, caption: str, panels: Panels, xlabel: str = "") -> list[Figure]:
     """Return one figure of box plots, with a column for each metric."""
     cells = {
         f"{title}, {METRIC_NAMES[metric]}": Cell(metric, series)
         for title, series in panels.items()
         for metric in METRIC_NAMES
     }
-    return Figure(name, caption, lambda: box_panels(cells, xlabel, columns=3))
+    return [Figure(name, caption, lambda: box_panels(cells, xlabel, columns=3))]
 
 
-def lines(name: str, caption: str, columns: Panels, xlabel: str) -> Figure:
-    """Return a figure of line charts, with a row for each metric."""
+def lines(name: str, caption: str, columns: Panels, xlabel: str) -> list[Figure]:
+    """Return one figure of line charts, with a row for each metric."""
     cells = {
         (title, column): Cell(metric, series)
         for metric, title in METRIC_NAMES.items()
         for column, series in columns.items()
     }
-    return Figure(name, caption, lambda: line_grid(cells, xlabel))
+    return [Figure(name, caption, lambda: line_grid(cells, xlabel))]
 
 
 def dots(

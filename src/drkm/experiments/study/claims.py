@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from drkm.experiments.experiment import Row
@@ -49,9 +49,10 @@ def _basis(rows: Sequence[Row], draws: int) -> str:
     return f" Based on {counted(seeds, 'seed')}." if seeds else ""
 
 
-def with_and_without_chance(published: str) -> list[tuple[str, str, str]]:
-    """Return (score, suffix of the text, published) for a claim about IRS, as published and above chance."""
-    return [("irs", "", published), ("irs_above", ", judged above chance in IRS", "")]
+def about_irs(text: str, rows: Sequence[Row], judge: Callable[[str], Finding], published: str) -> Iterator[Claim]:
+    """Yield a claim about IRS as published, and the same claim judged above chance; `judge` takes the score."""
+    yield claim(f"{text}.", rows, judge("irs"), published)
+    yield claim(f"{text}, judged above chance in IRS.", rows, judge("irs_above"))
 
 
 def not_run(dataset: str) -> Finding:

@@ -10,16 +10,9 @@ from typing import Any
 from drkm.experiments.experiment import Row
 from drkm.experiments.study.parameters import changed
 from drkm.experiments.study.rows import scored
-from drkm.experiments.study.scales import BETA, FAMILY_NAMES, GAMMA, TWO_LAYERS, Layers, StudySizes
+from drkm.experiments.study.scales import FAMILY_NAMES, HYPERPARAMETER, ONE_LAYER, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
-#: family of models → its hyperparameter: name, default value, and the attribute of a scale with all values. On the
-#: manifold γ has no effect, so our defaults have none; their σ² of layer 1 is given only if it is not the default.
-HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
-    "drkm": ("width", None, "widths"),
-    "paper": ("gamma", GAMMA, "gammas"),
-    "beta-vae": ("beta", BETA, "betas"),
-}
 #: name of kernel PCA in tables and figures → the equivalent options of our model
 KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": True}}
 #: families of models that have no layers
@@ -53,7 +46,7 @@ class Group:
     task: str = "disentangle"
     #: unseen images, by default those of the scale
     evaluation: int | None = None
-    #: whether the group is left out at a scale that limits the steps of a β-VAE
+    #: whether a β-VAE is left out at a scale that limits its steps
     long: bool = False
     #: values added to its rows
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +55,7 @@ class Group:
 
     def configurations(self, sizes: StudySizes) -> list[Configuration]:
         """Return the runs at one scale."""
-        if self.long and sizes.max_steps:
+        if self.long and self.family == "beta-vae" and sizes.max_steps:
             return []
         seeds = self.seeds
         if isinstance(seeds, str):
@@ -124,12 +117,20 @@ class Group:
         return [(n, usual) for n in points]
 
 
+def named_models(models: Mapping[str, tuple[str, Layers, Mapping[str, Any]]], **common: Any) -> list[Group]:
+    """Return one group for each name of a model: its family, its components per layer, and its options."""
+    return [
+        Group(family=family, stacks=(layers,), options=(options,), tags={"model": name}, **common)
+        for name, (family, layers, options) in models.items()
+    ]
+
+
 def kernel_pca(**common: Any) -> list[Group]:
     """Return kernel PCA, one layer of our model with as many components as are scored, without and with centring."""
     return [
         Group(
             family="drkm",
-            stacks=(TWO_LAYERS[:1],),
+            stacks=(ONE_LAYER,),
             options=(options,),
             **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study.scales import METRIC_NAMES, label
+from drkm.experiments.study.scales import METRIC_NAMES
 
 
 def scored(row: Row) -> Row:
@@ -50,12 +50,6 @@ def by_value(rows: Iterable[Row], name: str) -> dict[Any, list[Row]]:
     for row in rows:
         out.setdefault(row[name], []).append(row)
     return out
-
-
-def by_stack(rows: Iterable[Row], family: str, stacks: Iterable[Sequence[int]]) -> dict[str, list[Row]]:
-    """Return the rows of a family by architecture; the list is empty for one that was not run."""
-    own = chosen(rows, family=family)
-    return {label(layers): chosen(own, layers=layers) for layers in stacks}
 
 
 def at_common_points(rows: Sequence[Row], *families: str) -> list[Row]:

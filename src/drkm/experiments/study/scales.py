@@ -14,7 +14,7 @@ Layers = Sequence[int]
 
 #: the architectures of the paper by number of layers
 ARCHITECTURES: dict[int, tuple[int, ...]] = {1: (10,), 2: (10, 5), 3: (2, 2, 6)}
-TWO_LAYERS = ARCHITECTURES[2]
+ONE_LAYER, TWO_LAYERS = ARCHITECTURES[1], ARCHITECTURES[2]
 #: names of the families in figures
 FAMILY_NAMES = {
     "paper": "as published",
@@ -32,29 +32,31 @@ SCORE_NAMES = {
 }
 #: the scores of our own questions: IRS means little without its chance level
 SCORES = ("irs_above", "mig", "sap")
+#: the datasets of the paper
+FOUR = ("cars3d", "smallnorb", "dsprites", "noisy_dsprites")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StudySizes:
     """One scale."""
 
-    datasets: tuple[str, ...]
+    datasets: tuple[str, ...] = FOUR
     #: training images N
     points: tuple[int, ...]
     #: hyperparameters of the paper's recipe and of the β-VAE
-    gammas: tuple[float, ...]
-    betas: tuple[float, ...]
+    gammas: tuple[float, ...] = (0.1, 1.0, 5.0)
+    betas: tuple[float, ...] = (2.0, 4.0, 6.0)
     seeds: int
     #: unseen images that are scored
     evaluation: int
     #: N of Table 2, and of our own experiments at one N
     start_points: int
     #: dataset of Table 2
-    start_dataset: str
+    start_dataset: str = "cars3d"
     #: resamples of one draw, for the stability of components
     resamples: int
     #: seeds and draws of our own study of variance: standard deviations need more than means
-    spread_seeds: int
+    spread_seeds: int = 10
     #: datasets on which bandwidths and axes are chosen: never those of Table 2
     selection_datasets: tuple[str, ...] = ("sprites", "smallnorb")
     #: σ² of layer 1 that are tried there, as multiples of the median rule
@@ -85,13 +87,10 @@ class StudySizes:
         return ", ".join(map(str, self.every(name)))
 
 
-FOUR = ("cars3d", "smallnorb", "dsprites", "noisy_dsprites")
 SIZES = {
     "quick": StudySizes(
         datasets=("sprites",),
         points=(50, 100, 200),
-        gammas=(0.1, 1.0, 5.0),
-        betas=(2.0, 4.0, 6.0),
         seeds=2,
         evaluation=1000,
         start_points=100,
@@ -104,35 +103,32 @@ SIZES = {
         max_steps=400,
     ),
     "medium": StudySizes(
-        datasets=FOUR,
         points=(50, 100, 200, 400),
-        gammas=(0.1, 1.0, 5.0),
-        betas=(2.0, 4.0, 6.0),
         seeds=10,
         evaluation=2000,
         start_points=400,
-        start_dataset="cars3d",
         resamples=5,
-        spread_seeds=10,
         seeds_of={"beta-vae": 5},
     ),
     "paper": StudySizes(
-        datasets=FOUR,
         points=(50, 100, 200, 400, 800),
         gammas=(0.01, 0.1, 1.0, 5.0, 25.0),
         betas=(2.0, 3.0, 4.0, 5.0, 6.0),
         seeds=5,
         evaluation=4000,
         start_points=800,
-        start_dataset="cars3d",
         resamples=10,
-        spread_seeds=10,
     ),
 }
 #: default γ and β: λ = η = 1, and the β of Table 2
 GAMMA, BETA = 1.0, 4.0
-#: parameters with several values at a scale and one in a variant
-GRIDS = {"gamma": "gammas", "beta": "betas", "width": "widths"}
+#: family of models → its hyperparameter: name, default value, and the attribute of a scale with all values. On the
+#: manifold γ has no effect, so our defaults have none; their σ² of layer 1 is given only if it is not the default.
+HYPERPARAMETER: dict[str, tuple[str, float | None, str]] = {
+    "drkm": ("width", None, "widths"),
+    "paper": ("gamma", GAMMA, "gammas"),
+    "beta-vae": ("beta", BETA, "betas"),
+}
 
 
 def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: Mapping[str, Any]) -> StudySizes:
@@ -142,7 +138,7 @@ def sizes_of(scale: str, seeds: Seeds | None, own: Mapping[str, Any], changes: M
         sizes = replace(sizes, seeds=seeds.number, spread_seeds=seeds.number, seeds_of=seeds.of)
     least = own.get("seeds", 0)
     of = {family: max(number, least) for family, number in sizes.seeds_of.items()}
-    grids = {GRIDS[name]: (value,) for name, value in changes.items() if name in GRIDS}
+    grids = {grid: (changes[name],) for name, _, grid in HYPERPARAMETER.values() if name in changes}
     return replace(sizes, **{**own, "seeds": max(sizes.seeds, least), "seeds_of": of, "changes": changes, **grids})
 
 
