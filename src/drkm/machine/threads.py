@@ -101,11 +101,6 @@ def _in_pool(pool: Executor, work: Callable[[Part], object], parts: Sequence[Par
         done.result()
 
 
-def one_thread_for_good() -> None:
-    """Limit torch to one thread in a process of our own, at its start."""
-    torch.set_num_threads(1)
-
-
 @cache
 def _torch_library() -> ctypes.CDLL | None:
     folder = Path(torch.__file__).parent / "lib"
