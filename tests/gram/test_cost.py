@@ -18,7 +18,7 @@ from drkm.gram import (
     Workload,
     auto,
 )
-from drkm.gram.cost import in_flops
+from drkm.gram.cost import THREAD_BYTES, in_flops
 from drkm.kernels import RBF, FeatureMap, Linear, Matern, Precomputed
 from drkm.machine import memory
 from drkm.machine import memory as this_machine
@@ -153,6 +153,13 @@ class TestChoice:
         settled = Tiled(memory=2e9).settle(asked)
         assert settled.cost(asked).bytes <= 2e9
         assert settled.keep > 5e8
+
+    def test_the_budget_includes_what_a_blas_keeps_for_its_threads(self, monkeypatch):
+        kept = []
+        for threads in (1, 3):
+            monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+            kept.append(Tiled(memory=1e9).settle(work(20_000)).keep)
+        assert kept[0] - kept[1] == 2 * THREAD_BYTES
 
     def test_a_budget_below_the_least_is_refused_with_what_is_needed(self):
         with pytest.raises(NotEnoughMemory, match=r"memory: tiled needs at least .* GB for 200000 samples of 4096"):

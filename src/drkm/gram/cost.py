@@ -31,6 +31,9 @@ SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
 #: copies of a tile of samples that are alive while its tables are made
 TILE_TABLES = 7
 
+#: bytes that MKL keeps for every further thread
+THREAD_BYTES = 12 << 20
+
 #: tables of a deep layer's features that are alive at once: those of the codes before and after a step
 FEATURE_TABLES = 2
 #: blocks of features alive while some are formed or differentiated
@@ -142,6 +145,11 @@ def start_blocks(components: int) -> int:
     """Return the number of n×S blocks of the start: it iterates on twice the components, and half as many more."""
     width = 2 * components + max(5, components)
     return math.ceil(KRYLOV_BLOCKS * width / components)
+
+
+def thread_bytes(device: torch.device) -> int:
+    """Return the bytes that libraries keep for their threads on a CPU, besides the first one."""
+    return THREAD_BYTES * (torch.get_num_threads() - 1) if device.type == "cpu" else 0
 
 
 def rule_bytes(work: Workload) -> int:

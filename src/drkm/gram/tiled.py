@@ -27,6 +27,7 @@ from drkm.gram.cost import (
     first_of_features,
     pair_flops,
     rule_bytes,
+    thread_bytes,
 )
 from drkm.gram.dense import Dense
 from drkm.gram.exponents import slices
@@ -296,6 +297,7 @@ class Tiled(Dense):
                     f"memory: tiled needs at least {memory_of.in_bytes(least)} for {work.n} samples of "
                     f"{work.d} features, got {memory_of.in_bytes(self.memory)}"
                 )
+            free -= thread_bytes(work.device)
         if not work.first_is_pairwise:
             return self
         return Tiled(self.memory, keep=max(0, min(int(free), self._all_tiles(work))))
@@ -339,7 +341,7 @@ class Tiled(Dense):
                 f"memory: {what} with {work.n} samples of {work.d} features need {memory_of.in_bytes(needed)}, "
                 f"got {memory_of.in_bytes(self.memory)}"
             )
-        return self.memory - needed
+        return max(0.0, self.memory - needed - thread_bytes(work.device))
 
     def describe(self) -> str:
         """Return the name, with the size of the kept tiles."""
