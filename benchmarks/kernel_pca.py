@@ -33,7 +33,7 @@ RIVALS = ("arpack", "randomized", "dense")
 #: up to so many samples LAPACK finds the whole spectrum in the time of this table
 DENSE = 3000
 #: seconds that one cell repeats its fits for, at least twice, and how often at most
-LONG, MOST = 20.0, 40
+LONG, MOST = 20.0, 100
 #: seconds before a call is timed
 PAUSE = 0.2
 #: processes whose memory is looked at: the least counts, as pages of the system are large beside a small fit
@@ -80,7 +80,9 @@ def times(n: int, d: int, k: int, long: float, rivals: Sequence[str] = RIVALS) -
     answers: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     began, rounds = time.perf_counter(), 0
     while rounds < 2 or (time.perf_counter() - began < long and rounds < MOST):
-        for name, model in models.items():
+        # In one direction and the other: what runs before a call leaves caches and threads in another state.
+        for name in names if rounds % 2 else reversed(names):
+            model = models[name]
             fits[name].append(seconds(lambda model=model: model.fit(X)))
             answers[name].append(seconds(lambda model=model: model.transform(new)))
         rounds += 1
