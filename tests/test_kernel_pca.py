@@ -405,6 +405,24 @@ def test_the_caller_keeps_his_samples_and_the_model_its_own(n, d, copy_X):
 
 
 @pytest.mark.parametrize("d", [5, 80])
+@pytest.mark.parametrize("offset", [0.0, 0.5, 3.0, 1e6])
+def test_kernel_values_are_those_of_differences_wherever_samples_are(d, offset):
+    X, x = np.random.RandomState(0).randn(300, d) + offset, np.random.RandomState(1).randn(40, d) + offset
+    model = KernelPCA(4, kernel="rbf", gamma=0.5 / d).fit(X)
+    squares = ((x[:, None] - X[None]) ** 2).sum(axis=2)
+    values = np.exp(-0.5 / d * squares)
+    codes = values @ model._projection.weights.numpy() - model._projection.shift.numpy()
+    # Samples at 1e6 have their last digits at 1e-10.
+    np.testing.assert_allclose(model.transform(x), codes, atol=1e-12 if offset < 1e6 else 1e-8)
+
+
+def test_samples_around_zero_are_not_copied_for_new_points():
+    X = torch.from_numpy(np.random.RandomState(0).randn(300, 80))
+    assert Exponents(RBF(3.0), X).right.points.data_ptr() == X.data_ptr()
+    assert Exponents(RBF(3.0), X + 5).origin is not None
+
+
+@pytest.mark.parametrize("d", [5, 80])
 def test_kernel_values_have_the_same_bits_with_any_number_of_threads(d):
     X = torch.from_numpy(np.random.RandomState(0).randn(1600, d))
     A, found, before = X[:, :4].contiguous(), [], torch.get_num_threads()
