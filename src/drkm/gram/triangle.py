@@ -20,8 +20,8 @@ from drkm.machine.threads import workers
 TILE = (256, 1024)
 #: up to this many points, one product of all of them is faster than one per tile, whatever their features
 FEW = 1500
-#: up to this many points the matrix is a single tile, and both of its halves are formed
-WHOLE = 724
+#: up to this many points the matrix is a single tile; both of its halves are formed, as the BLAS does for so few
+ONE_TILE = min(724, blas.WHOLE)
 #: rows that are copied at a time, so that the copy takes next to no memory
 STRIP = 64
 #: the exponents of a tile, given its rows and columns
@@ -81,7 +81,7 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
     K = pages.upper_triangle(len(X), X.dtype)
     is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
     exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
-    is_tile = len(X) <= WHOLE
+    is_tile = len(X) <= ONE_TILE
     energies: list[float] = []
 
     def form(rows: slice) -> None:

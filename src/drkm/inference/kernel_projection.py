@@ -12,13 +12,12 @@ from torch import Tensor
 
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.kernels.scikit_learn import ScikitKernel
-from drkm.machine.threads import one_thread
+from drkm.machine.threads import FEW_PRODUCTS, one_thread
 
 #: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
-#: multiply-adds that one thread finishes before a second one wakes up, and the cost of a kernel value in multiply-adds,
-#: besides the product of its points
-FEW_PRODUCTS, PER_VALUE = 1 << 27, 64
+#: cost of a kernel value in multiply-adds, besides the product of its points
+PER_VALUE = 64
 #: numbers that one thread reads before a second one wakes up
 FEW_NUMBERS = 1 << 23
 

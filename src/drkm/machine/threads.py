@@ -23,6 +23,8 @@ Part = TypeVar("Part")
 #: applies a function to each of some parts
 ShareOut = Callable[[Callable[[Any], object], Sequence[Any]], None]
 
+#: multiply-adds that one thread finishes before a second one wakes up
+FEW_PRODUCTS = 1 << 27
 #: libraries of torch that lead to its own OpenMP, on Linux, macOS and Windows
 _LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "libiomp5md.dll")
 

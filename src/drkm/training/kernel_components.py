@@ -13,13 +13,10 @@ from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
-from drkm.machine.threads import one_thread, one_thread_of_blas
+from drkm.machine.threads import FEW_PRODUCTS, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import SMALL, Method, Spectrum
-
-#: product of samples with themselves, in multiply-adds, that one thread finishes before a second one wakes up
-FEW_PRODUCTS = 1 << 27
 
 
 class KernelComponents(NamedTuple):
