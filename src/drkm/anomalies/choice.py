@@ -22,10 +22,10 @@ from drkm.strange_data import StrangeDataWarning
 
 #: σ² in units of the median rule
 WIDTH = 0.25
-#: A sample that is far from all others is a block of K of its own, with the eigenvalue k(x, x) = 1. Components that one
-#: sample alone supports get the weight 0, so that a strange sample does not explain itself; two strange samples that are
-#: alike, with the eigenvalue 1 + k(x, y), do explain each other. The threshold is slightly above 1, because at 1 rounding
-#: would decide.
+#: A sample that is far from all others is a block of K of its own, with the eigenvalue k(x, x) = 1. Components that
+#: one sample alone supports get the weight 0, so that a strange sample does not explain itself; two strange samples
+#: that are alike, with the eigenvalue 1 + k(x, y), do explain each other. The threshold is slightly above 1, because at
+#: 1 rounding would decide.
 SHRINK = Shrinkage(1.01, "firm")
 #: number of parts of the samples, each of which is scored by a model of the others
 FOLDS = 5

@@ -21,7 +21,6 @@ from drkm.inference.first_gram import FirstGram
 from drkm.kernels import Kernel, NystroemFeatures
 from drkm.problem.shrinkage import Shrinkage
 
-
 #: kernel sums that are less than this many rounding errors of 1 differ between training points by rounding alone
 VANISHED = 16
 
