@@ -32,6 +32,9 @@ OWN_STREAM = 20
 PURPOSES = ("these", "new")
 #: criteria for candidates of a grid, and for those of a search without one
 CRITERIA, CRITERIA_OF_SEARCH = ("risk", "reconstruction"), ("risk", "masked")
+#: options that have an effect only with a grid, and only without one, with their defaults
+ONLY_WITH_GRID = {"estimator": None, "validation": None, "holdout": 0.25, "draws": 2, "method": None}
+ONLY_WITHOUT_GRID = {"for_": "these", "max_seconds": None}
 
 
 class _Job(NamedTuple):
@@ -117,6 +120,10 @@ def select(
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
         raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
+    if grid is None:
+        _refuse_given(ONLY_WITH_GRID, (estimator, validation, holdout, draws, method), "needs a grid")
+    else:
+        _refuse_given(ONLY_WITHOUT_GRID, (for_, max_seconds), "is for a search without a grid")
     _check_choices(criterion, CRITERIA if grid is not None else CRITERIA_OF_SEARCH, holdout, draws, n_jobs, estimator)
     # Fit to the original object, so that the model knows column names and returns the same type.
     given = X if isinstance(X, Tensor) or is_frame(X) else samples
@@ -157,6 +164,13 @@ def select(
     if refit:
         _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
     return result
+
+
+def _refuse_given(defaults: Mapping[str, Any], values: Sequence[Any], why: str) -> None:
+    """Refuse options that would have no effect."""
+    for (name, default), value in zip(defaults.items(), values, strict=True):
+        if value is not default and not (isinstance(value, str | Real) and value == default):
+            raise ValueError(f"{name}: this option {why}, got {value!r}")
 
 
 def _check_choices(
