@@ -19,6 +19,7 @@ from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
+from drkm.problem.energy import layer_slices
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
@@ -134,8 +135,7 @@ class FittedModel:
     @property
     def slices(self) -> tuple[slice, ...]:
         """Columns of each layer."""
-        stops = torch.tensor(self.sizes).cumsum(0).tolist()
-        return tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
+        return layer_slices(self.sizes)
 
     @property
     def is_shared(self) -> bool:
