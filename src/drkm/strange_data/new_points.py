@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, tiles
-from drkm.kernels import Explicit, Kernel, NystroemFeatures
+from drkm.kernels import Kernel, NystroemFeatures
 from drkm.strange_data.warning import StrangeDataWarning
 from drkm.wording import counted
 
@@ -68,17 +68,18 @@ class Familiarity:
     def _survey(self, X: Tensor | Rows) -> tuple[float, float]:
         """Return the largest and smallest length of all samples; drop a reference that does not represent them."""
         kernel, most, least, is_far = self.kernel, 0.0, math.inf, False
+        # Features need smaller blocks than samples.
+        blocks = getattr(kernel, "blocks", tiles)
         with torch.no_grad():
-            for rows in kernel.blocks(X) if isinstance(kernel, Explicit) else tiles(X):
+            for rows in blocks(X):
                 part = X[rows]
                 features = kernel.features(part) if _is_explicit(kernel) else part
                 lengths = features.norm(dim=1)
                 most, least = max(most, lengths.max().item()), min(least, lengths.min().item())
                 is_far |= self.reference is not None and bool((self._closeness(part, features) < CLOSE).any())
-        most, least, is_far = (collectives.agreed(value) for value in (most, -least, is_far))
-        if is_far:
+        if collectives.agreed(is_far):
             self.reference = None
-        return most, -least
+        return collectives.agreed(most), -collectives.agreed(-least)
 
     def strange(self, points: Tensor, seen: Tensor) -> Tensor:
         """Return which points are unlike all samples; `seen` is the result of `drkm.gram.Cross` for them."""
