@@ -10,9 +10,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.files.rows import AbsentRows
 from drkm.fitted import FEW_ENTRIES
-from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
+from drkm.gram import Dense, Fourier, Nystroem, Tiled
 from drkm.solvers import solve
 from drkm.training import run
 from few_digits import DIGITS

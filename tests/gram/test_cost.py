@@ -7,13 +7,13 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.gram import (
     Auto,
     Dense,
     Fourier,
     NotEnoughMemory,
     Nystroem,
-    RememberedDistances,
     Sharded,
     Strategy,
     Tiled,
