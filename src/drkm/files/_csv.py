@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -159,6 +158,8 @@ def _has_decimal_comma(entry: str) -> bool:
 
 
 def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], number: int, index: int) -> str:
+    import shlex
+
     entry = rows[number][index].strip()
     one = len(names) == 1
     return (
