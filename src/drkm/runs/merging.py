@@ -15,7 +15,7 @@ _INSERT = f"INSERT OR REPLACE INTO runs ({NAMES}) VALUES ({', '.join(f':{name}' 
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class Difference:
     """A run with different results in both stores; the existing result is kept."""
 
     key: str
@@ -31,7 +31,7 @@ class Merged:
     ----------
     added, shared : int
         Number of added runs, and of runs that both stores had.
-    differences : tuple of Disagreement
+    differences : tuple of Difference
         Runs of both stores whose results differ.
     damaged : int
         Number of damaged runs, which were left out.
@@ -41,7 +41,7 @@ class Merged:
 
     added: int
     shared: int
-    differences: tuple[Disagreement, ...]
+    differences: tuple[Difference, ...]
     damaged: int = 0
     whole: bool = True
 
@@ -74,7 +74,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
             if run["status"] == here[0] == "done":
                 ours = store.result({**run, "result": here[1]})
                 if fields := differing(ours, source.result(run)):
-                    differences.append(Disagreement(run["key"], source.configuration(run), fields))
+                    differences.append(Difference(run["key"], source.configuration(run), fields))
     return Merged(added, shared, tuple(differences), damaged, whole)
 
 
