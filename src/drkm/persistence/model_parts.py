@@ -158,7 +158,7 @@ def _frequencies(
     }
     parts.check(kernel, {"draw": parts.group(draw)}, others=True)
     if name in tensors:
-        raise ValueError(f"{name}: expected none where they are drawn again, got {got(tensors[name])}")
+        raise ValueError(f"kernel{layer}.lengths: expected them in place of the frequencies, got {got(tensors[name])}")
     lengths, count = f"kernel{layer}.lengths", kernel["draw"]["count"]
     # Earlier versions wrote the lengths of all frequencies.
     is_of_all = lengths in tensors and tensors[lengths].shape == (count,)
