@@ -64,7 +64,8 @@ def put(files, path):
 def contents(store):
     """Return everything that a store can report, as sets that contain those of an earlier state."""
     results = store.results(RUNS)
-    rows, damaged = store.finished()
+    rows, damaged, whole = store.finished()
+    assert whole
     assert not damaged
     return {
         *((run.canonical(), repr(results[run]), results.seconds(run)) for run in RUNS if run in results),
@@ -119,7 +120,7 @@ def check(path, target, written, *, log_only):
     if found is not None:
         assert found[0] <= whole
         assert log_only or found == (whole, counts)
-    # A merge may leave out runs, and reports their number.
+    # A merge may leave out runs, and reports that.
     assert (outcome(path, lambda: copied(path, target)) or set()) <= whole
     more = outcome(path, lambda: write_more(path))
     assert more is None or (more <= whole and (log_only or more == whole))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
 from drkm.cli._outcome import note
 from drkm.inputs.preparation import WHITE, Preparation
-from drkm.wording import counted
+from drkm.wording import counted, unnamed
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
@@ -54,6 +53,15 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
+def drawn(rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+    """Return so many of the rows, drawn at random and in their order; None keeps all."""
+    if count is None:
+        return rows
+    if count > len(rows):
+        raise ValueError(f"sample: there are only {len(rows)} rows, got {count}")
+    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
+
+
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
     """Return which columns of a table are data, for a model that is not trained yet."""
     return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
@@ -62,6 +70,8 @@ def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
 def tell_found_id(path: Path, table: files.Table) -> None:
     """Report the column that was detected as row names."""
     if table.found_id:
+        import shlex
+
         note(
             f"{path}: column {table.title!r} has another text in every row: it names the rows and is no data "
             f"(--id {shlex.quote(table.title)} says the same, --drop leaves it out)"
@@ -92,7 +102,7 @@ def labels_of(given: str, data: Path | None, header: bool | None, count: int) ->
     """Return labels by name, one entry per sample: from a separate file, or from columns of the data."""
     path = Path(given)
     if path.suffix.lower() in files.SUFFIXES and path.is_file():
-        known = files.read_labels(path)
+        known = _label_file(path, header, count)
     elif data is not None and data.suffix.lower() in files.TABLES:
         known = files.read_labels(data, options.columns_of(given), header=header)
     else:
@@ -101,6 +111,17 @@ def labels_of(given: str, data: Path | None, header: bool | None, count: int) ->
         if len(entries) != count:
             raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
     return known
+
+
+def _label_file(path: Path, header: bool | None, count: int) -> dict[str, Sequence[str]]:
+    """Return the columns of a file of labels; the number of samples says whether its first line is a header."""
+    known = files.read_labels(path, header=header)
+    surplus = {len(entries) - count for entries in known.values()}
+    if path.suffix.lower() == ".parquet" or surplus not in ({-1}, {1}):
+        return known
+    with_other = files.read_labels(path, header=surplus == {1})
+    fits = all(len(entries) == count for entries in with_other.values())
+    return with_other if fits else known
 
 
 def filling_of(path: Path, table: files.Table, how: str) -> Filling:
@@ -194,7 +215,7 @@ class PreparedModel:
 
     def feature_names(self) -> list[str]:
         """Return column names for data that the model returns."""
-        return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])
+        return list(self.columns or unnamed(self.model.n_features_in_))
 
     def image_shape(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
         """Return the shape of the model's images, or raise an error that says how to pass it."""

@@ -12,7 +12,7 @@ from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, Reading
 from drkm.cli._outcome import say
-from drkm.wording import counted
+from drkm.wording import counted, unnamed
 
 EXAMPLES = examples(
     "drkm fill patients.csv -o whole.csv --id patient --drop label",
@@ -56,9 +56,9 @@ def fill(
     check_finite(data, table, gaps=True)
     gaps = int(np.isnan(table.values).sum())
     values = filling_of(data, table, impute).fill(table.values) if gaps else table.values
-    names = list(table.columns or [f"x{index}" for index in range(values.shape[1])])
+    columns = table.columns or unnamed(values.shape[1])
     with files.called("out"):
-        files.write_table(out, values, names, shape=table.shape, before=table.row_names())
+        files.write_table(out, values, columns, shape=table.shape, before=table.row_names())
     if json:
         options.print_json({"out": out, "samples": len(values), "features": values.shape[1], "filled": gaps})
         return
