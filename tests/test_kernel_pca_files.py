@@ -268,3 +268,12 @@ print(*(set(sys.modules) - before))
 """
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"drkm.imputation", "drkm.inference.preimage", "shlex"} & set(loaded)
+
+
+def test_an_approximation_as_kernel_is_fitted_again_as_it_was(tmp_path):
+    kernel = kernels.NystroemFeatures(kernels.RBF(2.0), torch.from_numpy(X[:8].copy()))
+    model = KernelPCA(2, kernel=kernel).fit(X)
+    model.save(tmp_path / "model")
+    loaded = drkm.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    np.testing.assert_array_equal(loaded.fit(X).transform(X), model.fit(X).transform(X))

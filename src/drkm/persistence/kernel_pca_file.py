@@ -151,7 +151,7 @@ def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Ma
     _check_components(tensors, kernel, samples)
     chosen = dict(header["parameters"])
     chosen["gram"] = strategies.read(chosen["gram"])
-    chosen["kernel"] = entries.asked_kernel(chosen["kernel"], [] if kernel is None else [kernel.original])
+    chosen["kernel"] = entries.asked_kernel(chosen["kernel"], [] if kernel is None else [kernel])
     values, coefficients = tensors["values"].numpy(force=True), tensors.get("dual_coef")
     found = KernelComponents(kernel, values, vectors.numpy(force=True), tensors["weights"], tensors["shift"])
     dual_coef = None if coefficients is None else coefficients.numpy(force=True)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from drkm.estimator import ConstrDRKM
+from drkm.problem.energy import layer_slices
 from drkm.training.parameters import component_columns, plan_of, strategy
 from drkm.validation.nested import PARTS
 
@@ -77,8 +78,7 @@ def configured(base: ConstrDRKM, fixed: Mapping[str, Any]) -> ConstrDRKM:
 def check(base: ConstrDRKM, fixed: Mapping[str, Any], variants: Variants, n: int) -> None:
     """Refuse a candidate that cannot be fitted to n samples before any fit is run."""
     params = configured(base, fixed).get_params(deep=False)
-    sizes = plan_of(params, n, strategy(params["gram"])).sizes
-    slices = [slice(stop - size, stop) for size, stop in zip(sizes, itertools.accumulate(sizes), strict=True)]
+    slices = layer_slices(plan_of(params, n, strategy(params["gram"])).sizes)
     for _, variant in variants:
         component_columns(kept_components(variant, slices), slices)
 
