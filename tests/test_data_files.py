@@ -7,7 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drkm.files import Columns, Pictures, check_folder, check_target, read_table, write_images, write_table, write_whole
+from drkm.files import (
+    Columns,
+    Pictures,
+    check_folder,
+    check_target,
+    read_labels,
+    read_table,
+    write_images,
+    write_table,
+    write_whole,
+)
 from drkm.inputs.preparation import Preparation
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
@@ -48,6 +58,31 @@ def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
     (tmp_path / "y.csv").write_text("7,1.5,-2\n8,3,4e-3\n")
     np.testing.assert_array_equal(read_table(tmp_path / "y.csv", columns=Columns(drop=["0"])).values, VALUES)
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        (np.array([123456789, 123456790, 2**53 + 1]), ["123456789", "123456790", "9007199254740993"]),
+        (np.array([1.0, -0.0, np.nan]), ["1", "0", "nan"]),
+        (np.array([0.1, 1e20, np.inf], dtype=np.float32), ["0.1", "1e+20", "inf"]),
+    ],
+)
+def test_labels_of_arrays_are_exact(entries, expected, tmp_path):
+    np.save(tmp_path / "l.npy", entries)
+    assert read_labels(tmp_path / "l.npy") == {"label": expected}
+
+
+def test_a_label_file_needs_no_header_and_is_read_once(tmp_path, monkeypatch):
+    opened, plain = [], Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *words, **more: opened.append(self) or plain(self, *words, **more))
+    (tmp_path / "l.csv").write_text("0\n1\n2\n1")
+    assert read_labels(tmp_path / "l.csv") == {"label": ["0", "1", "2", "1"]}
+    (tmp_path / "m.csv").write_text("a,b,c\nx,1,u\ny,2,v\n")
+    opened.clear()
+    assert read_labels(tmp_path / "m.csv") == {"a": ["x", "y"], "b": ["1", "2"], "c": ["u", "v"]}
+    # once for its size and once for its entries
+    assert len(opened) == 2
 
 
 def test_the_row_numbers_of_a_data_frame_are_no_data_where_another_column_names_the_rows(tmp_path):

@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
@@ -93,6 +94,29 @@ def test_many_numbers_are_a_scale_of_colours(digits):
 def test_codes_of_new_samples_are_those_of_transform(digits):
     figure = plotting.plot_codes(digits, NEW, ["a", "b"] * 10, components=[(1, 0), (1, 1)])
     np.testing.assert_array_equal(figure.axes[2].collections[1].get_offsets(), digits.transform(NEW)[1::2, :2])
+
+
+def drawn_points(figure):
+    """The numbers of points of each class in the lower left cell, by name."""
+    shown = figure.axes[2].collections
+    return {points.get_label(): len(points.get_offsets()) for points in shown}
+
+
+def test_classes_with_similar_numbers_stay_apart_and_samples_without_a_number_are_drawn(digits):
+    labels = np.array([1000001] * 30 + [1000002] * 30 + [np.nan] * 40)
+    figure = plotting.plot_codes(digits, labels=labels, components=[(1, 0), (1, 1)])
+    assert drawn_points(figure) == {"1000001": 30, "1000002": 30, "nan": 40}
+
+
+def test_on_a_colour_scale_samples_without_a_number_are_grey(digits):
+    brightness = X.mean(axis=1)
+    brightness[:3] = np.nan
+    figure = plotting.plot_codes(digits, labels=brightness, components=[(1, 0), (1, 1)])
+    (points,) = figure.axes[2].collections
+    points.update_scalarmappable()
+    assert len(points.get_offsets()) == 100
+    grey = to_rgba("#9A9A9A")
+    assert [tuple(colour) == grey for colour in points.get_facecolors()] == [True] * 3 + [False] * 97
 
 
 @pytest.mark.parametrize(

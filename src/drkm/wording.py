@@ -42,6 +42,12 @@ def scaled(number: float) -> str:
     raise AssertionError
 
 
+def as_label(number: float) -> str:
+    """Return a number as the name of a class: whole numbers without a decimal point, and no two numbers alike."""
+    # Beyond 2^53 a float is one of several integers, and may have hundreds of digits.
+    return str(int(number)) if float(number).is_integer() and abs(number) < 2**53 else str(number)
+
+
 def for_terminal(text: str) -> str:
     """Wrap long lines at words, with an indent, if stdout is a terminal; otherwise return the text unchanged."""
     if sys.stdout is None or not sys.stdout.isatty():

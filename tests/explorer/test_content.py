@@ -89,6 +89,11 @@ def test_few_different_entries_are_classes_and_many_numbers_are_numbers():
     assert labelled("name", ["b", "a", "b"])["classes"] == ["a", "b"]
 
 
+def test_classes_with_similar_numbers_stay_apart():
+    assert labelled("site", [1000001, 1000002])["classes"] == ["1000001", "1000002"]
+    assert labelled("share", [0.1234567, 0.12345671])["classes"] == ["0.1234567", "0.12345671"]
+
+
 def test_the_rarest_of_many_classes_are_shown_as_one():
     entries = [f"class {i}" for i in range(50)] + ["class 49"]
     found = labelled("many", entries)

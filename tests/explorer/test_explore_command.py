@@ -69,6 +69,17 @@ def test_labels_have_a_file_of_their_own(name, found, place):
     assert [part["name"] for part in record(out)["colours"]] == found
 
 
+@pytest.mark.parametrize("header", [[], ["digit"]])
+@pytest.mark.parametrize("letter", ["", "d"])
+def test_a_file_of_labels_needs_no_header(header, letter, place, tmp_path):
+    entries = [f"{letter}{digit}" for digit in load_digits().target[:70]]
+    (tmp_path / "labels.csv").write_text("\n".join([*header, *entries]))
+    words = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "page.html")
+    assert drkm("explore", place / "digits.safetensors", *words).code == 0
+    (shown,) = record(tmp_path / "page.html")["colours"]
+    assert (shown["name"], shown["classes"]) == ((header or ["label"])[0], sorted(set(entries)))
+
+
 def test_at_most_so_many_samples_are_shown_and_their_labels_with_them(place):
     words = ("explore", place / "digits.safetensors", "--labels", place / "labels.csv", "--most", "20", "--json")
     done = drkm(*words, "-o", place / "few.html")

@@ -92,7 +92,7 @@ def labels_of(given: str, data: Path | None, header: bool | None, count: int) ->
     """Return labels by name, one entry per sample: from a separate file, or from columns of the data."""
     path = Path(given)
     if path.suffix.lower() in files.SUFFIXES and path.is_file():
-        known = files.read_labels(path)
+        known = _label_file(path, header, count)
     elif data is not None and data.suffix.lower() in files.TABLES:
         known = files.read_labels(data, options.columns_of(given), header=header)
     else:
@@ -101,6 +101,17 @@ def labels_of(given: str, data: Path | None, header: bool | None, count: int) ->
         if len(entries) != count:
             raise ValueError(f"labels: {name} has {len(entries)} entries, there are {counted(count, 'sample')}")
     return known
+
+
+def _label_file(path: Path, header: bool | None, count: int) -> dict[str, Sequence[str]]:
+    """Return the columns of a file of labels; the number of samples says whether its first line is a header."""
+    known = files.read_labels(path, header=header)
+    surplus = {len(entries) - count for entries in known.values()}
+    if path.suffix.lower() == ".parquet" or surplus not in ({-1}, {1}):
+        return known
+    with_other = files.read_labels(path, header=surplus == {1})
+    fits = all(len(entries) == count for entries in with_other.values())
+    return with_other if fits else known
 
 
 def filling_of(path: Path, table: files.Table, how: str) -> Filling:

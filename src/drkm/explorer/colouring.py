@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from drkm.explorer.packing import packed, quantised
+from drkm.wording import as_label
 
-#: integers with at most this many different values are classes
+#: numbers with at most this many different values are classes
 FEW = 20
 #: maximum number of classes with a colour and a shape of their own; rarer ones are merged
 MOST_CLASSES = 35
@@ -21,7 +22,7 @@ def labelled(name: str, entries: Sequence[Any]) -> dict[str, Any]:
     numbers = _numbers(entries)
     if numbers is not None and len(np.unique(numbers)) > FEW:
         return {"name": str(name), "kind": "numbers", "values": quantised(numbers)}
-    texts = [str(entry) for entry in entries] if numbers is None else [f"{number:g}" for number in numbers]
+    texts = [str(entry) for entry in entries] if numbers is None else [as_label(number) for number in numbers]
     classes = _ordered(texts, numbers)
     place = {text: index for index, text in enumerate(classes)}
     last = len(classes)

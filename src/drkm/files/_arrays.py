@@ -104,13 +104,7 @@ def table_of(values: np.ndarray) -> Table:
 
 def read_parquet(file: Path, columns: Columns) -> Table:
     """Return the numbers of a Parquet file."""
-    try:
-        import pandas
-
-        _check_parquet(file)
-        frame = pandas.read_parquet(file)
-    except ImportError:
-        raise Refused("needs pandas and pyarrow to be read: pip install pandas pyarrow") from None
+    frame = read_frame(file)
     header = [str(name) for name in frame.columns]
     used, names = columns.choose(header)
     if not len(frame):
@@ -120,6 +114,8 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         used, names = [index for index in used if index != found], found
     titles = None if names is None else tuple(map(str, frame.iloc[:, names]))
     if columns.classes:
+        import pandas
+
         frame = frame.apply(
             lambda column: pandas.Series(numbered(column), column.index) if _is_text(column) else column
         )
@@ -134,6 +130,17 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         header=tuple(header),
         found_id=found is not None,
     )
+
+
+def read_frame(file: Path) -> Any:
+    """Return a Parquet file as a data frame, if it fits into memory."""
+    try:
+        import pandas
+
+        _check_parquet(file)
+        return pandas.read_parquet(file)
+    except ImportError:
+        raise Refused("needs pandas and pyarrow to be read: pip install pandas pyarrow") from None
 
 
 def _check_parquet(file: Path) -> None:

@@ -23,6 +23,28 @@ GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 
 def read_csv(file: Path, columns: Columns) -> Table:
     """Return the numbers of a file with entries separated by commas, semicolons or tabs."""
+    named, header, rows = read_entries(file, columns)
+    used, names = columns.choose(header)
+    found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(rows, index)], used)
+    if found is not None:
+        used, names = [index for index in used if index != found], found
+    as_they_are = used == list(range(len(header)))
+    chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
+    if columns.gaps:
+        chosen = [["nan" if entry.strip().lower() in GAPS else entry for entry in row] for row in chosen]
+    values = _numbers(chosen, [header[index] for index in used], columns.classes)
+    return Table(
+        values,
+        tuple(header[index] for index in used) if named else None,
+        None if names is None else tuple(row[names] for row in rows),
+        (header[names] or "name") if names is not None else "name",
+        header=tuple(header),
+        found_id=found is not None,
+    )
+
+
+def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[list[str]]]:
+    """Return whether the first line is a header, the names of the columns (else their indices), and rows of text."""
     _check_size(file)
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -43,23 +65,7 @@ def read_csv(file: Path, columns: Columns) -> Table:
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise Refused(f"has {len(row)} entries in row {number} and {len(header)} in the first line")
-    used, names = columns.choose(header)
-    found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(rows, index)], used)
-    if found is not None:
-        used, names = [index for index in used if index != found], found
-    as_they_are = used == list(range(len(header)))
-    chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
-    if columns.gaps:
-        chosen = [["nan" if entry.strip().lower() in GAPS else entry for entry in row] for row in chosen]
-    values = _numbers(chosen, [header[index] for index in used], columns.classes)
-    return Table(
-        values,
-        tuple(header[index] for index in used) if named else None,
-        None if names is None else tuple(row[names] for row in rows),
-        (header[names] or "name") if names is not None else "name",
-        header=tuple(header),
-        found_id=found is not None,
-    )
+    return named, header, rows
 
 
 def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
@@ -87,7 +93,7 @@ def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
     first = [name.strip() for name in lines[0]]
     if columns.header is not None:
         return columns.header
-    if columns.only is not None and set(columns.only) <= set(first):
+    if columns.only and set(columns.only) <= set(first):
         return True
     if all(map(_is_number, first)):
         return len(first) > 1 and first == [str(index) for index in range(len(first))]

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drkm.files._read import read_table
-from drkm.files._table import Columns, listed
+from drkm.files._arrays import read_frame
+from drkm.files._csv import read_entries
+from drkm.files._guarded import reading
+from drkm.files._read import check_source, read_table
+from drkm.files._table import Columns, Refused, listed
+from drkm.wording import as_label
 
 TABLES = (".csv", ".tsv", ".parquet")
 
@@ -16,19 +20,41 @@ def read_labels(
 ) -> dict[str, Sequence[str]]:
     """Return columns of a file by name, each entry as text: the requested ones, or all.
 
-    Columns of arrays, which have no names, are called label, or label 0, label 1, ….
+    Columns without names, of arrays and of csv files without a header line, are called label, or label 0, label 1, ….
     """
     if path.suffix.lower() not in TABLES:
         table = read_table(path, "labels", pictures=None)
-        several = table.values.shape[1] > 1
-        titles = table.columns or [f"label {index}" if several else "label" for index in range(table.values.shape[1])]
-        columns = dict(zip(titles, table.values.T, strict=True))
-        # Integers are written without a decimal point.
-        return {title: [f"{value:.6g}" for value in column] for title, column in columns.items()}
-    known = read_table(path, "labels", columns=Columns(only=(), header=header), pictures=None).header
+        titles = table.columns or _titles(table.values.shape[1])
+        columns = zip(titles, table.values.T, strict=True)
+        return {title: [as_label(value) for value in column] for title, column in columns}
+    check_source(path, "labels", pictures=False)
+    with reading(f"labels: {path}", f"cannot be read as {path.suffix.lower()}"):
+        named, known, entries = _text_columns(path, names or (), header)
+    if names is None and not named:
+        return dict(zip(_titles(len(known)), entries, strict=True))
     wanted = [title for title in known if title] if names is None else names
     missing = [title for title in wanted if title not in known]
     if missing:
         raise ValueError(f"labels: {path} has no column {missing[0]!r}, its columns are {listed(known)}")
-    tables = {title: read_table(path, "labels", columns=Columns(title, only=(), header=header)) for title in wanted}
-    return {title: [entry.strip() for entry in table.names or ()] for title, table in tables.items()}
+    return {title: entries[known.index(title)] for title in wanted}
+
+
+def _titles(count: int) -> Sequence[str]:
+    return [f"label {index}" for index in range(count)] if count > 1 else ["label"]
+
+
+def _text_columns(path: Path, names: Sequence[str], header: bool | None) -> tuple[bool, list[str], list[list[str]]]:
+    """Return whether columns have names, the names or else the indices of the columns, and their entries."""
+    if path.suffix.lower() == ".parquet":
+        frame = read_frame(path)
+        known = [str(name) for name in frame.columns]
+        if not len(frame):
+            raise Refused("has no rows")
+        entries = [[str(entry).strip() for entry in frame.iloc[:, index]] for index in range(len(known))]
+        named = True
+    else:
+        named, known, rows = read_entries(path, Columns(only=names, header=header))
+        entries = [[entry.strip() for entry in column] for column in zip(*rows, strict=True)]
+    # Refuses two columns of the same name.
+    Columns(only=()).choose(known)
+    return named, known, entries

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from drkm.plotting._model import codes_of, columns_of, names_of
-from drkm.plotting._style import COLOURS, GREY, MARKERS, canvas, style
+from drkm.plotting._style import COLOURS, GREY, MARKERS, canvas, pyplot, style
+from drkm.wording import as_label
 
 #: maximum number of distinguishable classes: every colour with two markers
 MOST_CLASSES = 2 * len(COLOURS)
@@ -72,13 +73,16 @@ def _groups(labels: Any, count: int) -> tuple[dict[str, np.ndarray], np.ndarray 
         raise ValueError(f"labels: expected one per sample, {count}, got {'×'.join(map(str, known.shape))}")
     try:
         known = known.astype(np.float64)
-        name = "{:g}"
     except ValueError:
-        known, name = known.astype(str), "{}"
+        known = known.astype(str)
+    are_numbers = known.dtype == np.float64
     distinct = np.unique(known)
     if len(distinct) <= MOST_CLASSES:
-        return {name.format(value): known == value for value in distinct}, None
-    if known.dtype != np.float64:
+        if are_numbers:
+            # NaN is unequal to itself.
+            return {as_label(value): np.isnan(known) if np.isnan(value) else known == value for value in distinct}, None
+        return {str(value): known == value for value in distinct}, None
+    if not are_numbers:
         raise ValueError(f"labels: {len(distinct)} classes cannot be told apart by colour, at most {MOST_CLASSES} can")
     return {"": np.ones(count, dtype=bool)}, known
 
@@ -99,7 +103,9 @@ def _cell(
             axis.hist(x[members], bins, histtype="step", color=GREY if scale is not None else colour, label=name)
             axis.spines["left"].set_visible(False)
         elif scale is not None:
-            axis.scatter(x, y, s=4, c=scale, cmap="viridis", linewidths=0, rasterized=True)
+            # Points without a number are grey.
+            colours = pyplot().get_cmap("viridis").with_extremes(bad=GREY)
+            axis.scatter(x, y, s=4, c=scale, cmap=colours, plotnonfinite=True, linewidths=0, rasterized=True)
         else:
             axis.scatter(
                 x[members], y[members], s=5, color=colour, marker=marker, linewidths=0, label=name, rasterized=True
