@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 
 def test_a_column_of_unique_text_names_the_rows_and_is_said_to(place):
     said = (place / "said").read_text()
-    assert "iris.csv: column 'plant' has another text in every row: it names the rows and is no data" in said
+    assert "iris.csv: column 'plant' has a different text in every row: used as row names, not as data" in said
     model, preparation = load_prepared(place / "iris.model")
     assert preparation.id == "plant"
     assert model.n_features_in_ == 4
@@ -49,6 +49,18 @@ def test_a_column_of_unique_text_names_the_rows_and_is_said_to(place):
     assert done.code == 0, done
     first, second, *_ = (place / "codes.csv").read_text().splitlines()
     assert (first.split(",")[0], second.split(",")[0]) == ("plant", "p0")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_first_column_that_counts_the_rows_is_pointed_out(first, tmp_path):
+    rows = [f"{i + first},{i % 3},{i % 5}" for i in range(20)]
+    (tmp_path / "x.csv").write_text("\n".join(["row no,a,b", *rows]))
+    told = drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "m", "-c", 2).err
+    said = (
+        "column 'row no' counts the rows and is used as data: leave it out with --drop 'row no', or use it as row names"
+    )
+    assert said in told
+    assert "counts" not in drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "n", "-c", 2, "--id", "row no").err
 
 
 def test_filling_keeps_such_names(place, tmp_path):
