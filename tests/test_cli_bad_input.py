@@ -193,7 +193,7 @@ def test_options_of_fit(words, sentence, here):
         (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "3:0"], "components: layers are 1 to 2, got 3"),
         (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "x"], "components: expected layer:index"),
         (["denoise", "model", "X.npy", "-o", "o.npy", "--method", "x"], "method: unknown name 'x'"),
-        (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
+        (["traverse", "model", "-o", "out.png"], "or draw a table with drkm plot --what traversal"),
         (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
         (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "drkm: base: there is no file x.npy"),
         (

@@ -63,6 +63,14 @@ def test_a_first_column_that_counts_the_rows_is_pointed_out(first, tmp_path):
     assert "counts" not in drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "n", "-c", 2, "--id", "row no").err
 
 
+def test_warnings_of_a_fit_call_columns_by_their_names(tmp_path):
+    rows = [f"{i * 7 % 11},{i * 5 % 13},{1000 * (i * 3 % 17)}" for i in range(40)]
+    (tmp_path / "x.csv").write_text("\n".join(["width,height,proline", *rows]))
+    told = drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "m", "-c", 2).err
+    assert "warning: data: column 'proline' (of 3) has 100.0% of the squared distances" in told
+    assert told.count("\n") == 1
+
+
 def test_filling_keeps_such_names(place, tmp_path):
     done = drkm("fill", place / "iris.csv", "-o", tmp_path / "full.csv")
     assert "column 'plant'" in done.err
@@ -114,7 +122,7 @@ def test_info_says_what_a_model_learned_and_which_data_it_takes(place):
     assert "ConstrDRKM: 60 samples, 4 features, 3 components in 1 layer" in done.out
     assert done.out.splitlines()[-3:] == [
         "takes tables with the columns sl, sw, pl, pw",
-        "rows are named by the column 'plant', where it is there",
+        "rows are named by the column 'plant', if present",
         "data are prepared as for training: columns standardised",
     ]
 

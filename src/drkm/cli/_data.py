@@ -226,14 +226,15 @@ class PreparedModel:
         """Return column names for data that the model returns."""
         return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])
 
-    def image_shape(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
+    def image_shape(
+        self, asked: tuple[int, ...] | None, instead: str = "or write to .npy, .npz or .csv"
+    ) -> tuple[int, ...]:
         """Return the shape of the model's images, or raise an error that says how to pass it."""
         if asked is not None:
             return check_shape(asked, self.model.n_features_in_)
         if self.preparation.shape is None:
             raise ValueError(
-                "shape: the model was not trained on images; pass their shape, as in --shape 64x64, "
-                "or write to .npy, .npz or .csv"
+                f"shape: the model was not trained on images; pass their shape, as in --shape 64x64, {instead}"
             )
         return self.preparation.shape
 

@@ -116,7 +116,8 @@ def select(
     """
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
-        raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
+        flat = f", reshape to {(len(samples), samples[0].size)}" if samples.ndim > 2 and len(samples) else ""
+        raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}{flat}")
     _check_choices(criterion, CRITERIA if grid is not None else CRITERIA_OF_SEARCH, holdout, draws, n_jobs, estimator)
     # Fit to the original object, so that the model knows column names and returns the same type.
     given = X if isinstance(X, Tensor) or is_frame(X) else samples
@@ -195,7 +196,7 @@ def _finite(name: str, points: Any) -> np.ndarray:
     """Return points as an array of finite numbers."""
     found = array(name, points).cpu().numpy()
     if not np.isfinite(found).all():
-        raise ValueError(f"{name}: contains NaN or infinity")
+        raise ValueError(f"{name}: contains NaN or infinity: drkm.Imputer fills in NaN")
     if found.size and np.ptp(found) > LARGEST:
         raise ValueError(f"{name}: values are too large for their squares, divide them by their typical size")
     return found
