@@ -73,7 +73,7 @@ def plot_reconstructions(
             return _draw_images(axes, images, heads, limits or (samples.min(), samples.max()))
         names = feature_names_of(model, feature_names)
         shown = largest_columns(difference[rows])
-        size = (0.65 * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
+        size = ((0.65 if row_names is None else 0.9) * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
         figure, ((axis,),) = canvas(axes, 1, 1, size, layout="constrained")
         heads = [f"{titles[row]}\n{error[row]:.2g}" for row in rows]
         drawn = difference_map(axis, difference[np.ix_(rows, shown)].T, [names[i] for i in shown], heads)
