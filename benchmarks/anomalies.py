@@ -8,11 +8,13 @@ with k = 10.
 
     python -m benchmarks.anomalies [--sets digits,wine]
     python -m benchmarks.anomalies --sets unseen      sets that were listed here before they were first scored
+    python -m benchmarks.anomalies --times            seconds to fit and score correlated normal samples instead
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -30,6 +32,8 @@ ROWS, SHARE = 700, 0.6
 #: ordinary samples per planted one
 ORDINARY = 10
 FALSE_ALARMS = 0.05
+#: sizes of the samples whose fits are timed
+TIMED = ((500, 10), (1000, 10), (2000, 10), (3000, 10))
 
 
 class Problem(NamedTuple):
@@ -150,10 +154,33 @@ def areas(problem: Problem) -> dict[str, float]:
     return found | {"false alarms": float(called[~strange].mean()), "found": float(called[strange].mean())}
 
 
+def times() -> None:
+    detectors = {
+        "drkm": AnomalyDetector,
+        "IsolationForest": IsolationForest,
+        "LOF": lambda: LocalOutlierFactor(novelty=True),
+        "OneClassSVM": OneClassSVM,
+    }
+    print(f"| samples | features | {' | '.join(f'{name}, s' for name in detectors)} |\n|{'---:|' * 6}")
+    for n, d in TIMED:
+        rng = np.random.RandomState(0)
+        X = rng.standard_normal((n, d)) @ rng.standard_normal((d, d))
+        took = []
+        for make in detectors.values():
+            began = time.perf_counter()
+            make().fit(X).score_samples(X)
+            took.append(f"{time.perf_counter() - began:.2f}")
+        print(f"| {n:,} | {d} | {' | '.join(took)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=lambda text: text.split(","), default=[*NATURAL, *PLANTED])
+    parser.add_argument("--times", action="store_true")
     asked = parser.parse_args()
+    if asked.times:
+        times()
+        return
     table = []
     for name, several in problems(asked.sets):
         found = [areas(problem) for problem in several]

@@ -47,7 +47,7 @@ def own_best(problem: Problem, seconds: float) -> tuple[float, int]:
     clock, race = time.perf_counter(), Race()
     while (left := seconds - (time.perf_counter() - clock)) > 0:
         H = start(problem, len(race.results), race.length)
-        race.add(solve(by_name("auto", 2), problem.energy, H, max_seconds=left, give_up=race.is_behind))
+        race.add(solve(by_name("auto", 2), problem.energy, H, max_seconds=left, abandon=race.is_behind))
     assert race.best is not None
     return race.best.objective, len(race.results)
 

@@ -44,13 +44,13 @@ def solved(energy: Energy, H: Tensor, kind: str, seed: int) -> Result:
     return solve(by_name("auto", 2), energy, H)
 
 
-def raced(energy: Energy, H: Tensor, gives_up: bool) -> tuple[float, int]:
+def raced(energy: Energy, H: Tensor, abandons: bool) -> tuple[float, int]:
     """Return the lowest energy of several starts and the evaluations of all."""
     race, spent = Race(), 0
     for number in range(N_INIT):
         energy.count.evaluations = 0
         start = starts.further(energy, H, race.length, torch.Generator().manual_seed(number)) if number else H
-        race.add(solve(by_name("auto", 2), energy, start, give_up=race.is_behind if gives_up else None))
+        race.add(solve(by_name("auto", 2), energy, start, abandon=race.is_behind if abandons else None))
         spent += energy.count.evaluations
     assert race.best is not None
     return race.best.objective, spent
@@ -74,7 +74,7 @@ def main() -> None:
     print(f"\n| 400 samples | σ² | all {N_INIT} to their end | those behind abandoned |\n|---|---|---:|---:|")
     for name, sigma2 in CASES:
         cells = [
-            means([raced(energy, H, gives_up) for energy, H in problems(name, sigma2)]) for gives_up in (False, True)
+            means([raced(energy, H, abandons) for energy, H in problems(name, sigma2)]) for abandons in (False, True)
         ]
         print(f"| {name} | {sigma2[0]:g}, {sigma2[1]:g} | " + " | ".join(cells) + " |", flush=True)
 

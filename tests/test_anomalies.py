@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from command_line import drkm, refused
 from drkm import AnomalyDetector, ConstrDRKM
-from drkm.anomalies import false_alarm_distance
+from drkm.anomalies import choice, false_alarm_distance
 from drkm.estimator import load_prepared
 
 IRIS = load_iris()
@@ -135,3 +136,32 @@ def test_models_of_too_few_samples_have_no_threshold_and_say_so(tmp_path):
     drkm("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--components", "1")
     said = refused("encode", tmp_path / "few.safetensors", tmp_path / "new.npy", "-o", tmp_path / "c.csv", "--anomaly")
     assert "model: strange samples are told by others, expected at least 4 samples, got 3" in said
+
+
+@pytest.mark.filterwarnings("ignore::drkm.strange_data.StrangeDataWarning")
+@pytest.mark.parametrize("size", [20, 60, 1000])
+@pytest.mark.parametrize("row", [0, 90, 177])
+def test_a_training_sample_far_from_all_others_does_not_explain_itself(size, row):
+    X = StandardScaler().fit_transform(load_wine().data)
+    X[row, 0] = size
+    detector = AnomalyDetector().fit(X)
+    assert detector.predict(X)[row] == -1
+    assert detector.score_samples(X)[row] == pytest.approx(-size, rel=0.2)
+    assert abs(ConstrDRKM(5).fit(X).denoise(X)[row, 0]) < 5
+
+
+def test_of_many_samples_some_parts_suffice_for_the_threshold(monkeypatch):
+    X = np.random.RandomState(0).randn(300, 3)
+    monkeypatch.setattr(choice, "ENOUGH", 100)
+    fits: list[int] = []
+    fitted = choice.fitted_quietly
+    monkeypatch.setattr(choice, "fitted_quietly", lambda model, rows: fits.append(len(rows)) or fitted(model, rows))
+    new = np.random.RandomState(1).randn(2000, 3)
+    assert (AnomalyDetector(false_alarms=0.1).fit(X).predict(new) == -1).mean() == pytest.approx(0.1, abs=0.06)
+    assert fits == [240, 240, 300]
+
+
+def test_the_threshold_of_a_model_takes_any_integer_as_its_number_of_components():
+    X = np.random.RandomState(0).randn(60, 2)
+    for count in (np.int64(58), [58]):
+        assert false_alarm_distance(ConstrDRKM(count, tol=1e-2).fit(X), 0.05) > 0

@@ -22,6 +22,14 @@ def make(sizes=(5, 3), deep=None, center=False, dtype=torch.float64):
     return Energy(X.to(dtype), kernels, sizes, (1.0,) * len(sizes), Dense(), center)
 
 
+def products(energy, H):
+    return axes.products(energy, H, energy.first.matmul(energy.split(H)[0]))
+
+
+def rotations(energy, H, name):
+    return axes.rotations(energy, H, products(energy, H), name)
+
+
 @pytest.fixture(scope="module")
 def fitted():
     energy = make()
@@ -31,7 +39,7 @@ def fitted():
 @pytest.mark.parametrize("name", NAMES)
 class TestEveryChoice:
     def test_is_one_orthogonal_matrix_a_layer(self, name, fitted):
-        rotation = axes.rotations(*fitted, name)
+        rotation = rotations(*fitted, name)
         assert [R.shape for R in rotation] == [(5, 5), (3, 3)]
         for R in rotation:
             assert R.dtype == torch.float64
@@ -39,7 +47,7 @@ class TestEveryChoice:
 
     def test_keeps_the_span_and_orthonormality_of_the_codes(self, name, fitted):
         energy, H = fitted
-        rotation = axes.rotations(energy, H, name)
+        rotation = rotations(energy, H, name)
         turned = torch.cat([A @ R for A, R in zip(energy.split(H), rotation, strict=True)], dim=1)
         assert (turned.T @ turned - torch.eye(8).double()).norm() < 1e-12
         for A, B in zip(energy.split(H), energy.split(turned), strict=True):
@@ -47,10 +55,10 @@ class TestEveryChoice:
         assert energy.value(turned) == pytest.approx(energy.value(H), rel=1e-12)
 
     def test_two_calls_agree_in_every_bit(self, name, fitted):
-        first = axes.rotations(*fitted, name)
+        first = rotations(*fitted, name)
         np.random.default_rng(5).random(3)
         torch.rand(3)
-        for A, B in zip(first, axes.rotations(*fitted, name), strict=True):
+        for A, B in zip(first, rotations(*fitted, name), strict=True):
             assert torch.equal(A, B)
 
     def test_reports_the_same_codes_whatever_basis_the_solver_ended_in(self, name, fitted):
@@ -59,7 +67,7 @@ class TestEveryChoice:
         energy, H = fitted
         spun = torch.cat([A @ orthonormal(A.shape[1], A.shape[1], seed=4) for A in energy.split(H)], dim=1)
         codes = [
-            torch.cat([A @ R for A, R in zip(energy.split(B), axes.rotations(energy, B, name), strict=True)], dim=1)
+            torch.cat([A @ R for A, R in zip(energy.split(B), rotations(energy, B, name), strict=True)], dim=1)
             for B in (H, spun)
         ]
         # The second layer of so few samples is too Gaussian for FastICA to converge: rounding decides its axes.
@@ -70,14 +78,14 @@ class TestEveryChoice:
         if name is None:
             pytest.skip("no choice of axes keeps the solver's basis")
         energy, H = fitted
-        for A, R in zip(energy.split(H), axes.rotations(energy, H, name), strict=True):
+        for A, R in zip(energy.split(H), rotations(energy, H, name), strict=True):
             codes = A @ R
             assert (codes.max(dim=0).values >= -codes.min(dim=0).values).all()
 
     def test_estimates_are_sorted_and_add_up_to_the_trace(self, name, fitted):
         energy, H = fitted
-        rotation = axes.rotations(energy, H, name)
-        estimates = axes.eigenvalue_estimates(energy, H, rotation)
+        rotation = rotations(energy, H, name)
+        estimates = axes.eigenvalue_estimates(products(energy, H), rotation)
         for layer, (values, energy_of_layer) in enumerate(zip(estimates, energy.layer_values(H), strict=True)):
             assert values.sum().item() == pytest.approx(-2 * energy_of_layer, rel=1e-10), layer
             if name is not None:
@@ -85,16 +93,16 @@ class TestEveryChoice:
 
     def test_is_the_identity_below_a_feature_map_and_free_on_top(self, name):
         energy = make(deep=FeatureMap(waves), sizes=(3, 2))
-        below, top = axes.rotations(energy, orthonormal(N, 5), name)
+        below, top = rotations(energy, orthonormal(N, 5), name)
         assert torch.equal(below, torch.eye(3).double())
         assert (torch.equal(top, torch.eye(2).double())) == (name is None)
 
     def test_one_component_works(self, name):
-        (R,) = axes.rotations(make(sizes=(1,)), orthonormal(N, 1), name)
+        (R,) = rotations(make(sizes=(1,)), orthonormal(N, 1), name)
         assert R.abs().item() == pytest.approx(1.0)
 
     def test_float32_codes_give_float64_rotations(self, name):
-        rotation = axes.rotations(make(dtype=torch.float32), orthonormal(N, 8).float(), name)
+        rotation = rotations(make(dtype=torch.float32), orthonormal(N, 8).float(), name)
         for R in rotation:
             assert R.dtype == torch.float64
             assert (R.T @ R - torch.eye(len(R)).double()).norm() < 1e-12
@@ -104,7 +112,7 @@ class TestRitz:
     @pytest.mark.parametrize("center", [False, True])
     def test_diagonalises_every_layer(self, center):
         energy, H = make(center=center), orthonormal(N, 8)
-        for layer, R in enumerate(axes.rotations(energy, H, "ritz")):
+        for layer, R in enumerate(rotations(energy, H, "ritz")):
             A = energy.split(H)[layer] @ R
             T = A.T @ energy.gram(layer, H).matmul(A)
             assert (T - T.diag().diag()).abs().max() < 1e-11 * T.diag().max()
@@ -114,7 +122,7 @@ class TestRitz:
         K = RBF(20.0)(X, X)
         expected, vectors = torch.linalg.eigh(K)
         H = vectors[:, -5:] @ orthonormal(5, 5, seed=3)
-        (found,) = axes.eigenvalue_estimates(energy, H, axes.rotations(energy, H, "ritz"))
+        (found,) = axes.eigenvalue_estimates(products(energy, H), rotations(energy, H, "ritz"))
         torch.testing.assert_close(found, expected.flip(0)[:5], rtol=1e-10, atol=1e-10)
 
 
@@ -147,7 +155,7 @@ class TestVarimax:
 
     def test_raises_the_criterion_of_codes(self, fitted):
         energy, H = fitted
-        ritz, varimax = (axes.rotations(energy, H, name) for name in ("ritz", "varimax"))
+        ritz, varimax = (rotations(energy, H, name) for name in ("ritz", "varimax"))
         for A, before, after in zip(energy.split(H), ritz, varimax, strict=True):
             assert kaiser(A @ after) >= kaiser(A @ before) * (1 - 1e-9)
 

@@ -201,6 +201,24 @@ def test_noise_is_found_in_repeats_and_in_an_empty_region():
     assert noise_of_region(np.array([5, 8]) + 0.2 * rng.standard_normal((2000, 2))) == pytest.approx(0.2, rel=0.05)
     with pytest.raises(ValueError, match=r"^repeats: expected arrays of one shape"):
         noise_of_repeats(x, x[:5])
+    with pytest.raises(
+        ValueError, match=r"^values: expected the region of at least 2 samples as rows, got shape \(1, 2\)"
+    ):
+        noise_of_region(x[:1])
+    for wrong in (x[:, 0], np.where(x > 2, np.nan, x)):
+        with pytest.raises(ValueError, match=r"^X: expected at least 2 samples as rows of finite numbers"):
+            noise.estimate_noise(wrong)
+
+
+def test_the_chosen_parameters_are_those_of_the_fitted_model(monkeypatch):
+    # With more samples than kernels are compared on, weights are refined on all of them.
+    monkeypatch.setattr(automatic, "SOME", 60)
+    noisy, _ = plane(150)
+    found = select(noisy, noise=NOISE, max_seconds=60)
+    assert found.best_params["shrink"] == found.best_estimator.shrink
+    assert found.best_params["n_components"] == found.best_estimator.n_components
+    assert found.best_params["kernel"] == found.best_estimator.kernels_[0]
+    assert "nan" not in found.to_markdown()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +226,17 @@ def test_noise_is_found_in_repeats_and_in_an_empty_region():
     [
         ({"noise": -1}, "noise: expected a positive number"),
         ({"noise": "much"}, "noise: expected a positive number"),
-        ({"noise": [1.0, 2.0]}, "noise: expected a positive number, one per column, or .* got 2 of them for 6 columns"),
+        (
+            {"noise": [1.0, 2.0]},
+            r"noise: expected a positive number, one per .* got an array of shape \(2,\) for 6 col",
+        ),
+        ({"noise": [1.0] * 5 + [-1.0]}, "noise: expected a positive number, one per column, .* got -1.0"),
+        ({"noise": [1.0] * 5 + [np.nan]}, "noise: expected a positive number, one per column, .* got nan"),
+        ({"noise": [0.0] * 6}, "noise: expected a positive number, one per column, .* got zeros alone"),
+        ({"validation": "rubbish"}, "validation: this option needs a grid, got 'rubbish'"),
+        ({"method": "gradient"}, "method: this option needs a grid, got 'gradient'"),
+        ({"holdout": 0.5}, "holdout: this option needs a grid, got 0.5"),
+        ({"grid": {"n_components": [2]}, "for_": "new"}, "for_: this option is for a search without a grid, got 'new'"),
         ({"for_": "all"}, "for_: got 'all', allowed are these, new"),
         ({"criterion": "reconstruction"}, "criterion: unknown name 'reconstruction', allowed are risk, masked"),
         ({"criterion": "masked", "for_": "new"}, "for_: got 'new', allowed are these"),
@@ -250,7 +278,7 @@ def test_samples_too_large_for_the_squares_of_errors_are_refused():
 def test_samples_without_noise_have_nothing_to_clean():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 30))
-    with pytest.warns(UserWarning, match="noise: half"), pytest.raises(ValueError, match="noise: none was found in X"):
+    with pytest.raises(ValueError, match="noise: none was found in X"):
         drkm.denoise(X)
 
 

@@ -158,10 +158,10 @@ def test_codes_after_a_fit_that_did_not_converge_are_doubted():
 
 def test_summary_of_several_starts_shows_their_energies():
     model = ConstrDRKM((6, 3), n_init=3, random_state=0, solver=TrustRegion()).fit(X)
-    ended, given_up = re.search(
+    ended, abandoned = re.search(
         r"best of 3 starts: ([^(\n]*)(?:\((\d+) abandoned behind the best\))?", model.summary()
     ).groups()
-    assert len(ended.split(", ")) + int(given_up or 0) == 3
+    assert len(ended.split(", ")) + int(abandoned or 0) == 3
     # Its iterations, evaluations and seconds are those of one of them.
     assert f"{model.n_iter_ + 1} evaluations" in model.summary()
 

@@ -7,7 +7,9 @@ import torch
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
-from drkm import ConstrDRKM, load
+from drkm import ConstrDRKM, inputs, load
+from drkm.datasets import make_half_circle
+from drkm.estimator import NoiseWarning
 from drkm.gram import Dense, Nystroem
 from drkm.inference.density import CodeDensity
 from few_digits import NEW, X, relative
@@ -204,6 +206,25 @@ def test_score_is_minus_the_mean_squared_error_of_denoise(model):
     assert isinstance(model.score(NEW), float)
     few, many = ConstrDRKM(1).fit(X), ConstrDRKM(40).fit(X)
     assert few.score(X) < many.score(X) <= 0
+
+
+@pytest.mark.parametrize("name", ["transform", "denoise", "reconstruct", "score", "score_samples"])
+def test_points_are_read_once(model, name, monkeypatch):
+    read, seen = inputs.read, []
+    monkeypatch.setattr(inputs, "read", lambda *given, **options: seen.append(1) or read(*given, **options))
+    getattr(model, name)(NEW)
+    assert len(seen) == 1
+
+
+def test_denoise_in_place_warns_of_noise_by_the_points_that_it_was_given():
+    told = []
+    for in_place in (False, True):
+        points = make_half_circle(200, 0.1, random_state=1)[0]
+        model = ConstrDRKM(30, sigma2=0.05).fit(points)
+        with pytest.warns(NoiseWarning) as caught:
+            model.denoise(points, out=points if in_place else None)
+        told.append([str(warning.message) for warning in caught])
+    assert told[0] == told[1]
 
 
 def test_traverse_moves_one_code_of_a_base_point(model):

@@ -19,7 +19,7 @@ import drkm
 from drkm import ConstrDRKM, load
 from drkm.files import container
 from drkm.gram import Dense, Fourier, Fused, Nystroem, Tiled
-from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+from drkm.kernels import RBF, FeatureMap, FourierFeatures, Laplacian, Matern, NystroemFeatures, Polynomial
 from drkm.persistence.model_file import VERSION
 from drkm.solvers import LBFGS, Eigensolver, TrustRegion
 from drkm.solvers.state import Dimensions
@@ -114,6 +114,28 @@ def test_a_loaded_model_fits_other_data_by_the_rules_that_were_asked_for(kernel,
     copy = load(tmp_path / "model")
     assert copy.kernel == kernel
     assert copy.fit(3 * X).kernels_[0].describe() == model.fit(3 * X).kernels_[0].describe()
+
+
+LANDMARKS = NystroemFeatures(RBF(2.0), torch.from_numpy(X[:20]))
+FREQUENCIES = FourierFeatures(RBF(2.0), torch.linspace(-2, 2, 64 * 30, dtype=torch.float64).sin().view(64, 30))
+DRAWN = FourierFeatures.drawn(RBF(2.0), 64, 50, orthogonal=True, random_state=0, like=torch.empty(0).double())
+
+
+@pytest.mark.parametrize("kernel", [LANDMARKS, FREQUENCIES, DRAWN, [LANDMARKS, "rbf"]], ids=str)
+def test_a_model_whose_kernel_is_an_approximation_can_be_loaded_and_fitted_again(kernel, tmp_path):
+    model = ConstrDRKM((3, 2) if isinstance(kernel, list) else 3, kernel=kernel).fit(X)
+    model.save(tmp_path / "model")
+    copy = load(tmp_path / "model")
+    for name in ("transform", "denoise"):
+        np.testing.assert_array_equal(getattr(copy, name)(NEW), getattr(model, name)(NEW))
+    np.testing.assert_array_equal(copy.fit(X).codes_, model.codes_)
+
+
+def test_a_loaded_approximation_has_the_bandwidth_before_it_was_learned(tmp_path):
+    model = ConstrDRKM(3, kernel=LANDMARKS, learn_bandwidth=True).fit(X)
+    model.save(tmp_path / "model")
+    copy = load(tmp_path / "model")
+    assert (copy.kernel.bandwidth, copy.kernels_[0].bandwidth) == (2.0, model.kernels_[0].bandwidth)
 
 
 def test_numbers_of_numpy_are_saved_as_numbers(tmp_path):

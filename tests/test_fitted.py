@@ -10,10 +10,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, gram, load
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.files.rows import AbsentRows
 from drkm.fitted import FEW_ENTRIES
-from drkm.gram import Dense, Fourier, Nystroem, RememberedDistances, Tiled
+from drkm.gram import Dense, Fourier, Nystroem, Tiled
 from drkm.solvers import solve
+from drkm.training import run
 from few_digits import DIGITS
 
 X = DIGITS[:300]
@@ -162,3 +164,17 @@ def test_gram_is_read_once_per_fit(monkeypatch):
     monkeypatch.setattr(gram, "by_name", lambda name: read.append(name) or Dense())
     ConstrDRKM((3, 2), tol=1e-2).fit(X)
     assert read == ["auto"]
+
+
+@pytest.mark.parametrize("axes", ["ritz", "varimax", None])
+def test_a_fit_ends_with_one_product_with_the_first_gram_matrix(axes, monkeypatch):
+    record_of, seen = run.record_of, []
+
+    def watched(energy, *others):
+        matmul = energy.first.matmul
+        monkeypatch.setattr(energy.first, "matmul", lambda A: seen.append(A.shape) or matmul(A))
+        return record_of(energy, *others)
+
+    monkeypatch.setattr(run, "record_of", watched)
+    ConstrDRKM((4, 2), axes=axes, gram=Tiled(keep=0)).fit(X)
+    assert seen == [(len(X), 4)]

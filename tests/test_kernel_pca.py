@@ -17,7 +17,7 @@ from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.gram.triangle import triangle
-from drkm.kernels import RBF, Matern, Polynomial
+from drkm.kernels import RBF, FeatureMap, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import empty, upper_triangle
 
@@ -364,6 +364,10 @@ MODELS = [
     ConstrDRKM(4, kernel="linear", center=True),
     ConstrDRKM(4, encoder="projection"),
     ConstrDRKM(4, gram=Nystroem(m=50), center=True),
+    ConstrDRKM(4, gram="fourier", random_state=0),
+    ConstrDRKM(4, kernel="cosine"),
+    ConstrDRKM(4, kernel="polynomial"),
+    ConstrDRKM(4, kernel=FeatureMap(torch.nn.Linear(6, 9))),
 ]
 
 
@@ -374,7 +378,19 @@ def test_a_module_of_torch_answers_like_transform(model):
     module = model.fit(X).to_torch()
     expected = model.transform(new.numpy())
     for answer in (module(new), exported(module, new)(new)):
-        np.testing.assert_allclose(answer.numpy(), expected, atol=1e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(answer.detach().numpy(), expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_module_of_torch_in_another_precision_leaves_the_model_as_it_is(model):
+    X = samples(150)
+    new = torch.from_numpy(samples(20, seed=1))
+    expected = model.fit(X).transform(new.numpy())
+    module = model.to_torch().float()
+    for answer in (module(new.float()), exported(module, new.float())(new.float())):
+        assert answer.dtype == torch.float32
+        np.testing.assert_allclose(answer.detach().numpy(), expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_array_equal(model.transform(new.numpy()), expected)
 
 
 def test_a_module_of_torch_takes_kernel_values_of_a_precomputed_kernel():

@@ -36,7 +36,7 @@ def race(*results: Result) -> Race:
     return found
 
 
-class TestGivingUp:
+class TestAbandoning:
     def test_a_start_with_a_higher_energy_halfway_is_behind(self):
         found = race(ended(-1.0, -5.0, -6.0))
         assert found.is_behind(entries(-4.0, -4.9))
@@ -52,22 +52,30 @@ class TestGivingUp:
         assert not race().is_behind(entries(-1.0, -2.0, -3.0))
 
     def test_all_are_compared_with_the_best(self):
-        found = race(ended(-1.0, -5.0, -6.0), ended(-1.0, -7.0, -8.0), ended(-1.0, -4.0, status=Status.GIVEN_UP))
+        found = race(ended(-1.0, -5.0, -6.0), ended(-1.0, -7.0, -8.0), ended(-1.0, -4.0, status=Status.ABANDONED))
         assert found.best.objective == -8.0
         assert found.objectives == [-6.0, -8.0, None]
         assert found.is_behind(entries(-4.0, -6.5))
 
-    def test_a_solver_ends_when_it_is_given_up_and_not_as_one_that_could_go_on(self):
+    def test_a_solver_ends_when_it_is_abandoned_and_not_as_one_that_could_go_on(self):
         energy = Energy(X, [RBF(50.0), RBF(0.1)], (6, 3), (1.0, 1.0), Dense())
-        result = solve(by_name("auto", 2), energy, starts.kernel_pca(energy), give_up=lambda history: len(history) > 4)
-        assert result.status is Status.GIVEN_UP
+        result = solve(by_name("auto", 2), energy, starts.kernel_pca(energy), abandon=lambda history: len(history) > 4)
+        assert result.status is Status.ABANDONED
         assert result.n_iter == 4
         assert not result.converged
         assert not result.status.cut_short
 
-    def test_what_has_converged_is_not_given_up(self):
+    def test_an_abandoned_start_of_an_earlier_version_is_read_as_one(self):
+        result = ended(-1.0, -4.0, status=Status.ABANDONED)
+        facts = {**result.facts(), "status": "given_up", "history": []}
+        assert Result.from_facts(result.H, facts).status is Status.ABANDONED
+        assert "abandoned after" in result.outcome
+        with pytest.raises(ValueError, match="'left' is not a valid Status"):
+            Status("left")
+
+    def test_what_has_converged_is_not_abandoned(self):
         energy = Energy(X, [RBF(50.0), RBF(0.1)], (6, 3), (1.0, 1.0), Dense())
-        result = solve(by_name("auto", 2), energy, starts.kernel_pca(energy), tol=0.9, give_up=lambda history: True)
+        result = solve(by_name("auto", 2), energy, starts.kernel_pca(energy), tol=0.9, abandon=lambda history: True)
         assert result.converged
 
 
@@ -95,7 +103,7 @@ class TestFits:
             X.numpy()
         )
 
-    def test_more_starts_never_end_higher_and_most_are_given_up(self):
+    def test_more_starts_never_end_higher_and_most_are_abandoned(self):
         energies = [self.fit(count).objective_ for count in (1, 4, 12)]
         assert energies == sorted(energies, reverse=True)
         assert energies[-1] < energies[0]
@@ -104,7 +112,7 @@ class TestFits:
         assert objectives.count(None) >= 6
         assert min(value for value in objectives if value is not None) == energies[-1]
 
-    def test_starts_that_are_not_given_up_end_as_they_would_have_alone(self, monkeypatch):
+    def test_starts_that_are_not_abandoned_end_as_they_would_have_alone(self, monkeypatch):
         raced = self.fit(BY_TURNS + 1).fitted_.objectives
         monkeypatch.setattr(Race, "is_behind", lambda self, history: False)
         alone = self.fit(BY_TURNS + 1).fitted_.objectives

@@ -255,7 +255,7 @@ class TestFit:
         work = workload(open_rows(npy), model.kernels_, (3, 2))
         enough = 2 * Tiled(keep=0).cost(work).bytes
         monkeypatch.setattr(memory, "available", lambda device: enough)
-        monkeypatch.setattr("drkm.gram.dense.Dense._stored", lambda self, work: enough)
+        monkeypatch.setattr(Dense, "matrices", enough / (work.n**2 * work.item))
         with pytest.raises(NotEnoughMemory, match='gram="tiled" would need'):
             ConstrDRKM(gram="dense", **SETTINGS).fit(npy)
         again = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)

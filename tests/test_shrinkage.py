@@ -120,7 +120,9 @@ def test_files_keep_the_shrinkage(tmp_path, shrink):
     np.testing.assert_array_equal(again.denoise(X), model.denoise(X))
 
 
-@pytest.mark.parametrize("shrink", [-1, "soft", ("hat", 1.0), ("soft", np.inf), True, (1, 2, 3), ("ridge", "much")])
+@pytest.mark.parametrize(
+    "shrink", [-1, "soft", ("hat", 1.0), ("soft", np.inf), True, (1, 2, 3), ("ridge", "much"), (["a"], 1)]
+)
 def test_other_values_are_refused_by_fit_and_denoise(shrink):
     X = samples(20)
     with pytest.raises((TypeError, ValueError), match=r"^shrink: "):

@@ -89,6 +89,32 @@ class TestNewData:
         assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"kernel": "polynomial"}, {"kernel": "linear"}, {"gram": Fourier(200)}],
+    ids=str,
+)
+def test_no_training_sample_is_unlike_all_training_samples(options):
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    X[37] *= 1000
+    with pytest.warns(StrangeDataWarning, match="row 37"):
+        model = ConstrDRKM(3, random_state=0, **options).fit(X)
+    with warnings.catch_warnings(action="error", category=StrangeDataWarning):
+        model.transform(X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_samples_without_common_features_are_like_themselves(kernel):
+    X = np.eye(300)
+    assert not ConstrDRKM(3, kernel=kernel).fit(X).encode(X).strange.any()
+
+
+def test_a_short_sample_of_a_precomputed_kernel_is_like_itself():
+    X = TRAINED.copy()
+    X[3] *= 1e-7
+    assert not ConstrDRKM(3, kernel="precomputed").fit(X @ X.T).encode(X @ X.T).strange.any()
+
+
 def test_the_warning_points_at_the_callers_line():
     with pytest.warns(StrangeDataWarning, match=FAR) as caught:
         fitted("rbf").transform(NEW * 1e3)

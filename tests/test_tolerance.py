@@ -97,7 +97,7 @@ def test_a_loose_fit_does_so_after_a_file_too(tmp_path):
     assert again.summary() == model.summary()
 
 
-def test_a_tolerance_that_leaves_codes_unsettled_says_so():
+def test_a_tolerance_that_leaves_codes_off_says_so():
     asked = {"n_components": (10, 5), "eta": (1, 10)}
     loose = ConstrDRKM(**asked, tol=1e-2).fit(CELLS)
     assert loose.converged_

@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 
 from dense_oracle import structured
 from drkm import ConstrDRKM, load
-from drkm.kernels import RBF
 from few_digits import DIGITS, X
 
 
@@ -31,21 +30,30 @@ def test_layer_1_keeps_the_effective_sample_size_of_kernel_pca(name, center):
     assert paper.fitted_.supports[0] < 0.7 * pca.fitted_.supports[0]
 
 
-def test_the_rule_by_dense_algebra():
+# Components beyond what a small layer offers have hardly any energy.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("sizes", "width", "largest"),
+    [((10, 5), 0.2, "slope"), ((2, 5), 0.04, "curvature"), ((10, 5), 5.0, "directions")],
+)
+def test_the_rule_by_dense_algebra(sizes, width, largest):
     """Layer-wise kernel PCA, with the pull of the RBF written out."""
-    sigma2 = (5.0, 0.2)
-    model = ConstrDRKM((10, 5), kernel=[RBF(sigma2[0]), RBF(sigma2[1])]).fit(X)
+    sigma2 = (5.0, width)
+    model = ConstrDRKM(sizes, sigma2=sigma2).fit(X)
 
     def gram(points, width):
         return np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / (2 * width))
 
     values, vectors = np.linalg.eigh(gram(X, sigma2[0]))
-    hold, U = values[-10], vectors[:, -10:]
+    hold, U = values[-sizes[0]], vectors[:, -sizes[0] :]
     K = gram(U, sigma2[1])
-    A = np.linalg.eigh(K)[1][:, -5:]
+    values_2, vectors_2 = np.linalg.eigh(K)
+    A = vectors_2[:, -sizes[1] :]
     W = K * (A @ A.T)
-    pull = np.linalg.norm(W @ U - W.sum(axis=1)[:, None] * U) / sigma2[1] / np.sqrt(10)
-    assert model.eta_ == (1.0, pytest.approx(pull / hold / 0.05, rel=0.05))
+    pull = np.linalg.norm(W @ U - W.sum(axis=1)[:, None] * U) / sigma2[1] / np.sqrt(sizes[0])
+    gains = {"slope": pull / 0.05, "curvature": W.sum() / len(X) / sigma2[1] / 0.15, "directions": values_2[-1] / 2}
+    assert max(gains, key=gains.get) == largest
+    assert model.eta_ == (1.0, pytest.approx(gains[largest] / hold, rel=0.05))
     assert float(f"{model.eta_[1]:.2g}") == model.eta_[1]
 
 
@@ -67,9 +75,36 @@ def test_any_deep_kernel_gets_a_weight_with_which_layer_1_stays(kernel):
     assert model.converged_
 
 
-def test_one_layer_and_a_layer_that_does_not_pull_have_the_weight_of_the_paper():
+def overlap(deep, pca):
+    """Return the share of the subspace of a one-layer model that the first layer of another has."""
+    inner = deep.codes_[:, deep.layer_slices_[0]].T @ pca.codes_
+    return (inner**2).sum() / inner.shape[0]
+
+
+# Components beyond what a small layer offers have hardly any energy.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (2, 5), (2, 10)])
+def test_a_layer_of_one_or_two_components_stays_kernel_pca(name, sizes):
+    points = tables()[name]
+    pca = ConstrDRKM(sizes[0]).fit(points)
+    assert overlap(ConstrDRKM(sizes).fit(points), pca) > 0.95
+
+
+# Components beyond what a small layer offers have hardly any energy.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", tables())
+def test_one_wide_bandwidth_for_all_layers_leaves_layer_1_its_directions(name):
+    points = tables()[name]
+    pca = ConstrDRKM(3).fit(points)
+    width = pca.kernels_[0].sigma2
+    deep = ConstrDRKM((3, 2), sigma2=width).fit(points)
+    assert overlap(deep, pca) > 0.9
+    assert overlap(ConstrDRKM((3, 2), sigma2=width, eta=1.0).fit(points), pca) < 0.8
+
+
+def test_one_layer_has_the_weight_of_the_paper():
     assert ConstrDRKM(3).fit(X).eta_ == (1.0,)
-    assert ConstrDRKM((3, 2), kernel=(RBF(), RBF(50.0))).fit(X).eta_ == (1.0, 1.0)
     assert ConstrDRKM((3, 2)).fit(np.ones((12, 3))).converged_
 
 

@@ -68,7 +68,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         scale of the codes above. Grid searches can set parameters of kernel objects: `kernel__layer1__sigma2`.
     sigma2 : float, str, None or sequence of these, default=None
         Bandwidth σ² of kernels given by name: one for all layers or one per layer, each a number or a rule, "median"
-        (layer 1) or "scale". None or "auto" uses the default rule of the kernel. Kernel objects have their own.
+        (layer 1) or "scale". None or "auto" uses the default rule of the kernel. Codes are far smaller than samples, so
+        that a number for layer 1 suits no other: sigma2=(10, None). Kernel objects have their own.
     center : bool, default=False
         Centre every layer in its feature space.
     eta : "auto", float or sequence of float, default="auto"

@@ -19,12 +19,13 @@ from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
+from drkm.problem.energy import layer_slices
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
 
-#: codes that are farther from stationary than this, relative to their size, are reported as unsettled; this is
+#: codes that are farther from stationary than this, relative to their size, are reported as off; this is
 #: surprising only if the gradient is smaller by this factor
-SETTLED, EXPECTED = 0.1, 1e3
+OFF, EXPECTED = 0.1, 1e3
 #: a layer with a smaller share of the energy is hardly trained; reported only if its share of the trace is larger
 FAINT = 1e-5
 #: largest n·m², for m landmarks, at which their factor and features are formed again instead of stored: it takes about
@@ -134,8 +135,7 @@ class FittedModel:
     @property
     def slices(self) -> tuple[slice, ...]:
         """Columns of each layer."""
-        stops = torch.tensor(self.sizes).cumsum(0).tolist()
-        return tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
+        return layer_slices(self.sizes)
 
     @property
     def is_shared(self) -> bool:
@@ -199,9 +199,9 @@ class FittedModel:
         return {layer: share for layer, (share, own, trace) in layers if share < FAINT and own > FAINT * trace}
 
     @property
-    def unsettled(self) -> str:
+    def codes_are_off(self) -> str:
         """A warning if the fit reached its tolerance but its codes are far from stationary, else an empty string."""
-        if not self.result.converged or self.code_error <= SETTLED:
+        if not self.result.converged or self.code_error <= OFF:
             return ""
         return (
             f"the tolerance is reached, but codes of small energy are still off by {self.code_error:.0%}: lower tol, "
@@ -211,7 +211,7 @@ class FittedModel:
     @property
     def surprising(self) -> bool:
         """Whether the codes are much farther from stationary than the tolerance suggests."""
-        return self.code_error > EXPECTED * self.result.stationarity and bool(self.unsettled)
+        return self.code_error > EXPECTED * self.result.stationarity and bool(self.codes_are_off)
 
     @property
     def advice(self) -> str:

@@ -436,7 +436,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def _check_size(kernel: Kernel, X: Tensor) -> None:
-    """Raise one sentence for samples whose kernel values, or distances, are more than their precision can hold."""
+    """Raise an error if kernel values of samples, or distances, are more than their precision can hold."""
     longest = X[torch.linalg.vector_norm(X, dim=1).argmax()][None]
     largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
     if not math.isfinite(len(X) * largest.detach()):
@@ -445,7 +445,7 @@ def _check_size(kernel: Kernel, X: Tensor) -> None:
 
 
 def _check_finite(codes: Tensor) -> None:
-    """Raise one sentence for points whose kernel values are more than their precision can hold."""
+    """Raise an error if kernel values of points are more than their precision can hold."""
     with one_thread():
         finite = codes.isfinite()
         if not finite.all():

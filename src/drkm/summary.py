@@ -76,7 +76,7 @@ def _doubts(fitted: FittedModel, undetermined: int) -> list[str]:
         f"layer {layer} learned sigma2 to its bound: the energy alone has no best one, choose it by drkm.select"
         for layer in fitted.at_bound
     ]
-    lines += [told for told in (faintness(fitted), fitted.unsettled) if told]
+    lines += [told for told in (faintness(fitted), fitted.codes_are_off) if told]
     if undetermined:
         lines.append(
             f"{counted(undetermined, 'direction')} of the codes cannot be determined for new points: "
@@ -89,7 +89,7 @@ def doubt_of_convergence(fitted: FittedModel) -> str:
     """Return the warning of a fit that did not converge, or whose codes are far from stationary; else ""."""
     if not fitted.result.converged:
         return f"ConstrDRKM {fitted.message}"
-    doubt = faintness(fitted) or (fitted.unsettled if fitted.surprising else "")
+    doubt = faintness(fitted) or (fitted.codes_are_off if fitted.surprising else "")
     return f"ConstrDRKM: {doubt}" if doubt else ""
 
 

@@ -9,12 +9,12 @@ import pytest
 from drkm import ConstrDRKM
 from drkm.experiments.disentanglement import _tasks as tasks
 from drkm.experiments.disentanglement import cars3d
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.experiments.disentanglement._models import default_model, rows_of, train_and_encode
 from drkm.experiments.registry import EXPERIMENTS, TASKS
 from drkm.experiments.reproduce import reproduce
 from drkm.experiments.request import Request
 from drkm.experiments.study.scales import SIZES
-from drkm.gram import RememberedDistances
 from drkm.runs.configuration import Configuration, Results
 from drkm.solvers import Penalty
 

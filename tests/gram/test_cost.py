@@ -7,12 +7,14 @@ import torch
 
 from drkm import ConstrDRKM
 from drkm import gram as grams
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.gram import (
     Auto,
     Dense,
+    Fourier,
     NotEnoughMemory,
     Nystroem,
-    RememberedDistances,
+    Sharded,
     Strategy,
     Tiled,
     Workload,
@@ -153,6 +155,13 @@ class TestChoice:
         settled = Tiled(memory=2e9).settle(asked)
         assert settled.cost(asked).bytes <= 2e9
         assert settled.keep > 5e8
+
+    @pytest.mark.parametrize("inner", [Nystroem(m=10), Fourier(30)])
+    def test_shared_features_stay_what_they_are_and_are_priced_as_such(self, inner):
+        asked = work(sizes=(3,), kernels=(RBF(1.0),))
+        settled = Sharded(inner).settle(asked)
+        assert settled.inner is inner
+        assert settled.cost(asked) == inner.cost(asked)
 
     def test_the_budget_includes_what_a_blas_keeps_for_its_threads(self, monkeypatch):
         kept = []

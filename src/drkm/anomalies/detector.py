@@ -20,13 +20,16 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     The model is a one-layer `ConstrDRKM` with an RBF kernel of a quarter of the median bandwidth. Components that a
     single sample supports get the weight 0. There is nothing to tune. Distances are Euclidean: put a `StandardScaler`
-    before it if columns have different units.
+    before it if columns have different units. The time of a fit grows with the cube of the number of samples.
+
+    The threshold of `predict` is meant for new samples. Training samples score higher, so that `fit_predict` calls few
+    of them strange: sort them by `score_samples` instead.
 
     Parameters
     ----------
     false_alarms : float, default=0.05
-        Share of ordinary samples that may be called strange. The threshold is this quantile of the scores of the
-        samples, each scored by a model that has not seen it.
+        Share of ordinary samples that may be called strange. The threshold is this quantile of the scores of samples,
+        all or at least 1,000 of them, each scored by a model that has not seen it.
     random_state : int, RandomState instance or None, default=0
         Seed of the partition of samples for these scores.
 

@@ -14,7 +14,7 @@ from drkm.gram.auto import Auto, check, settle
 from drkm.gram.base import NAMES, Centered, Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
-from drkm.gram.dense import RememberedDistances, StoredGram
+from drkm.gram.dense import StoredGram
 from drkm.gram.features import FeatureGram
 from drkm.gram.fourier_gram import FourierGram
 from drkm.gram.sweep import SweptGram
@@ -31,7 +31,6 @@ __all__ = [
     "Gram",
     "MovingGram",
     "NotEnoughMemory",
-    "RememberedDistances",
     "StoredGram",
     "Strategy",
     "Sums",

@@ -60,23 +60,23 @@ class Dense(Strategy):
 
     name = "dense"
     is_exact = True
+    #: n×n matrices that are held at once
+    matrices = 1
 
     def cost(self, work: Workload) -> Cost:
         """Return the cost of a fit: n² numbers for K_1, formed from two augmented copies of the samples."""
         if not work.first_is_pairwise:
             return common(work).plus(**vars(first_of_features(work)))
+        stored = self.matrices * work.n**2 * work.item
         # There is no solver yet while K_1 is formed, and the copies are gone when it starts.
-        forming = work.sample_bytes + max(6 * work.sample_bytes, 2 * work.sample_bytes + self._stored(work))
+        forming = work.sample_bytes + max(6 * work.sample_bytes, 2 * work.sample_bytes + stored)
         base = common(work).plus(
-            bytes=self._stored(work),
+            bytes=stored,
             flops=2.0 * work.n**2 * work.sizes[0],
             traffic=float(work.n**2 * work.item),
             setup=work.n**2 * pair_flops(work.d),
         )
         return replace(base, bytes=max(base.bytes, forming))
-
-    def _stored(self, work: Workload) -> int:
-        return work.n**2 * work.item
 
     def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         """Return the operator of the samples, according to the family of the kernel."""
@@ -111,51 +111,3 @@ class Dense(Strategy):
     def moving_pairs(self, kernel: Pairwise, points: Tensor) -> MovingGram:
         """Return a swept Gram matrix."""
         return SweptGram(kernel, points)
-
-
-class ExponentGram(StoredGram):
-    """A Gram matrix f(e) held in memory with its exponents e = -‖x-y‖²/(2σ²)."""
-
-    def __init__(self, kernel: Pairwise, exponents: Tensor):
-        super().__init__(kernel.values(exponents.clone()))
-        self.kernel = kernel
-        self.exponents = exponents
-
-    def parameter_sum(self, A: Tensor) -> float:
-        """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
-        slope = self.kernel.jet(self.exponents.clone(), 1)[1]
-        return -float((self.exponents * slope * (A @ A.T)).sum())
-
-
-class RememberedDistances(Dense):
-    """Also store the squared distances of the samples, for bandwidths that change while they are learned.
-
-    One object can serve several fits; it remembers only the last samples.
-    """
-
-    name = "remembered distances"
-
-    def __init__(self) -> None:
-        self._points: Tensor | None = None
-        self._halves: Tensor | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        # What can be recomputed is not pickled with a model.
-        return {"_points": None, "_halves": None}
-
-    def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
-        """Return the Gram matrix from remembered distances; other kernels are treated as in `Dense`."""
-        if not kernel.is_isotropic:
-            return super().fixed_pairs(kernel, points)
-        X = in_memory(points)
-        if self._halves is None or self._points is not X:
-            centred = X - X.mean(dim=0)
-            norms = centred.square().sum(dim=1)
-            self._points = X
-            self._halves = (centred @ centred.T - 0.5 * (norms[:, None] + norms)).clamp_(max=0)
-            self._halves.fill_diagonal_(0)
-        return ExponentGram(kernel, self._halves * kernel.pull_scale)
-
-    def _stored(self, work: Workload) -> int:
-        # distances, exponents, values, and the copy that values are computed from
-        return 4 * work.n**2 * work.item

@@ -66,7 +66,8 @@ class Sharded(Strategy):
 
     def settle(self, work: Workload) -> Strategy:
         """Return the strategy with the number of bytes that an exact `inner` keeps."""
-        if not self.inner.reads_tiles or not work.first_is_pairwise:
+        # Features are read in tiles too, and have no K_1 to keep.
+        if not (self.inner.is_exact and self.inner.reads_tiles and work.first_is_pairwise):
             return self
         return replace(self, inner=Tiled(getattr(self.inner, "memory", None), keep=self._kept(work)))
 

@@ -59,9 +59,11 @@ class Inference:
         self._given, H = fitted, fitted.H
         self.rotation = torch.block_diag(*fitted.rotation).to(H)
         self.codes = H @ self.rotation
-        self._familiarity = Familiarity(fitted.kernels[0], fitted.X)
         #: whether the warning was given that denoising with this model leaves the noise
         self.noise_told = False
+        if fitted.is_shared:
+            # While the other processes take part.
+            _ = self._familiarity
         if formed is not None:
             self._gram = FirstGram(fitted, formed)
             if fitted.kernels[0].is_explicit:
@@ -84,6 +86,10 @@ class Inference:
     @cached_property
     def _cross(self) -> Cross:
         return Cross(self.fitted.kernels[0], self.fitted.X)
+
+    @cached_property
+    def _familiarity(self) -> Familiarity:
+        return Familiarity(self._given.kernels[0], self._given.X)
 
     @property
     def own_codes(self) -> Tensor:

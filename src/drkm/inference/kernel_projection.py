@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,9 +86,10 @@ class KernelProjection:
 
 
 class ProjectionModule(torch.nn.Module):
-    """The codes of one layer as a torch module, with all its numbers in buffers.
+    """The codes of one layer as a torch module, with all its numbers in buffers and those of a feature map's module.
 
-    `torch.export` accepts it, with a dynamic number of points.
+    It shares nothing that changes with the model: `float()` or training leave the model as it is. `torch.export`
+    accepts it, with a dynamic number of points.
     """
 
     weights: Tensor
@@ -98,15 +100,27 @@ class ProjectionModule(torch.nn.Module):
     def __init__(self, kernel: Any, points: Tensor | None, weights: Tensor, shift: Tensor):
         super().__init__()
         self.kernel = kernel
+        #: fields of an explicit kernel that are tensors or modules, of which this module has its own
+        self.own: list[str] = []
         self.register_buffer("weights", weights.detach().clone())
         self.register_buffer("shift", shift.detach().clone())
-        if kernel is not None and kernel.is_pairwise:
+        if kernel is None:
+            return
+        if kernel.is_pairwise:
             assert points is not None
             origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
             self.register_buffer("origin", origin)
             self.register_buffer("right", kernel.factors(points - origin)[1].T.contiguous())
-        elif isinstance(map_ := getattr(kernel, "map", None), torch.nn.Module):
-            self.add_module("map", map_)
+            return
+        for name in (field.name for field in fields(kernel)) if is_dataclass(kernel) else ():
+            value = getattr(kernel, name)
+            if isinstance(value, torch.nn.Module):
+                self.add_module(f"kernel_{name}", copy.deepcopy(value))
+            elif isinstance(value, Tensor):
+                self.register_buffer(f"kernel_{name}", value.detach().clone())
+            else:
+                continue
+            self.own.append(name)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the codes of the rows of x: samples or, without a kernel, kernel values with the training samples."""
@@ -117,5 +131,6 @@ class ProjectionModule(torch.nn.Module):
             exponent = kernel.factors(x - self.origin)[0] @ self.right
             seen = kernel.jet(exponent.clamp(max=0) if kernel.is_isotropic else exponent, 0)[0]
         else:
-            seen = kernel.features(x)
+            own = {name: getattr(self, f"kernel_{name}") for name in self.own}
+            seen = (replace(kernel, **own) if own else kernel).features(x)
         return seen @ weights - shift

@@ -27,12 +27,11 @@ def noise_warning(inference: Inference, points: Tensor | Rows, columns: Sequence
     kernel = inference.fitted.kernels[0]
     if inference.noise_told or not kernel.is_isotropic or len(points) < LEAST_ROWS:
         return ""
-    inference.noise_told = True
+    some = points[torch.arange(0, len(points), max(1, len(points) // ROWS), device=points.device)]
     share = share_passed(
-        lambda rows: inference.reconstruct(rows, columns, method=method).points,
-        points[: len(points)],
-        kernel.bandwidth**0.5,
+        lambda rows: inference.reconstruct(rows, columns, method=method).points, some, kernel.bandwidth**0.5
     )
+    inference.noise_told = True
     if share < MOST_NOISE:
         return ""
     return (

@@ -129,12 +129,16 @@ class PointMethods(TransformerMixin):
         out : array of shape (m, d), optional
             Array to write the points to, for example a `numpy.memmap`; it is also returned.
         """
-        found = self._reconstruct(X, components, method, shrink=shrink, out=out)
-        strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        check_is_fitted(self)
+        points, told = self._read(X), ""
         if shrink is None and self._shrinkage is None:
+            # Before `out` is written, which may be X.
             columns = parameters.component_columns(components, self.layer_slices_)
-            if told := noise_warning.noise_warning(self._inference, self._read(X), columns, method):
-                warnings.warn(told, noise_warning.NoiseWarning, stacklevel=2)
+            told = noise_warning.noise_warning(self._inference, points, columns, method)
+        found = self._reconstruct(points, components, method, shrink=shrink, out=out)
+        strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        if told:
+            warnings.warn(told, noise_warning.NoiseWarning, stacklevel=2)
         return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
@@ -144,7 +148,8 @@ class PointMethods(TransformerMixin):
         projection; `start="point"` is the paper's start, the point itself, and any other start is an array of shape (m,
         d). Points unlike all training samples are marked as `strange`, where `denoise` would warn.
         """
-        points, *others = vars(self._reconstruct(X, components, method, **options)).values()
+        check_is_fitted(self)
+        points, *others = vars(self._reconstruct(self._read(X), components, method, **options)).values()
         written = [inputs.write(part, X) for part in others]
         return PreImage(inputs.write(points, X, getattr(X, "columns", None)), *written)
 
@@ -220,13 +225,15 @@ class PointMethods(TransformerMixin):
 
     def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
         """Return the squared distance between each row and its reconstruction, and which rows are strange."""
-        found = self._reconstruct(X)
-        return self._inference.squared_distances(found.points, self._read(X)), found.strange
-
-    def _reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
-        """Return pre-images as tensors on the device of the model."""
         check_is_fitted(self)
         points = self._read(X)
+        found = self._reconstruct(points)
+        return self._inference.squared_distances(found.points, points), found.strange
+
+    def _reconstruct(
+        self, points: Tensor | Rows, components: Any = None, method: str | None = None, **options: Any
+    ) -> PreImage:
+        """Return pre-images as tensors on the device of the model."""
         columns = parameters.component_columns(components, self.layer_slices_)
         shrink = Shrinkage.of(options.pop("shrink", None))
         if shrink is None and options.get("normalized", True):

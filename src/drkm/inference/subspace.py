@@ -21,6 +21,9 @@ from drkm.inference.first_gram import FirstGram
 from drkm.kernels import Kernel, NystroemFeatures
 from drkm.problem.shrinkage import Shrinkage
 
+#: kernel sums that are less than this many rounding errors of 1 differ between training points by rounding alone
+VANISHED = 16
+
 
 class NothingLeft(ValueError):
     """Weights of components that are all zero."""
@@ -93,7 +96,8 @@ class Components:
         self._reader = self.H if reader is None else reader
         operator = self._operator = _operator(kernel, in_memory(X)) if gram is None else gram
         self._features: Tensor | None = None
-        self.diagonal = operator.diagonal()
+        # Computed values of k(x, x) = 1 have rounding errors, by which far samples would look nearest to themselves.
+        self.diagonal = H.new_ones(self.n) if kernel.is_isotropic else operator.diagonal()
         self.mean_row: Tensor | None = None
         if center:
             product = operator.matmul(torch.cat([self.H, self.mean_weights[:, None]], dim=1))
@@ -105,9 +109,10 @@ class Components:
             self.mean_scores, self.mean_norm2 = H.new_zeros(self.c), 0.0
         M = (self.H.T.double() @ self.KH.double()).to(H)
         self.M = 0.5 * (M + M.T)
-        self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
         if shrink is not None:
             self._inverse = self._shrunk(shrink, self.H.T @ self.H if lengths is None else lengths)
+        else:
+            self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
 
     def _shrunk(self, shrink: Shrinkage, lengths: Tensor) -> Tensor:
         """Return the matrix from scores to shrunk coordinates, A diag(f(λ)/λ) Aᵀ.
@@ -201,7 +206,11 @@ class Components:
         return projection + self._features[-1] if self.center else projection
 
     def nearest_training_point(self, coordinates: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the training point of smallest residual and that residual, for each projection."""
+        """Return the training point of smallest residual and that residual, for each projection.
+
+        If a projection vanishes, as that of a sample far from all others, all training points are equally far from it.
+        It gets the one that the components represent best, not whichever comes first: that may be the sample itself.
+        """
         index = torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device)
         best = coordinates.new_empty(len(coordinates))
         base = self.diagonal if self.mean_row is None else self.diagonal - 2 * self.mean_row
@@ -210,6 +219,9 @@ class Components:
         augmented = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         for rows in blocks(len(coordinates), self.n, coordinates):
             best[rows], index[rows] = (augmented[rows] @ table).min(dim=1)
+        if self.kernel.is_isotropic and not self.center:
+            vanished = best >= 1 - VANISHED * torch.finfo(best.dtype).eps
+            index[vanished] = self.KH.square().sum(dim=1).argmax()
         return index, (best + self.norm2(coordinates)).clamp(min=0)
 
 

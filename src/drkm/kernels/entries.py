@@ -39,12 +39,18 @@ def asked_entry(kernel: Any) -> Any:
 
 
 def asked_kernel(entry: Any, layers: Sequence[Kernel]) -> Any:
-    """Rebuild the parameter `kernel` that `asked_entry` wrote; a feature map is the one of the trained layer."""
+    """Rebuild the parameter `kernel` that `asked_entry` wrote.
+
+    A feature map, and the landmarks or frequencies of an approximation, are those of the trained layer.
+    """
     if isinstance(entry, str):
         return entry
     if isinstance(entry, list):
         return [asked_kernel(part, [layer]) for part, layer in zip(entry, layers, strict=True)]
     kind: Any = KINDS.written(entry["type"])
+    if issubclass(kind, Approximation):
+        # Not in the basis of the codes, to which a fit reduces landmarks, and with the bandwidth before it was learned.
+        return layers[0].with_parameters(**entry["kernel"]["parameters"])
     return layers[0] if kind is FeatureMap else kind(**entry["parameters"])
 
 

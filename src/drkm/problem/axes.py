@@ -9,6 +9,7 @@ invariant, the model determines the axes and R_l = I.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -21,8 +22,16 @@ from drkm.problem.energy import Energy
 NAMES = ("ritz", "varimax", "ica", None)
 
 
-def rotations(energy: Energy, H: Tensor, axes: str | None) -> list[Tensor]:
-    """Return one orthogonal s_l×s_l matrix per layer, in float64."""
+def products(energy: Energy, H: Tensor, first: Tensor) -> list[Tensor]:
+    """Return T_l = H_lᵀK_lH_l of each layer in float64; `first` is K_1H_1."""
+    return [
+        stiefel.gram(A, first if layer == 0 else energy.moving(layer, H).matmul(A))
+        for layer, A in enumerate(energy.split(H))
+    ]
+
+
+def rotations(energy: Energy, H: Tensor, T: Sequence[Tensor], axes: str | None) -> list[Tensor]:
+    """Return one orthogonal s_l×s_l matrix per layer, in float64; `T` is that of `products`."""
     out = []
     for layer, block in enumerate(energy.slices):
         A = H[:, block].double()
@@ -30,24 +39,20 @@ def rotations(energy: Energy, H: Tensor, axes: str | None) -> list[Tensor]:
         if axes is None or fixed:
             out.append(torch.eye(A.shape[1], dtype=A.dtype, device=A.device))
             continue
-        T = stiefel.symmetric(stiefel.gram(H[:, block], energy.gram(layer, H).matmul(H[:, block])))
-        R = torch.linalg.eigh(T)[1].flip(1)
+        own = stiefel.symmetric(T[layer])
+        R = torch.linalg.eigh(own)[1].flip(1)
         if axes == "varimax":
             R = R @ varimax(energy.n**0.5 * A @ R)
         elif axes == "ica":
             R = R @ ica(energy.n**0.5 * A @ R)
-        order = (R * (T @ R)).sum(dim=0).argsort(descending=True, stable=True)
+        order = (R * (own @ R)).sum(dim=0).argsort(descending=True, stable=True)
         out.append(_fix_signs(A, R[:, order]))
     return out
 
 
-def eigenvalue_estimates(energy: Energy, H: Tensor, rotation: list[Tensor]) -> list[Tensor]:
-    """Return the diagonal of R_lᵀH_lᵀK_lH_lR_l of each layer; for one layer, the eigenvalues of K_1."""
-    out = []
-    for layer, (block, R) in enumerate(zip(energy.slices, rotation, strict=True)):
-        T = stiefel.gram(H[:, block], energy.gram(layer, H).matmul(H[:, block]))
-        out.append((R * (T @ R)).sum(dim=0))
-    return out
+def eigenvalue_estimates(T: Sequence[Tensor], rotation: Sequence[Tensor]) -> list[Tensor]:
+    """Return the diagonal of R_lᵀT_lR_l = R_lᵀH_lᵀK_lH_lR_l of each layer; for one layer, the eigenvalues of K_1."""
+    return [(R * (own @ R)).sum(dim=0) for own, R in zip(T, rotation, strict=True)]
 
 
 def varimax(A: Tensor, max_iter: int = 500, tol: float = 1e-10) -> Tensor:

@@ -10,9 +10,12 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.gram import Gram
 from drkm.problem import stiefel
+from drkm.problem.lapack import leading_by_lapack
 
 #: below this many samples, or if a tenth of the spectrum is wanted, a dense eigensolver is the fastest
-DENSE_BELOW = 200
+DENSE_BELOW, DENSE_SHARE = 200, 1 / 10
+#: the same if eigenpairs are wanted to at least this accuracy, for up to so many samples
+SHARP, SHARP_SHARE, SHARP_BELOW = 1e-6, 1 / 30, 2000
 #: blocks of the Krylov basis before it is restarted
 MAX_BLOCKS = 8
 #: from this many samples on, the iteration begins with eigenvectors of a subset: one in SHARE samples, at least this
@@ -61,7 +64,8 @@ def leading_eigenpairs(
     """
     n = collectives.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
-    if n <= DENSE_BELOW or 10 * count >= free:
+    is_sharp = tol <= SHARP and start is None and n <= SHARP_BELOW
+    if n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE):
         return _dense(gram, count, like, outside)
     if start is None:
         start = _start(gram, count + max(5, count // 2), like)
@@ -77,7 +81,8 @@ def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eige
         Q = collectives.gather(outside.double())
         KQ = K @ Q
         K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T
-    values, vectors = torch.linalg.eigh(stiefel.symmetric(K))
+    K = stiefel.symmetric(K)
+    values, vectors = torch.linalg.eigh(K) if K.is_cuda else map(torch.from_numpy, leading_by_lapack(K.numpy(), count))
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
     return Eigenpairs(values.to(like.dtype), collectives.own_rows(vectors).to(like.dtype), 0.0)
 

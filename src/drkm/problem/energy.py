@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -93,8 +94,7 @@ class Energy:
             self.strategy = strategy.settle(work)
             self.cost = self.strategy.cost(work)
         self.X = X if self._streams() or first is not None else in_memory(X)
-        stops = torch.tensor(self.sizes).cumsum(0).tolist()
-        self.slices = tuple(slice(stop - size, stop) for stop, size in zip(stops, self.sizes, strict=True))
+        self.slices = layer_slices(self.sizes)
         self.count = EvaluationCount()
         self.form_first_gram(first)
 
@@ -194,7 +194,7 @@ class Energy:
         """
         return sum(self.layer_values(H))
 
-    def value_and_gradient(self, H: Tensor) -> Evaluation:
+    def value_and_gradient(self, H: Tensor, first: Tensor | None = None) -> Evaluation:
         """Return J and its Euclidean gradient, for which the paper has no equation.
 
             ∂J/∂H_l = -K_l H_l/η_l - P_{l+1}/η_{l+1},    row i of P_{l+1} = Σ_j ∂k_{l+1}(h_i, h_j)/∂h_i ⟨a_i, a_j⟩
@@ -204,7 +204,7 @@ class Energy:
 
             ∂J/∂H_l = -K_l H_l/η_l + (diag(W·1) - W) H_l/(σ²_{l+1} η_{l+1}),    W = K_{l+1} ∘ (H_{l+1} H_{l+1}ᵀ).
 
-        Products K_l H_l and pulls P_{l+1} are the sums of `MovingGram.sums`.
+        Products K_l H_l and pulls P_{l+1} are the sums of `MovingGram.sums`. `first` is K_1 H_1 if it is known.
         """
         self.count.evaluations += 1
         gradient = torch.empty_like(H)
@@ -213,7 +213,7 @@ class Energy:
         for layer, (block, eta) in enumerate(zip(self.slices, self.eta, strict=True)):
             A = H[:, block]
             if layer == 0:
-                product = self.first.matmul(A)
+                product = self.first.matmul(A) if first is None else first
             else:
                 product, pull, weight = self.moving(layer, H).sums(A)
                 gradient[:, self.slices[layer - 1]] -= pull / eta
@@ -252,6 +252,11 @@ class Energy:
         """Return ∂J/∂log σ² = -1/(2η_l) tr(H_lᵀ (∂K_l/∂log σ²) H_l) of a layer (counted from 0)."""
         A, weight = H[:, self.slices[layer]], -0.5 / self.eta[layer]
         return weight * self.gram(layer, H).parameter_sum(A)
+
+
+def layer_slices(sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Return the columns of each layer in H, given the number of components of each."""
+    return tuple(slice(stop - size, stop) for stop, size in zip(accumulate(sizes), sizes, strict=True))
 
 
 def workload(X: Tensor | Rows, kernels: Sequence[Kernel], sizes: Sequence[int], blocks: int | None = None) -> Workload:

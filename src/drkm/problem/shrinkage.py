@@ -42,7 +42,7 @@ class Shrinkage:
         if value is None or isinstance(value, Shrinkage):
             return value
         kind, threshold = value if checks.is_list(value) and len(value) == 2 else ("soft", value)
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"shrink: unknown kind {kind!r}, allowed are {', '.join(KINDS)}")
         return cls(checks.number("shrink", threshold, positive=False), kind)
 

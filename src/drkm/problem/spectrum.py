@@ -20,6 +20,7 @@ from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.lanczos import leading_by_lanczos
+from drkm.problem.lapack import leading_by_lapack
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
@@ -89,7 +90,7 @@ def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
     solver = method.resolved(len(K), count)
     if solver == "arpack":
         return _signed(_krylov(blas.symmetric_operator(K), len(K), count, method, K.dtype))
-    return _signed(_dense(K, count) if solver == "dense" else _randomized(K, count, method))
+    return _signed(leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, method))
 
 
 def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor | None, floor: float) -> Spectrum:
@@ -163,17 +164,6 @@ def _from_start(
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
     pairs = eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
     return pairs, math.inf
-
-
-def _dense(K: np.ndarray, count: int) -> Pairs:
-    from scipy.linalg import eigh
-
-    n = len(K)
-    values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
-    if len(values) < count:
-        # LAPACK's search for some of many nearly equal eigenvalues can silently lose a few.
-        values, vectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
-    return values[-count:], vectors[:, -count:]
 
 
 def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:

@@ -16,7 +16,7 @@ from drkm.inference.eigencomponents import EigenComponents
 from drkm.machine.threads import one_thread
 from drkm.selection.judge import Judge, Judged, scaled
 from drkm.selection.masked import Masked
-from drkm.selection.noise import NO_NOISE, is_rounding, noise_level
+from drkm.selection.noise import is_rounding, noise_level
 from drkm.selection.perturbed import Perturbed
 from drkm.selection.result import Expected, Selection
 from drkm.selection.search import Search, ThresholdPath
@@ -49,8 +49,7 @@ def choose_model(
     """Choose a denoiser from the samples alone, and fit it to them."""
     sigma, may_be_less = noise_level(noise, samples)
     if is_rounding(sigma, samples):
-        warnings.warn(NO_NOISE, UserWarning, stacklevel=4)
-        raise ValueError("noise: none was found in X, so there is nothing to remove")
+        raise ValueError("noise: none was found in X, so there is nothing to remove; if there is some, give its level")
     deadline = math.inf if max_seconds is None else time.monotonic() + checks.number("max_seconds", max_seconds)
     by_risk, most = criterion == "risk", SOME if criterion == "risk" else SOME_MASKED
     some = samples if len(samples) <= most else samples[np.sort(rng.permutation(len(samples))[:most])]
@@ -73,13 +72,17 @@ def choose_model(
     fresh = Perturbed(some, sigma, for_, rng)
     expected = _expected(fresh.again(best, search.most), fresh.variance, search, given_noise=not isinstance(noise, str))
     level = math.sqrt(fresh.variance)
-    found = Selection(_table(search, len(samples)), search.tried.index(search.best), None, None, level, criterion)
+    found = Selection(_table(search, len(samples)), search.place_of_best, None, None, level, criterion)
     found.expected = expected
+    # Its weights may have been refined on more samples.
+    found.best_params["shrink"] = scaled(best.shrink, len(samples)).parameter
     if expected.noise_left > 1:
         told = f"noise: cleaning is expected to leave {expected.noise_left:.0%} of it"
         warnings.warn(f"{told}: the samples tell little of each other", UserWarning, stacklevel=4)
     if refit:
         found.best_estimator = _fitted(best, samples, given)
+        found.table[found.best_index]["n_components"] = found.best_estimator.n_components
+        found.best_params["n_components"] = found.best_estimator.n_components
         found.spectra = [np.asarray(values, dtype=float) for values in found.best_estimator.eigenvalues_]
     return found
 
@@ -103,7 +106,7 @@ def _expected(again: Judged, variance: float, search: Search, *, given_noise: bo
     n = len(again.losses)
     draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=REDRAWS) / n
     risks = draws @ np.stack([one.losses for one in search.tried], axis=1)
-    chosen = risks[:, search.tried.index(search.best)]
+    chosen = risks[:, search.place_of_best]
     sure = float((chosen <= ALIKE * risks.min(axis=1)).mean())
     error, deviation = max(again.risk, 0.0), float(again.losses.std() / math.sqrt(n))
     if not given_noise:

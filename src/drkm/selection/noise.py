@@ -82,8 +82,11 @@ def noise_level(noise: Any, samples: np.ndarray) -> Level:
         levels = array("noise", noise).numpy(force=True)
     except TypeError as error:
         raise ValueError(f"{expected}, got {noise!r}") from error
-    if levels.shape != samples.shape[1:] or not (np.isfinite(levels) & (levels >= 0)).all() or not levels.any():
-        raise ValueError(f"{expected}, got {levels.size} of them for {samples.shape[1]} columns")
+    if levels.shape != samples.shape[1:]:
+        raise ValueError(f"{expected}, got an array of shape {levels.shape} for {samples.shape[1]} columns")
+    if not (np.isfinite(levels) & (levels >= 0)).all() or not levels.any():
+        wrong = levels[~(np.isfinite(levels) & (levels >= 0))]
+        raise ValueError(f"{expected}, got {float(wrong[0]) if wrong.size else 'zeros alone'}")
     return _within_reach(Level(levels), samples)
 
 
@@ -124,10 +127,12 @@ def noise_of_region(values: Any) -> float:
         The columns of the region, for all samples; the constant may differ between columns.
     """
     region = array("values", values).numpy(force=True)
+    if region.ndim != 2 or len(region) < 2:
+        raise ValueError(f"values: expected the region of at least 2 samples as rows, got shape {region.shape}")
     return float(np.sqrt(region.var(axis=0, ddof=1).mean()))
 
 
-def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
+def estimate_noise(X: Any, *, random_state: int = 0) -> float:
     """Return the standard deviation of the noise in each coordinate.
 
     Clean points plus noise of standard deviation σ have a density that is a mixture of Gaussians of that width. The
@@ -139,7 +144,10 @@ def estimate_noise(X: np.ndarray, *, random_state: int = 0) -> float:
     spectrum separates three or more directions, only these are used. Such an estimate is too large if the clean points
     vary in all directions. Constant columns are ignored.
     """
-    return float(estimated_level(X, random_state=random_state).sigma)
+    samples = array("X", X).numpy(force=True)
+    if samples.ndim != 2 or len(samples) < 2 or not np.isfinite(samples).all():
+        raise ValueError(f"X: expected at least 2 samples as rows of finite numbers, got shape {samples.shape}")
+    return float(estimated_level(samples, random_state=random_state).sigma)
 
 
 def estimated_level(X: np.ndarray, *, random_state: int = 0) -> Level:

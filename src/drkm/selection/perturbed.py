@@ -67,7 +67,7 @@ class Perturbed(Judge[Trial]):
         if len(rows) < self.d:
             # All points that denoising visits are in the span of these.
             rows = rows @ np.linalg.qr(rows.T)[0]
-        before, *parts = np.split(torch.from_numpy(rows).numpy(), np.cumsum([len(Y), *[self.judged] * (pairs - 1)]))
+        before, *parts = np.split(rows, np.cumsum([len(Y), *[self.judged] * (pairs - 1)]))
         train = None if for_ == "these" else torch.from_numpy(np.ascontiguousarray(before[~held]))
         self.trials = [
             _trial(train, torch.from_numpy(before[held]), torch.from_numpy(sign * omega))
@@ -82,6 +82,9 @@ class Perturbed(Judge[Trial]):
         The best denoiser, the posterior mean, has the error covariance σ²J, with J its Jacobian, so that E‖y - f(y)‖² =
         σ²(d - tr J). If the assumed noise was too large, the chosen denoiser smooths too much, and the level that its
         residuals imply is closer to the truth.
+
+        Here y has the variance (1 + α²)σ² in place of σ². The share of the added noise that denoising passes on is an
+        estimate of tr J/d, and the risk that of E‖f(y) - x‖²/d = E‖y - f(y)‖²/d - (1 + α²)σ²(1 - 2 tr J/d).
         """
         more, passed = (1 + ALPHA**2) * self.variance, float(judged.passed.mean())
         residual = judged.risk + more * (1 - 2 * passed)

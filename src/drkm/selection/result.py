@@ -56,8 +56,9 @@ class Selection:
     ----------
     table : list of dict
         One row per candidate, in the order of the grid: `params`, `criterion` (lower is better), `error` (its standard
-        error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. A candidate that could
-        not be fitted to the data has NaN for these numbers and the reason as `failure`, which is None for the others.
+        error relative to the best), `reconstruction`, `n_components`, `seconds`, `converged`. Without a grid,
+        `reconstruction` and `seconds` are NaN. A candidate that could not be fitted to the data has NaN for all of
+        these numbers and the reason as `failure`, which is None for the others.
     best_index : int
         Row with the smallest criterion.
     best_params : dict
@@ -98,9 +99,12 @@ class Selection:
     def to_markdown(self, rows: int = 10) -> str:
         """Return the best candidates as a table."""
         best = sorted(self._fitted_rows(), key=lambda row: row["criterion"])[:rows]
-        lines = [f"| candidate | components | {self.criterion} | ± | reconstruction |", "|---|---|---|---|---|"]
+        columns = {"criterion": self.criterion, "error": "±", "reconstruction": "reconstruction"}
+        if all(np.isnan(row["reconstruction"]) for row in best):
+            del columns["reconstruction"]
+        lines = [f"| candidate | components | {' | '.join(columns.values())} |", "|---|" + "---|" * (1 + len(columns))]
         for row in best:
-            numbers = " | ".join(f"{row[name]:.4g}" for name in ("criterion", "error", "reconstruction"))
+            numbers = " | ".join(f"{row[name]:.4g}" for name in columns)
             lines.append(f"| {describe(row['params'])} | {row['n_components']} | {numbers} |")
         return "\n".join(lines)
 

@@ -20,6 +20,8 @@ COARSE, WIDEST = 4.0, 16.0
 THRESHOLDS, HIGHEST = 6, 0.9
 #: ranks of thresholds relative to the best so far
 AROUND, CLOSE = (0.4, 0.63, 1.0, 1.6, 2.5), (0.7, 0.84, 1.0, 1.19, 1.4)
+#: eigenpairs beyond the largest rank that is tried: this factor, and this many more
+SPARE, FEW_MORE = 1.25, 10
 #: kinds of shrinkage
 KINDS = ("soft", "firm")
 #: the same for more samples, which distinguish more components from noise
@@ -84,11 +86,18 @@ class Search:
     @property
     def best(self) -> Judged:
         """The candidate with the smallest estimated risk."""
-        return min(self.tried, key=lambda one: one.risk)
+        return self.tried[self.place_of_best]
+
+    @property
+    def place_of_best(self) -> int:
+        """Its place among all candidates."""
+        return int(np.argmin([one.risk for one in self.tried]))
 
     def _judge(self, path: ThresholdPath) -> list[Judged]:
         ranks = sorted({min(max(rank, 1.0), self.highest) for rank in path.ranks})
-        return self.judge.path(path.kernel, path.center, ranks, path.kinds, self.most)
+        # Components beyond the largest rank have the weight 0. Trials differ, and so do their ranks at one threshold.
+        most = min(self.most, math.ceil(SPARE * ranks[-1]) + FEW_MORE)
+        return self.judge.path(path.kernel, path.center, ranks, path.kinds, most)
 
     def _coarse(self) -> list[ThresholdPath]:
         ratio = WIDEST * self.median / self.narrowest

@@ -32,6 +32,9 @@ OWN_STREAM = 20
 PURPOSES = ("these", "new")
 #: criteria for candidates of a grid, and for those of a search without one
 CRITERIA, CRITERIA_OF_SEARCH = ("risk", "reconstruction"), ("risk", "masked")
+#: options that have an effect only with a grid, and only without one, with their defaults
+ONLY_WITH_GRID = {"estimator": None, "validation": None, "holdout": 0.25, "draws": 2, "method": None}
+ONLY_WITHOUT_GRID = {"for_": "these", "max_seconds": None}
 
 
 class _Job(NamedTuple):
@@ -116,8 +119,11 @@ def select(
     """
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
-        flat = f", reshape to {(len(samples), samples[0].size)}" if samples.ndim > 2 and len(samples) else ""
-        raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}{flat}")
+        raise ValueError(f"X: expected at least 4 samples as rows, got {_shape_of(samples)}")
+    if grid is None:
+        _refuse_given(ONLY_WITH_GRID, (estimator, validation, holdout, draws, method), "needs a grid")
+    else:
+        _refuse_given(ONLY_WITHOUT_GRID, (for_, max_seconds), "is for a search without a grid")
     _check_choices(criterion, CRITERIA if grid is not None else CRITERIA_OF_SEARCH, holdout, draws, n_jobs, estimator)
     # Fit to the original object, so that the model knows column names and returns the same type.
     given = X if isinstance(X, Tensor) or is_frame(X) else samples
@@ -160,6 +166,13 @@ def select(
     return result
 
 
+def _refuse_given(defaults: Mapping[str, Any], values: Sequence[Any], why: str) -> None:
+    """Refuse options that would have no effect."""
+    for (name, default), value in zip(defaults.items(), values, strict=True):
+        if value is not default and not (isinstance(value, str | Real) and value == default):
+            raise ValueError(f"{name}: this option {why}, got {value!r}")
+
+
 def _check_choices(
     criterion: str, allowed: tuple[str, ...], holdout: float, draws: int, n_jobs: int | None, estimator: Any
 ) -> None:
@@ -190,6 +203,12 @@ def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
     result.best_estimator = model = _fitted(base, fixed, X)
     result.components = kept_components(variant, model.layer_slices_)
     result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
+
+
+def _shape_of(samples: np.ndarray) -> str:
+    """Return the shape in words, with the shape that arrays of images should have."""
+    flat = f", reshape to {(len(samples), samples[0].size)}" if samples.ndim > 2 and len(samples) else ""
+    return f"shape {samples.shape}{flat}"
 
 
 def _finite(name: str, points: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ class Journal(Protocol):
 
 
 Callback = Callable[[dict[str, float]], Any]
-GiveUp = Callable[[Sequence[dict[str, float]]], bool]
+Abandon = Callable[[Sequence[dict[str, float]]], bool]
 
 
 def solve(
@@ -44,13 +44,13 @@ def solve(
     max_seconds: float | None = None,
     prepare: bool = True,
     callbacks: Sequence[Callback] = (),
-    give_up: GiveUp | None = None,
+    abandon: Abandon | None = None,
     journal: Journal | None = None,
 ) -> Result:
     """Run a solver from H until it converges or reaches a limit.
 
     `prepare` lets the solver search for a better starting point than H. A callback receives the history entry of each
-    iteration and stops the run by returning True; `give_up` receives the history so far and ends a run that is not
+    iteration and stops the run by returning True; `abandon` receives the history so far and ends a run that is not
     worth continuing. Ctrl-C ends the run with the best point so far.
     """
     clock = time.perf_counter()
@@ -77,8 +77,8 @@ def solve(
             stop = _asked_to_stop(callbacks, entry)
             limit = math.inf if solver.has_schedule else max_iter
             status = _verdict(solver, state, tol, limit, max_seconds, stop)
-            if status is None and give_up is not None and collectives.agreed(give_up(state.history)):
-                status = Status.GIVEN_UP
+            if status is None and abandon is not None and collectives.agreed(abandon(state.history)):
+                status = Status.ABANDONED
             if journal and (status is None or status.cut_short):
                 journal.write(state, now=status is not None)
             if status is not None:

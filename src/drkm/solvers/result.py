@@ -26,9 +26,13 @@ class Status(StrEnum):
     #: only in files of earlier versions: codes of small energy still moved when a limit was reached
     UNSETTLED = "unsettled"
     SCHEDULE_ENDED = "schedule_ended"
-    GIVEN_UP = "given_up"
+    ABANDONED = "abandoned"
     #: set by a step whose algorithm has nothing left to do; the result says whether that was enough
     DONE = "done"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        return EARLIER.get(str(value))
 
     @property
     def cut_short(self) -> bool:
@@ -36,6 +40,8 @@ class Status(StrEnum):
         return self in (Status.INTERRUPTED, Status.MAX_SECONDS)
 
 
+#: what files, checkpoints and pickles of earlier versions have for a status
+EARLIER: dict[str, Status] = {"given_up": Status.ABANDONED}
 #: advice that gives codes of small energy more weight
 ALIKE = "divide X by its typical size, or choose eta so that the energies of the layers are alike"
 ADVICE = {
@@ -132,7 +138,7 @@ FACTS: dict[str, Part] = {
     "n_iter": parts.count(),
     "n_evaluations": parts.count(),
     "seconds": parts.number(0),
-    "status": parts.choice(*Status),
+    "status": parts.choice(*Status, *EARLIER),
     "history": HISTORY,
 }
 

@@ -6,13 +6,15 @@ meaningless. The usual cause is data in other units, or scaled in another way.
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, tiles
 from drkm.kernels import Kernel, NystroemFeatures
 from drkm.strange_data.warning import StrangeDataWarning
 from drkm.wording import counted
@@ -24,7 +26,7 @@ CLOSE = 1e-5
 LONGER, SHORTER = 20.0, 50.0
 #: no point counts as too short if the lengths of samples differ by this much: zero is among them
 ALL_LENGTHS = 0.05
-#: number of samples whose lengths and features represent all
+#: number of samples whose features represent all
 REFERENCE_ROWS = 100
 
 
@@ -33,7 +35,8 @@ class Familiarity:
 
     For a kernel of distances, the largest kernel value with any sample decides. Random Fourier features never vanish,
     so the kernel that they approximate is used; Nyström features are short away from their landmarks. Points are also
-    compared by their length, in feature space if that is explicit, so that lengths do not matter to a cosine.
+    compared by their length, in feature space if that is explicit, so that lengths do not matter to a cosine. No sample
+    is unlike all samples: the limits are those of all of them.
 
     Parameters
     ----------
@@ -45,28 +48,44 @@ class Familiarity:
 
     def __init__(self, kernel: Kernel, X: Tensor | Rows):
         self.kernel = kernel
+        #: rows, or directions of features, that represent the samples
+        self.reference: Tensor | None = None
         if kernel.is_given:
             assert isinstance(X, Tensor)
-            self.own = float(X.diagonal().abs().mean()), float(X.diagonal().abs().max())
+            own = X.diagonal().abs()
+            self.least = min(CLOSE * float(own.mean()), float(X.abs().amax(dim=1).min()))
+            self.most = float(own.max())
             return
-        # A model may have been saved without its samples, but never without its landmarks.
-        rows = kernel.landmarks if isinstance(kernel, NystroemFeatures) else collectives.spread_rows(X, REFERENCE_ROWS)
+        if isinstance(kernel, NystroemFeatures):
+            # A model may have been saved without its samples, but never without its landmarks.
+            X = kernel.landmarks
+        elif kernel.is_explicit:
+            rows = collectives.spread_rows(X, REFERENCE_ROWS)
+            with torch.no_grad():
+                self.reference = normalize(kernel.features(rows), dim=1) if _is_explicit(kernel) else rows
+        self.most, self.least = self._survey(X)
+
+    def _survey(self, X: Tensor | Rows) -> tuple[float, float]:
+        """Return the largest and smallest length of all samples; drop a reference that does not represent them."""
+        kernel, most, least, is_far = self.kernel, 0.0, math.inf, False
+        # Features need smaller blocks than samples.
+        blocks = getattr(kernel, "blocks", tiles)
         with torch.no_grad():
-            features = kernel.features(rows) if _is_explicit(kernel) else rows
-        lengths = features.norm(dim=1)
-        self.most = lengths.max().item()
-        self.least = lengths.min().item()
-        if _is_explicit(kernel):
-            self.reference = torch.nn.functional.normalize(features, dim=1)
-        elif kernel.original is not kernel:
-            self.reference = rows
+            for rows in blocks(X):
+                part = X[rows]
+                features = kernel.features(part) if _is_explicit(kernel) else part
+                lengths = features.norm(dim=1)
+                most, least = max(most, lengths.max().item()), min(least, lengths.min().item())
+                is_far |= self.reference is not None and bool((self._closeness(part, features) < CLOSE).any())
+        if collectives.agreed(is_far):
+            self.reference = None
+        return collectives.agreed(most), -collectives.agreed(-least)
 
     def strange(self, points: Tensor, seen: Tensor) -> Tensor:
         """Return which points are unlike all samples; `seen` is the result of `drkm.gram.Cross` for them."""
         if self.kernel.is_given:
             size = seen.abs().amax(dim=1)
-            mean, most = self.own
-            return (size < CLOSE * mean) | (size > LONGER * most)
+            return (size < self.least) | (size > LONGER * self.most)
         length = (seen if _is_explicit(self.kernel) else points).norm(dim=1)
         odd = length > LONGER * self.most
         if self.least > ALL_LENGTHS * self.most:
@@ -80,12 +99,12 @@ class Familiarity:
             return seen.amax(dim=1)
         if kernel.preimages_without_samples:
             return seen.norm(dim=1) / kernel.original.diagonal(points).sqrt()
-        if kernel.original is not kernel:
-            return kernel.original(points, self.reference).amax(dim=1)
+        if self.reference is None:
+            return torch.ones_like(seen[:, 0])
         if _is_explicit(kernel):
             # A point without features, like zero for a linear kernel, gives NaN here, and is not far from any sample.
             return (seen @ self.reference.T).abs().amax(dim=1) / seen.norm(dim=1)
-        return torch.ones_like(seen[:, 0])
+        return kernel.original(points, self.reference).amax(dim=1)
 
 
 def warn_of_strangers(strange: Tensor | None, stacklevel: int) -> None:

@@ -34,7 +34,7 @@ class Race:
     @property
     def objectives(self) -> list[float | None]:
         """The energies of all starts, None for abandoned ones."""
-        return [None if result.status is Status.GIVEN_UP else result.objective for result in self.results]
+        return [None if result.status is Status.ABANDONED else result.objective for result in self.results]
 
     @property
     def length(self) -> float:

@@ -28,12 +28,15 @@ def record_of(
     """Return the fitted model with its multipliers and axes."""
     plan.tell("axes and multipliers")
     H = result.H
-    G = energy.value_and_gradient(H).gradient
+    # Once: with tiles that are not kept, a product forms all of K_1 again.
+    first = energy.first.matmul(H[:, energy.slices[0]])
+    G = energy.value_and_gradient(H, first).gradient
     multipliers = stiefel.multipliers(H, G)
     R = G - H @ multipliers.to(H.dtype)
     # Rounding alone changes the gradient by this much: the codes count as exact.
     exact = result.stationarity <= EXACT * torch.finfo(H.dtype).eps
-    rotation = axes_of.rotations(energy, H, plan.axes)
+    T = axes_of.products(energy, H, first)
+    rotation = axes_of.rotations(energy, H, T, plan.axes)
     points = zip(energy.kernels, [energy.X, *energy.split(H)], strict=False)
     return FittedModel(
         kernels=energy.kernels,
@@ -53,7 +56,7 @@ def record_of(
         residual=R.float(),
         code_error=0.0 if exact else code_error(H, R, multipliers),
         rotation=tuple(rotation),
-        eigenvalues=tuple(axes_of.eigenvalue_estimates(energy, H, rotation)),
+        eigenvalues=tuple(axes_of.eigenvalue_estimates(T, rotation)),
         traces=layer_traces(energy, H),
         supports=layer_supports(H, energy.sizes),
         errors=tuple(kernel.error(below) for kernel, below in points),

@@ -22,7 +22,7 @@ from drkm.machine.threads import one_thread
 from drkm.problem import learning
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import Penalty, Result, Status, solve
-from drkm.solvers.loop import GiveUp
+from drkm.solvers.loop import Abandon
 from drkm.solvers.state import Dimensions
 from drkm.training import layer_weights, starts
 from drkm.training.checkpoint import Checkpoint
@@ -181,8 +181,8 @@ def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) 
     H = first_point(energy, plan, race)
     plan.tell("first iteration")
     if not learns and not learning.trainable_layers(energy):
-        give_up = race.is_behind if plan.solver.on_manifold else None
-        return _solve(energy, plan, H, plan.tol, (number, 0), checkpoint, give_up)
+        abandon = race.is_behind if plan.solver.on_manifold else None
+        return _solve(energy, plan, H, plan.tol, (number, 0), checkpoint, abandon)
     layers = learning.learnable_layers(energy) if learns else []
     begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
@@ -236,7 +236,7 @@ def _solve(
     tol: float,
     stage: tuple[int, int],
     checkpoint: Checkpoint | None,
-    give_up: GiveUp | None = None,
+    abandon: Abandon | None = None,
 ) -> Result:
     return solve(
         plan.solver,
@@ -249,6 +249,6 @@ def _solve(
         # Later rounds of learning continue from the codes of the previous one; otherwise the energy could rise.
         prepare=not isinstance(plan.init, Tensor) and stage[1] == 0,
         callbacks=plan.callbacks,
-        give_up=give_up,
+        abandon=abandon,
         journal=checkpoint.journal(stage, energy.kernels) if checkpoint else None,
     )

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm.baselines import BetaVAE
 from drkm.estimator import ConstrDRKM
+from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.experiments.disentanglement._filters import filtered
-from drkm.gram import RememberedDistances
 from drkm.kernels import RBF, Kernel, Linear
 from drkm.kernels.bandwidth import resolve_bandwidth
 

@@ -1,0 +1,30 @@
+"""Eigenvalues and leading eigenpairs of a matrix in the memory of a CPU, by LAPACK."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: up to this share of the spectrum, LAPACK's search for some eigenpairs is faster than its algorithm for all
+SOME = 0.2
+
+
+def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the `count` largest eigenvalues of a symmetric matrix in ascending order, and their eigenvectors."""
+    from scipy.linalg import eigh
+
+    n = len(K)
+    if count <= SOME * n:
+        # Transposed, because LAPACK stores columns and would otherwise get a copy.
+        values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
+        if len(values) == count:
+            return values, vectors
+        # The search can silently lose some of many nearly equal eigenvalues.
+    values, vectors = eigh(K.T, driver="evd", check_finite=False)
+    return values[-count:], vectors[:, -count:]
+
+
+def eigenvalues(K: np.ndarray) -> np.ndarray:
+    """Return all eigenvalues of a symmetric matrix, which is overwritten."""
+    from scipy.linalg import eigvalsh
+
+    return eigvalsh(K.T, overwrite_a=True, check_finite=False)
