@@ -65,6 +65,16 @@ def test_an_archive_that_unpacks_to_more_than_fits_is_refused(kind, tmp_path, sm
     refused(lambda: read_table(path), ValueError, "x.npz declares", "(10000, 600)", "48 MB", "40 MB are available")
 
 
+def test_an_archive_whose_header_unpacks_to_more_than_fits_is_refused(tmp_path, small_machine):
+    path, length = tmp_path / "x.npz", 60_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("data.npy", "w") as member:
+        member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", length))
+        for _ in range(length // 1_000_000):
+            member.write(b" " * 1_000_000)
+    assert path.stat().st_size < 100_000
+    refused(lambda: read_table(path), ValueError, "x.npz cannot be read as .npz")
+
+
 def test_an_array_that_does_not_fit_is_refused(tmp_path, small_machine):
     path = tmp_path / "x.npy"
     np.lib.format.open_memmap(path, mode="w+", dtype="<f8", shape=(10_000, 600))

@@ -126,6 +126,36 @@ def test_options_that_mean_nothing_for_a_file_are_not_passed_over(options, sente
 
 
 @pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--impute", "mean"], "impute: is for --auto, a model knows how its data were prepared"),
+        (["--shape", "7x7"], "shape: is for a folder of images, out.csv is a file"),
+    ],
+)
+def test_options_of_a_chosen_model_are_refused_for_a_given_one(options, sentence, here):
+    assert sentence in refused("denoise", here / "model", here / "X.npy", "-o", "out.csv", *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--components", "9:9"], "components: is for a given model, --auto chooses one by itself"),
+        (["--method", "nonsense"], "method: is for a given model, --auto chooses one by itself"),
+        (["--device", "banana"], "device: is for a given model, --auto chooses one by itself"),
+        (["--sample", "10"], "sample: --auto denoises the rows that it trains on, got 10; 'drkm select"),
+    ],
+)
+def test_options_of_a_given_model_are_refused_for_a_chosen_one(options, sentence, here):
+    assert sentence in refused("denoise", here / "X.npy", "-o", "out.csv", "--auto", *options)
+
+
+def test_more_rows_than_there_are_cannot_be_drawn_to_choose_a_model(here):
+    count = len(np.load(here / "X.npy"))
+    told = refused("select", here / "X.npy", "--sample", "99999")
+    assert f"sample: there are only {count} rows, got 99999" in told
+
+
+@pytest.mark.parametrize(
     ("values", "sentence"),
     [
         (np.zeros((0, 3)), "is empty, its shape is (0, 3)"),

@@ -147,6 +147,11 @@ def test_select_reads_a_table_once_and_says_in_words_what_it_chose(place):
     assert "errors are of prepared data: columns standardised" in done.out
 
 
+def test_select_chooses_by_a_sample_of_the_rows(place):
+    done = drkm("select", place / "iris.csv", "--max-seconds", "1e-6", "--sample", "40", "--json")
+    assert json.loads(done.out)["samples"] == 40
+
+
 @pytest.mark.parametrize(
     ("preparation", "takes"),
     [

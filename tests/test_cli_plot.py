@@ -98,6 +98,10 @@ def test_images_are_drawn_between_black_and_the_white_of_their_files(place):
         (("-o", "x.png"), "what: x.png holds one figure, name one of spectrum, codes"),
         (("--what", "codes", "-o", "x.txt"), "out: x.txt should end in .png, .svg or .pdf"),
         (("--labels", "cultivar", "-o", "x"), "labels: there is no file cultivar, and no table of data"),
+        (("--drop", "nope", "-o", "x"), "drop: is for reading DATA, and no data are given"),
+        (("--id", "zz", "-o", "x"), "id: is for reading DATA, and no data are given"),
+        (("--array", "q", "-o", "x"), "array: is for reading DATA, and no data are given"),
+        (("--labels", "labels.npy", "--no-header", "-o", "x"), "header: is for reading DATA, and no data are given"),
         (("--labels", "labels.npy", "-o", "x"), "labels: label has 70 entries, there are 178 samples"),
     ],
 )

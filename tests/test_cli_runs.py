@@ -7,6 +7,7 @@ import pytest
 from command_line import drkm, refused
 from drkm.runs._rows import SEAL, checksum
 from drkm.runs.configuration import Configuration
+from drkm.runs.packing import pack
 from drkm.runs.runner import sweep
 from drkm.runs.store import Store
 from runs.probes import TASKS
@@ -115,6 +116,25 @@ def test_damaged_runs_are_named_and_left_out_of_a_merge(store, tmp_path):
     done = drkm("merge", tmp_path / "new.sqlite", store)
     assert done.out.endswith("runs.sqlite: 3 runs added, 0 were there, 0 of them with another result\n")
     assert "runs.sqlite: 1 run damaged and left out" in done.err
+
+
+def test_a_merge_reads_its_sources_before_it_makes_a_store(store, tmp_path):
+    with closing(sqlite3.connect(store)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    data = bytearray(store.read_bytes())
+    data[size * (root - 1) : size * root] = bytes(size)
+    store.write_bytes(data)
+    sentence = f"store: {store} is damaged, and none of its runs can be read"
+    assert sentence in refused("merge", tmp_path / "new.sqlite", store)
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+@pytest.mark.parametrize("field", ["seeds", "scale"])
+def test_a_packed_file_with_another_kind_of_description_is_refused(field, tmp_path):
+    pack([], tmp_path / "runs.xz", {field: 5})
+    sentence = f"runs.xz is damaged (its {field} should be text, got 5)"
+    assert sentence in refused("report", "--store", tmp_path / "runs.xz", "-o", tmp_path / "page.html")
 
 
 def test_merge_copies_runs_and_names_those_with_another_result(store, tmp_path):

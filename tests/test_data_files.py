@@ -1,5 +1,6 @@
 """Data files of every dialect are read as they were written."""
 
+import os
 import sys
 import tracemalloc
 from pathlib import Path
@@ -187,6 +188,25 @@ def test_tables_come_back_to_the_last_bit(suffix, tmp_path):
         assert table.row_names() == {"file": tuple("uvwxy")}
 
 
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("codes", "codes_"),
+        ("allow_pickle", "allow_pickle_"),
+        ("anomaly", "anomaly_"),
+        ("file", "files"),
+        ("who", "who"),
+    ],
+)
+def test_row_names_are_kept_whatever_their_column_is_called(title, expected, tmp_path):
+    path, after = tmp_path / "x.npz", {"anomaly": np.arange(2.0)}
+    write_table(path, VALUES, ["a", "b"], name="codes", before={title: ["u", "v"]}, after=after)
+    with np.load(path) as held:
+        assert set(held) == {"codes", "anomaly", expected}
+        assert held[expected].tolist() == ["u", "v"]
+        np.testing.assert_array_equal(held["codes"], VALUES)
+
+
 class TestPictures:
     @pytest.fixture(autouse=True)
     def _library(self):
@@ -240,6 +260,22 @@ class TestPictures:
         assert table.shape == (3, 1)
         np.testing.assert_array_equal(table.values, [[10, 20, 30]])
 
+    def test_names_that_are_not_utf_8_can_be_written(self, tmp_path):
+        (tmp_path / "in").mkdir()
+        self.save(tmp_path / "in", os.fsdecode(b"caf\xe9.png"), np.zeros((2, 2), np.uint8))
+        table = read_table(tmp_path / "in")
+        assert table.names == ("caf\\xe9.png",)
+        path = write_table(tmp_path / "x.csv", table.values, list("abcd"), before=table.row_names())
+        assert read_table(path, columns=Columns("file")).names == table.names
+
+    @pytest.mark.parametrize("rule", [Pictures(), Pictures(shape=(2, 2))])
+    def test_the_first_of_another_size_is_refused_before_the_others_are_read(self, rule, tmp_path):
+        self.save(tmp_path, "a.png", np.zeros((2, 2), np.uint8))
+        self.save(tmp_path, "b.png", np.zeros((2, 3), np.uint8))
+        (tmp_path / "c.png").write_bytes(b"never looked at")
+        with pytest.raises(ValueError, match=r"holds b.png, which is 2x3 pixels"):
+            read_table(tmp_path, pictures=rule)
+
     def test_pictures_are_written_and_read_back(self, tmp_path):
         values = np.random.RandomState(0).uniform(-20, 300, (3, 12))
         write_images(tmp_path / "out", values, (2, 2, 3), ["x.jpg", "y.jpg", "y.png"])
@@ -290,6 +326,12 @@ def test_a_preparation_is_undone_and_written_down():
     plain = Preparation(scale=255.0, shape=(2, 1), white=255.0)
     assert Preparation.from_parts(*plain.parts(), 2) == plain
     assert plain.describe() == "values divided by 255, images of 2x1"
+
+
+def test_the_standardisation_of_one_column_is_described_in_the_same_way_after_loading():
+    made = Preparation.standardizing(VALUES[:, :1])
+    again = Preparation.from_parts(*made.parts(), 1)
+    assert made.describe() == again.describe() == "columns standardised"
 
 
 #: pixels that take 40 MB as numbers of eight bytes

@@ -305,6 +305,13 @@ def test_fill_returns_a_parquet_table_with_its_text(tmp_path, monkeypatch):
     assert (tmp_path / "out.csv").read_text() == "kind,a,b\nx,1.0,3\ny,1.5,4\nx,2.0,5\n"
 
 
+def test_fill_takes_an_archive_with_names(tmp_path):
+    np.savez(tmp_path / "x.npz", data=[[1.0, np.nan], [2.0, 3.0]], data_names=["a", "b"])
+    done = drkm("fill", tmp_path / "x.npz", "-o", tmp_path / "out.csv", "--impute", "mean")
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "out.csv").read_text() == "a,b\n1.0,3.0\n2.0,3.0\n"
+
+
 def test_fill_takes_no_images(tmp_path):
     (tmp_path / "photos").mkdir()
     told = refused("fill", tmp_path / "photos", "-o", tmp_path / "m.csv")

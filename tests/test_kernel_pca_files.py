@@ -212,21 +212,22 @@ def test_a_forged_file_is_refused_in_one_sentence_that_names_it(forge, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil"),
+    ("name", "spoil", "sentence"),
     [
-        ("X.indices", lambda indices: indices + 30),
-        ("X.indices", lambda indices: -indices - 1),
-        ("X.rows", lambda rows: rows.flip(0)),
-        ("X.rows", lambda rows: rows[:-1]),
-        ("X.data", lambda data: data[1:]),
+        ("X.indices", lambda indices: indices + 30, r"X.indices: expected columns from 0 to 29, got \d+"),
+        ("X.indices", lambda indices: -indices - 1, r"X.indices: expected columns from 0 to 29, got -\d+"),
+        ("X.rows", lambda rows: rows.flip(0), "X.rows: expected numbers from 0 to 120, got 120 to 0"),
+        ("X.rows", lambda rows: torch.where(rows == rows[5], 120, rows), "X.rows: expected numbers that never fall"),
+        ("X.rows", lambda rows: rows[:-1], "X.rows"),
+        ("X.data", lambda data: data[1:], "X.indices"),
     ],
 )
-def test_forged_sparse_samples_are_refused(name, spoil, tmp_path):
+def test_forged_sparse_samples_are_refused(name, spoil, sentence, tmp_path):
     path = tmp_path / "model"
     KernelPCA(3).fit(sparse.random(40, 30, density=0.1, random_state=0, format="csr")).save(path)
     tensors, header = container.read(path, model_file.KIND, model_file.VERSION)
     container.write(path, {**tensors, name: spoil(tensors[name])}, header)
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match=f"is damaged, .*{sentence}"):
         drkm.load(path)
 
 
@@ -253,4 +254,17 @@ print(*(set(sys.modules) - before))
     assert foreign == set()
     rooms = {name.split(".")[1] for name in loaded if name.startswith("drkm.")}
     others = {"anomalies", "baselines", "cli", "datasets", "experiments", "explorer", "metrics", "pages", "plotting"}
-    assert not rooms & {*others, "demos", "runs", "selection"}
+    assert not rooms & {*others, "demos", "imputation", "runs", "selection"}
+
+
+def test_fitting_imports_nothing_that_only_preimages_or_gaps_need():
+    code = """
+import sys, torch, sklearn.base, sklearn.utils.validation
+before = set(sys.modules)
+import numpy
+from drkm import KernelPCA
+KernelPCA(2, kernel="rbf").fit_transform(numpy.eye(5))
+print(*(set(sys.modules) - before))
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"drkm.imputation", "drkm.inference.preimage", "shlex"} & set(loaded)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from drkm import inputs
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
-from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel
 from drkm.kernels import scikit_learn as scikit
@@ -432,6 +431,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         else:
             basis = Components(kernel, X, H, center=True)
         coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
+        from drkm.inference.preimage import preimage
+
         return preimage(basis, coordinates, method=str(self.preimage)).points
 
 

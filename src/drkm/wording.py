@@ -20,7 +20,7 @@ def duration(seconds: float) -> str:
     """Return a readable duration: 0.03 s, 8.2 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 1:
         return f"{seconds:.1g} s"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -40,6 +40,16 @@ def scaled(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1000
     raise AssertionError
+
+
+def unnamed(count: int) -> list[str]:
+    """Return the names of columns that have none: x0, x1, …."""
+    return [f"x{index}" for index in range(count)]
+
+
+def from_mean(deviations: float) -> str:
+    """Return a distance from the mean in standard deviations: mean, +1 s.d."""
+    return "mean" if abs(deviations) < 1e-12 else f"{deviations:+.2g} s.d."
 
 
 def as_label(number: float) -> str:

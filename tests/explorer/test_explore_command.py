@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -109,6 +110,11 @@ PAGE = ["-o", "page.html"]
         (["digits.safetensors"], "out: expected a page to write, as in -o page.html, or --live"),
         (["digits.safetensors", "--live", *PAGE], "out: a live page is served and not written"),
         (["digits.safetensors", "-o", "page.pdf"], "out: page.pdf should end in .html or .htm"),
+        (["digits.safetensors", *PAGE, "--drop", "x"], "drop: is for reading DATA, and no data are given"),
+        (
+            ["digits.safetensors", *PAGE, "--port", "8000"],
+            "port: 8000 is for --live, a page that is written needs",
+        ),
         (["digits.safetensors", "none.npy", *PAGE], "data: there is no file none.npy"),
         (["digits.safetensors", *PAGE, "--labels", "digit"], "labels: there is no file digit, and no table"),
         (["iris.safetensors", "iris.csv", *PAGE, "--labels", "kind"], "labels: iris.csv has no column 'kind'"),
@@ -142,3 +148,18 @@ def test_a_live_page_is_served_until_ctrl_c(place):
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert out.endswith("ended\n")
+
+
+def test_a_port_that_is_in_use_is_refused_before_the_model_is_read(tmp_path):
+    pytest.importorskip("uvicorn")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        told = refused("explore", tmp_path / "no.model", "--live", "--port", port)
+    assert told == f"drkm: port: {port} is in use, choose another or 0 for any free one\n"
+
+
+def test_a_model_whose_file_name_is_not_utf_8_is_shown(place, tmp_path):
+    name = os.fsdecode(b"caf\xe9.model")
+    (tmp_path / name).write_bytes((place / "digits.safetensors").read_bytes())
+    assert drkm("explore", tmp_path / name, "-o", tmp_path / "page.html").code == 0
+    assert record(tmp_path / "page.html")["title"] == os.fsdecode(b"caf\xe9")

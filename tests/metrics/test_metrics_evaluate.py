@@ -95,6 +95,18 @@ def test_the_table_comes_as_csv_markdown_and_dictionaries(table, tmp_path):
     assert len(table.to_markdown().splitlines()) == len(table) + 2
 
 
+def test_a_table_that_cannot_be_written_leaves_the_old_one(table, tmp_path, monkeypatch):
+    (tmp_path / "scores.csv").write_text("old")
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        table.to_csv(tmp_path / "scores.csv")
+    assert (tmp_path / "scores.csv").read_text() == "old"
+
+
 def test_evaluate_takes_continuous_factors():
     z, _ = noise()
     factors = z[:, :2] + 0.1 * noise(seed=1)[0][:, :2]

@@ -38,6 +38,11 @@ def test_different_lengths_are_refused(function, codes, factors):
         function(codes, factors[:-1])
 
 
+def test_labels_above_the_largest_signed_integer_are_labels_like_others(codes, factors):
+    large = factors.astype(np.uint64) + np.uint64(2**63)
+    assert float(metrics.mig(codes, large)) == float(metrics.mig(codes, factors))
+
+
 @every_function
 def test_nan_is_refused_with_its_place(function, codes, factors):
     codes[4, 1] = np.nan

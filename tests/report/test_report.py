@@ -179,7 +179,8 @@ def test_values_read_well(value, text):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.028, "0.03 s"), (8.24, "8.2 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
+    ("seconds", "text"),
+    [(0.028, "0.03 s"), (8.24, "8.2 s"), (59.97, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
 )
 def test_times_read_well(seconds, text):
     assert duration(seconds) == text

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from command_line import drkm
 from drkm.runs._rows import SEAL, checksum
 from drkm.runs._sqlite import FORMAT
 from drkm.runs.attempt import Attempt, as_json
@@ -91,6 +92,45 @@ def test_the_runs_that_are_whole_can_be_copied_out_of_a_damaged_store(path, tmp_
         assert store.unfinished(RUNS) == [RUNS[1]]
         with pytest.raises(ValueError, match="is damaged"), Store(path, TASKS) as damaged:
             merge(damaged, store.path)
+
+
+@pytest.fixture
+def torn(tmp_path):
+    """A store of 200 runs whose table has one page of zeros."""
+    path = tmp_path / "torn.sqlite"
+    with Store(path, TASKS) as store:
+        for seed in range(200):
+            run = TASKS.identify(Configuration("probe", {"rounds": 1}, seed))
+            assert store.claim(run, "me")
+            assert store.finish(run.key, "me", Attempt("done", as_json({"value": seed}), seconds=0.5))
+    with closing(sqlite3.connect(path)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
+    data = bytearray(path.read_bytes())
+    # The second child of the table's root, by the first two entries of its page (SQLite's file format, section 1.6).
+    pages = [int.from_bytes(data[size * (root - 1) + at :][:2], "big") for at in (12, 14)]
+    child = int.from_bytes(data[size * (root - 1) + pages[1] :][:4], "big")
+    data[size * (child - 1) : size * child] = bytes(size)
+    path.write_bytes(data)
+    return path
+
+
+def test_runs_before_and_after_an_unreadable_page_can_be_copied_out(torn, tmp_path):
+    with pytest.raises(ValueError, match="is damaged"), Store(torn, TASKS, readonly=True) as store:
+        store.counts()
+    with Store(tmp_path / "new.sqlite", TASKS) as store:
+        merged = merge(store, torn)
+        assert not merged.whole
+        assert 150 < merged.added < 200
+        assert [(counts.done, counts.failed) for counts in store.counts()] == [(merged.added, 0)]
+
+
+def test_the_command_that_a_damaged_store_advises_says_what_is_missing(torn, tmp_path):
+    assert "; 'drkm merge NEW " in drkm("status", "--store", torn).err
+    done = drkm("merge", tmp_path / "new.sqlite", torn)
+    left_out = "a part cannot be read, its runs are left out: the next sweep computes them"
+    assert (done.code, done.err) == (0, f"drkm: warning: {torn}: {left_out}\n")
+    assert drkm("status", "--store", tmp_path / "new.sqlite").code == 0
 
 
 def test_a_store_without_checksums_is_read_as_it_is_and_upgraded_by_the_next_writer(path):

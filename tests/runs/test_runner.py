@@ -1,15 +1,17 @@
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from drkm.runs import _pools, runner
-from drkm.runs.attempt import Attempt
+from drkm.runs.attempt import Attempt, _environment
 from drkm.runs.configuration import Configuration
 from drkm.runs.runner import Swept, sweep
 from drkm.runs.store import Store
@@ -132,6 +134,31 @@ def test_the_environment_of_the_caller_is_left_as_it_was(monkeypatch):
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.parametrize(("declared", "threads"), [("2,1", 2), ("4", 4), ("", None), ("many", None)])
+def test_the_environment_of_a_run_holds_the_threads_that_openmp_takes(declared, threads, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", declared)
+    assert json.loads(_environment.__wrapped__(with_torch=False))["threads"] == threads
+
+
+def test_a_worker_that_a_signal_without_a_name_killed_is_described():
+    assert _pools._cause_of_death(SimpleNamespace(exitcode=-40)) == "the worker process was killed by signal 40"
+
+
+def test_a_heartbeat_outlives_a_file_that_cannot_be_read_for_a_moment(path, monkeypatch):
+    beats, again = [], threading.Event()
+
+    def renew(self, owner, seconds):
+        beats.append(owner)
+        if len(beats) == 1:
+            raise ValueError("store: is damaged")
+        again.set()
+
+    monkeypatch.setattr(Store, "renew", renew)
+    Store(path, TASKS).close()
+    with runner._heartbeat(path, "me", 0.04):
+        assert again.wait(10)
 
 
 def test_two_runners_on_one_store_never_compute_the_same_run(path, performed):

@@ -121,6 +121,8 @@ def test_leases_of_a_dead_process_end_and_those_of_a_living_one_stay(store):
     assert is_dead(dead)
     assert not is_dead(new_owner())
     assert not is_dead("another-machine 1 abc")
+    machine = dead.partition(" ")[0]
+    assert not any(is_dead(f"{machine} {number} abc") for number in ("9" * 20, "²"))
     for seed, owner in enumerate((dead, new_owner(), "another-machine 1 abc")):
         assert store.claim(TASKS.identify(probe(seed)), owner)
     counts = store.counts()[0]

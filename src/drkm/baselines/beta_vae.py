@@ -213,7 +213,10 @@ class BetaVAE(TransformerMixin, BaseEstimator):
         return evaluate(self.network_, data, draws, 1.0)["elbo"]
 
     def score(self, X: ArrayLike, y: None = None) -> float:
-        """Return minus the mean squared error of reconstructing X from posterior means, pixels in [0, 1]."""
+        """Return minus the squared distance of an image to its reconstruction, averaged over the images of X.
+
+        Images are reconstructed from posterior means; pixels are in [0, 1].
+        """
         images, _, _ = check_images(X, getattr(self, "image_shape_", None))
         target = images.reshape(len(images), -1) / (255.0 if images.dtype == np.uint8 else 1.0)
         error = self.inverse_transform(self.transform(X)).reshape(len(images), -1) - target

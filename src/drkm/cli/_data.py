@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
 from drkm.cli._outcome import note
 from drkm.inputs.preparation import WHITE, Preparation
-from drkm.wording import counted
+from drkm.wording import counted, unnamed
 
 if TYPE_CHECKING:
     from drkm import ConstrDRKM
@@ -56,6 +55,15 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
+def drawn(rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+    """Return so many of the rows, drawn at random and in their order; None keeps all."""
+    if count is None:
+        return rows
+    if count > len(rows):
+        raise ValueError(f"sample: there are only {len(rows)} rows, got {count}")
+    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
+
+
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
     """Return which columns of a table are data, for a model that is not trained yet."""
     return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
@@ -63,6 +71,8 @@ def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
 
 def tell_names(path: Path, table: files.Table) -> None:
     """Report the column that was detected as row names, and a first column of data that counts the rows."""
+    import shlex
+
     if table.found_id:
         note(
             f"{path}: column {table.title!r} has a different text in every row: used as row names, not as data "
@@ -224,7 +234,7 @@ class PreparedModel:
 
     def feature_names(self) -> list[str]:
         """Return column names for data that the model returns."""
-        return list(self.columns or [f"x{index}" for index in range(self.model.n_features_in_)])
+        return list(self.columns or unnamed(self.model.n_features_in_))
 
     def image_shape(
         self, asked: tuple[int, ...] | None, instead: str = "or write to .npy, .npz or .csv"

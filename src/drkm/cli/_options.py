@@ -100,6 +100,16 @@ class Reading:
         files.check_source(data)
         files.check_options(data, array=self.array, id=self.id, drop=self.drop, header=self.header)
 
+    def check_shown(self, data: Path | None, labels: str | None) -> None:
+        """Check the options of a file that need not be given; a file of labels may have a header line too."""
+        if data is not None:
+            self.check(data)
+            return
+        of_labels = ("header",) if labels and labels.lower().endswith((".csv", ".tsv")) else ()
+        for name in ("array", "id", "drop", "header"):
+            if getattr(self, name) is not None and name not in of_labels:
+                raise ValueError(f"{name}: is for reading DATA, and no data are given")
+
     @property
     def dropped(self) -> list[str]:
         """The columns to leave out."""

@@ -56,7 +56,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
 
 
 def say(text: object) -> None:
-    """Print text on stdout; all output of commands goes through here, because it may contain text from files."""
+    """Print text on stdout with its control characters escaped, because it may come from a file."""
     typer.echo(shown(str(text)))
 
 

@@ -17,7 +17,7 @@ from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
 from drkm.cli._outcome import say
-from drkm.wording import counted
+from drkm.wording import counted, unnamed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,14 +170,14 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
     table, preparation = found.table, found.preparation
     values = preparation.undo(found.cleaned)
     with files.called("out"):
-        if not out.suffix or out.is_dir():
+        if files.names_folder(out):
             if preparation.shape is None:
                 raise ValueError("shape: these are no images; pass their shape, as in --shape 64x64, or write to .csv")
             pixels = values * (255.0 / (preparation.white or table.values.max() or 1.0))
             files.write_images(out, pixels.clip(0, 255), preparation.shape, table.names)
         else:
-            names = list(table.columns or [f"x{index}" for index in range(values.shape[1])])
-            files.write_table(out, values, names, shape=table.shape, before=table.row_names())
+            columns = table.columns or unnamed(values.shape[1])
+            files.write_table(out, values, columns, shape=table.shape, before=table.row_names())
     _tell(
         found,
         {"out": out},
@@ -193,11 +193,11 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
 
     reading.check(data)
     choosing.check(force=force)
-    from drkm.cli._data import prepare
+    from drkm.cli._data import drawn, prepare
     from drkm.selection import select as choose
 
     table, preparation = prepare(data, reading, standard_tables=True)
-    rows = preparation.apply(table.values)
+    rows = drawn(preparation.apply(table.values), reading.sample, choosing.seed)
     wishes: dict[str, Any] = {
         "criterion": choosing.criterion,
         "n_jobs": choosing.jobs,

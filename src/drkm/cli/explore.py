@@ -17,6 +17,8 @@ from drkm.cli._outcome import say
 from drkm.wording import counted, in_bytes
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from drkm.explorer import Subject
 
 EXAMPLES = examples(
@@ -61,13 +63,16 @@ def explore(
     convergence and the most anomalous samples, in one file that needs no network. With --live it decodes any codes, on
     127.0.0.1 only.
     """
-    _check_target(out, live, force)
-    if data is not None:
-        reading.check(data)
-    subject = _subject(model, data, labels, reading, shape, most, device)
+    _check_target(out, live, port, force)
+    reading.check_shown(data, labels)
     if live:
-        _serve(subject, port, show=open_)
+        from drkm.explorer.server import listening
+
+        # A busy port is refused before minutes of work.
+        with listening(port) as opened:
+            _serve(_subject(model, data, labels, reading, shape, most, device), opened, show=open_)
         return
+    subject = _subject(model, data, labels, reading, shape, most, device)
     from drkm import files
     from drkm.explorer import write_page
 
@@ -83,7 +88,7 @@ def explore(
         say(f"{counted(subject.count, 'sample')} in {out} ({in_bytes(size)}): open it in a browser")
 
 
-def _check_target(out: Path | None, live: bool, force: bool) -> None:
+def _check_target(out: Path | None, live: bool, port: int, force: bool) -> None:
     """Refuse, before any work, a page that is neither written nor served, or both."""
     if live:
         if out is not None:
@@ -92,6 +97,8 @@ def _check_target(out: Path | None, live: bool, force: bool) -> None:
 
         web_server()
         return
+    if port:
+        raise ValueError(f"port: {port} is for --live, a page that is written needs none")
     if out is None:
         raise ValueError("out: expected a page to write, as in -o page.html, or --live")
     from drkm import files
@@ -134,12 +141,12 @@ def _subject(
     )
 
 
-def _serve(subject: Subject, port: int, *, show: bool) -> None:
+def _serve(subject: Subject, opened: socket, *, show: bool) -> None:
     """Serve the page until Ctrl-C."""
     from drkm.explorer.content import Content
     from drkm.explorer.server import LiveServer
 
-    server = LiveServer(Content(subject), port)
+    server = LiveServer(Content(subject), opened)
     say(f"the page is at {server.address}\nthis machine alone can open it; Ctrl-C ends it")
     if show:
         webbrowser.open(server.address)

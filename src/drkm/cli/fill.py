@@ -13,7 +13,7 @@ from drkm.cli._groups import grouped
 from drkm.cli._help import examples
 from drkm.cli._options import Force, Json, Reading
 from drkm.cli._outcome import note, say
-from drkm.wording import counted
+from drkm.wording import counted, unnamed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def fill(
     check_finite(data, table, gaps=True)
     gaps = int(np.isnan(table.values).sum())
     values = filling_of(data, table, impute).fill(table.values) if gaps else table.values
-    names = list(table.columns or [f"x{index}" for index in range(values.shape[1])])
+    names = table.columns or unnamed(values.shape[1])
     with files.called("out"):
         if out.suffix.lower() == ".csv" and table.places:
             files.write_table(out, values[:, :0], [], before=_whole_table(data, table, values, reading))
@@ -89,7 +89,7 @@ def _tell_text(data: Path, table: Table, reading: Reading) -> None:
 
     named = {*reading.dropped, reading.id, "", table.title if table.found_id else ""}
     text = [name for place, name in enumerate(table.header) if place not in table.places and name not in named]
-    if text:
+    if text and table.places:
         columns = "column" if len(text) == 1 else "columns"
         note(f"{data}: text in {columns} {files.listed(text)}: not used as data, written as it is in csv files")
 
@@ -104,5 +104,5 @@ def _whole_table(data: Path, table: Table, values: np.ndarray, reading: Reading)
     for place, before, after in zip(table.places, table.values.T, values.T, strict=True):
         for row in np.flatnonzero(np.isnan(before)):
             columns[place][row] = repr(float(after[row]))
-    titles = table.header if table.columns else [f"x{place}" for place in range(len(columns))]
+    titles = table.header if table.columns else unnamed(len(columns))
     return dict(zip(titles, columns, strict=True))

@@ -86,11 +86,10 @@ def _check_paths(data: Path, out: Path, checkpoint: Path | None, *, force: bool)
 
 def _rows(data: Path, reading: TrainingData, seed: int) -> tuple[np.ndarray, Preparation]:
     """Return the rows to train on and their preparation."""
-    from drkm.cli._data import prepare
+    from drkm.cli._data import drawn, prepare
 
     table, preparation = prepare(data, reading)
-    rows = preparation.apply(table.values)
-    return rows if reading.sample is None else _drawn(rows, reading.sample, seed), preparation
+    return drawn(preparation.apply(table.values), reading.sample, seed), preparation
 
 
 def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOptions) -> None:
@@ -106,14 +105,6 @@ def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOpti
         raise ValueError(f"anomalies: chooses {given_too[0].replace('_', '-')} itself, leave that out")
     with files.called("data", "X"):
         fitted.set_params(**parameters(torch.from_numpy(rows)))
-
-
-def _drawn(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
-    import numpy as np
-
-    if count > len(rows):
-        raise ValueError(f"sample: there are only {len(rows)} rows, got {count}")
-    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
 
 
 def _train(model: ConstrDRKM, rows: np.ndarray, columns: Sequence[str] | None, checkpoint: Path | None) -> None:

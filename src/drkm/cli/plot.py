@@ -92,8 +92,7 @@ def plot(
         files.check_target(out, force=force, suffixes=FIGURES)
     else:
         files.check_folder(out)
-    if data is not None:
-        reading.check(data)
+    reading.check_shown(data, labels)
     drawing = _drawing(model, data, labels, reading, shape, device)
 
     def draw(folder: Path) -> None:

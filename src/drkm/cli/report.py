@@ -66,6 +66,9 @@ def report(
     from drkm.runs.packing import about, is_packed
 
     known = about(store) if is_packed(store) else {}
+    for name in ("scale", "seeds"):
+        if not isinstance(known.get(name), str | None):
+            raise ValueError(f"store: {store} is damaged (its {name} should be text, got {known[name]!r:.50})")
     asked = seeds_of(seeds or known.get("seeds"))
     request = Request(names or ["all"], scale or known.get("scale", "quick"), asked, variant_of(set_))
     with called("out"):
@@ -94,6 +97,7 @@ def pack(
     asked = seeds_of(seeds)
     runs = {run for group in Request(["all"], scale, asked).runs.values() for run in group}
     with files.called("out"), Store(store, registry.TASKS, readonly=True) as opened:
+        opened.check()
         keys = opened.keys(runs)
         rows = [row for row in opened.finished()[0] if row["key"] in keys and row["status"] == "done"]
         write(rows, out, {"scale": scale, "seeds": str(asked) if asked else None})

@@ -113,14 +113,17 @@ def merge(
     """Copy the runs of other stores into one store.
 
     A result replaces a failed run but never another result. Runs with different results in both stores are named.
-    Damaged runs are left out.
+    Damaged runs, and those in a part of a file that cannot be read, are left out.
     """
     from drkm.runs.merging import merge as copy_runs
     from drkm.runs.store import Store
 
     for other in others:
-        # All stores are checked before the first is copied.
-        Store(other, readonly=True).close()
+        # All stores are read before the first is copied and STORE is made.
+        with Store(other, readonly=True) as source:
+            rows, _, whole = source.finished()
+        if not rows and not whole:
+            raise ValueError(f"store: {other} is damaged, and none of its runs can be read")
     summary: list[dict[str, Any]] = []
     with Store(store) as opened:
         for other in others:
@@ -132,12 +135,15 @@ def merge(
                 )
             if merged.damaged:
                 warn(f"{other}: {counted(merged.damaged, 'run')} damaged and left out: the next sweep computes them")
+            if not merged.whole:
+                warn(f"{other}: a part cannot be read, its runs are left out: the next sweep computes them")
             summary.append(
                 {
                     "other": other,
                     "added": merged.added,
                     "shared": merged.shared,
                     "damaged": merged.damaged,
+                    "whole": merged.whole,
                     "different": [difference.key for difference in merged.differences],
                 }
             )

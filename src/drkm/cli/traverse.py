@@ -13,7 +13,7 @@ from drkm.cli._figures import FIGURES, write_figure
 from drkm.cli._help import examples
 from drkm.cli._options import Device, Force, Json, Model, Shape
 from drkm.cli._outcome import say
-from drkm.wording import counted
+from drkm.wording import counted, from_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ def traverse(
     points = fitted.preparation.undo(np.concatenate(moved))
     with files.called("out"):
         if drawn:
-            heads = options.words_of(values) or [_head(z) for z in np.linspace(-span, span, steps)]
+            heads = options.words_of(values) or [from_mean(z) for z in np.linspace(-span, span, steps)]
             _draw(out, fitted.pixels(points).reshape(len(lines), len(heads), *(image_shape or ())), lines, heads)
         else:
             files.write_table(out, points, fitted.feature_names(), shape=image_shape, before=_columns(lines))
@@ -134,10 +134,6 @@ def _columns(lines: list[Line]) -> dict[str, list[Any]]:
     """Return layer, index and value of every row."""
     rows = [(line.layer, line.index, value) for line in lines for value in line.values.tolist()]
     return dict(zip(("layer", "index", "value"), map(list, zip(*rows, strict=True)), strict=True))
-
-
-def _head(deviations: float) -> str:
-    return "mean" if abs(deviations) < 1e-12 else f"{deviations:+.2g} s.d."
 
 
 def _draw(out: Path, images: np.ndarray, lines: list[Line], heads: list[str]) -> None:

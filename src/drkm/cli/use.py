@@ -195,28 +195,43 @@ def denoise(
     """
     from drkm import files
 
-    folder = not out.suffix or out.is_dir()
-    if folder:
+    if files.names_folder(out):
         files.check_folder(out)
     else:
         files.check_target(out, force=force, suffixes=files.WRITABLE)
     if auto:
         if data is not None:
             raise ValueError(f"auto: expected the data alone, without a model, got {model} and {data}")
+        _check_chosen(components, method, device, reading.sample)
         clean(model, out, reading, choosing, force=force, json=json)
         return
     if data is None:
         raise ValueError(f"data: expected MODEL and DATA, got {model} alone; --auto chooses a model for data")
     _check_unused(reading, choosing)
     reading.check(data)
+    if reading.shape is not None and not files.names_folder(out):
+        raise ValueError(f"shape: is for a folder of images, {out} is a file")
     asked = None if reading.shape is None else options.sizes("shape", reading.shape)
-    _by_model(model, data, out, reading, asked if folder else None, components, method, device, json=json)
+    _by_model(model, data, out, reading, asked, components, method, device, json=json)
+
+
+def _check_chosen(components: str, method: str | None, device: str, sample: int | None) -> None:
+    """Refuse options that only apply to a given model: --auto chooses them, and denoises the rows that it trains on."""
+    given = {"components": components != "all", "method": method is not None, "device": device != "cpu"}
+    if named := [name for name, is_given in given.items() if is_given]:
+        raise ValueError(f"{named[0]}: is for a given model, --auto chooses one by itself")
+    if sample is not None:
+        raise ValueError(
+            f"sample: --auto denoises the rows that it trains on, got {sample}; 'drkm select --for new --sample "
+            f"{sample}' trains a model for the others"
+        )
 
 
 def _check_unused(reading: TrainingData, choosing: Choosing) -> None:
     """Refuse options that only apply to --auto: a model knows how its data were prepared."""
     plain, default = TrainingData(), Choosing()
-    named = {name: getattr(reading, name) != getattr(plain, name) for name in ("scale", "resize", "grey", "sample")}
+    of_reading = ("scale", "impute", "resize", "grey", "sample")
+    named = {name: getattr(reading, name) != getattr(plain, name) for name in of_reading}
     named |= {name: getattr(choosing, name) != value for name, value in vars(default).items()}
     if given := [name for name, is_given in named.items() if is_given]:
         raise ValueError(f"{given[0]}: is for --auto, a model knows how its data were prepared")
@@ -241,7 +256,7 @@ def _by_model(
     from drkm.strange_data.new_points import describe
 
     fitted = PreparedModel(model, device)
-    image_shape = fitted.image_shape(asked) if not out.suffix or out.is_dir() else None
+    image_shape = fitted.image_shape(asked) if files.names_folder(out) else None
     table, rows = fitted.read(data, reading)
     found = fitted.model.reconstruct(rows, options.components("components", components), method)
     values = fitted.preparation.undo(np.asarray(found.points))

@@ -16,6 +16,8 @@ from drkm.pages.assets import asset, theme
 from drkm.pages.markup import Markup, element, together
 
 PACKAGE = "drkm.explorer"
+#: how to write parts of file names that are not UTF-8: as escapes, which JSON reads
+UNENCODABLE = "backslashreplace"
 #: scripts in the order of their dependencies
 SCRIPTS = (
     "unpack",
@@ -80,7 +82,7 @@ def embedded(shown: dict[str, Any]) -> str:
 def write_page(subject: Subject, path: str | os.PathLike[str]) -> Path:
     """Write the page of a model to an HTML file, atomically."""
     text = page(record(subject))
-    return write_whole(path, lambda file: file.write(text.encode()))
+    return write_whole(path, lambda file: file.write(text.encode(errors=UNENCODABLE)))
 
 
 def style() -> str:

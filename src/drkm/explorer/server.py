@@ -9,6 +9,7 @@ model answers them one after another.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import secrets
 import socket
@@ -19,7 +20,7 @@ import numpy as np
 
 from drkm.explorer.content import Content
 from drkm.explorer.details import reconstructed, values_of
-from drkm.explorer.page import page, policy
+from drkm.explorer.page import UNENCODABLE, page, policy
 from drkm.explorer.strips import decoded
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class LiveModel:
 
     def __init__(self, content: Content):
         self.content, self.subject = content, content.subject
-        self.text = page(content.record() | {"live": True}).encode()
+        self.text = page(content.record() | {"live": True}).encode(errors=UNENCODABLE)
         self._lock = asyncio.Lock()
         self._waiting = 0
 
@@ -197,8 +198,28 @@ def web_server() -> Any:
     return uvicorn
 
 
+def listening(port: int) -> socket.socket:
+    """Return a socket at a port of the loopback interface, 0 for any free one, where connections wait from now on."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((LOOPBACK, port))
+        opened.listen(MOST_WAITING)
+    except OSError as error:
+        opened.close()
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        raise ValueError(f"port: {port} {why}, choose another or 0 for any free one") from error
+    return opened
+
+
 class LiveServer:
     """A server of one live page.
+
+    Parameters
+    ----------
+    content : Content
+    opened : socket, optional
+        Where to serve, from `listening`; by default any free port.
 
     Attributes
     ----------
@@ -206,13 +227,9 @@ class LiveServer:
         Address of the page, including the token.
     """
 
-    def __init__(self, content: Content, port: int = 0):
+    def __init__(self, content: Content, opened: socket.socket | None = None):
         uvicorn = web_server()
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((LOOPBACK, port))
-        # From now on connections wait instead of being refused.
-        self._socket.listen(MOST_WAITING)
+        self._socket = opened or listening(0)
         number = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         self.address = f"http://{LOOPBACK}:{number}/{token}/"

@@ -12,6 +12,7 @@ import numpy as np
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import AbsentRows, in_memory
 from drkm.inputs.preparation import Preparation
+from drkm.wording import unnamed
 
 #: images with longer sides are shrunk
 LONGEST_SIDE = 96
@@ -92,7 +93,7 @@ class Subject:
     @cached_property
     def features(self) -> list[str]:
         """Names of the features."""
-        return list(map(str, self.columns or [f"x{index}" for index in range(self.model.n_features_in_)]))
+        return list(map(str, self.columns or unnamed(self.model.n_features_in_)))
 
     def values(self, samples: np.ndarray) -> np.ndarray:
         """Return samples in the units of their file."""

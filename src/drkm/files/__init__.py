@@ -8,7 +8,7 @@ from drkm.files._read import SUFFIXES, check_options, check_source, is_pictures,
 from drkm.files._table import ANOMALY, QUALITY, Columns, Refused, Table, how_to_fill, listed
 from drkm.files._whole import called, write_whole, write_whole_folder
 from drkm.files._write import SUFFIXES as WRITABLE
-from drkm.files._write import check_folder, check_target, write_table
+from drkm.files._write import check_folder, check_target, names_folder, write_table
 
 __all__ = [
     "ANOMALY",
@@ -30,6 +30,7 @@ __all__ = [
     "how_to_fill",
     "is_pictures",
     "listed",
+    "names_folder",
     "read_labels",
     "read_table",
     "reading",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -187,6 +186,8 @@ def _has_decimal_comma(entry: str) -> bool:
 
 
 def _complaint_about_text(entry: str, number: int, names: Sequence[str], columns: Columns) -> str:
+    import shlex
+
     one = len(names) == 1
     told = f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r})"
     if columns.only is not None and columns.purpose == "model":

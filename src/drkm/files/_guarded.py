@@ -40,7 +40,7 @@ def reading(subject: str, failure: str, error: type[Exception] = ValueError) -> 
     except PermissionError as cause:
         raise error(f"{subject} may not be read by you") from cause
     except MemoryError as cause:
-        raise error(f"{subject} needs more memory than there is") from cause
+        raise error(f"{subject} needs more memory than is available") from cause
     except Exception as cause:
         raise error(f"{subject} {failure} ({_reason(cause)})") from cause
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -58,12 +59,13 @@ def read_images(path: Path, rule: Pictures) -> Table:
     images = []
     for file in files:
         images.append(_read(path, file, rule))
+        _check_size(path, file, images, files[0], rule)
         if len(images) == 1:
             # All have the size of the first or are refused; they are held one by one and then as one array.
             check_room(2 * len(files) * images[0].nbytes, f"holds {len(files)} pictures of {_size(images[0].shape)}")
-    _check_sizes(path, files, images, rule)
     stack = np.stack(_of_one_kind(path, files, images, rule))
-    names = tuple(file.name for file in files)
+    # A name that is not UTF-8 could be written to no table and no page.
+    names = tuple(os.fsencode(file.name).decode("utf-8", "backslashreplace") for file in files)
     return Table(stack.reshape(len(stack), -1), None, names, "file", stack.shape[1:], pictures=True)
 
 
@@ -130,17 +132,18 @@ def _pixels(image: Any, rule: Pictures) -> np.ndarray:
     return (pixels / SIXTEEN_BITS).astype(np.float32) if image.mode.startswith("I") else pixels
 
 
-def _check_sizes(path: Path, files: Sequence[Path], images: Sequence[np.ndarray], rule: Pictures) -> None:
+def _check_size(path: Path, file: Path, images: Sequence[np.ndarray], first: Path, rule: Pictures) -> None:
+    """Refuse the last of these images if it has another size than the model, or the first of them."""
     wanted = rule.shape[:2] if rule.shape is not None else images[0].shape[:2]
-    for file, image in zip(files, images, strict=True):
-        if image.shape[:2] == wanted:
-            continue
-        found = f"is {_size(image.shape)} pixels (height by width)"
-        if rule.shape is not None:
-            told = f"{found}, the model takes {_size(wanted)} (any size, if fitted with --resize)"
-        else:
-            told = f"{found}, {files[0].name} {_size(wanted)}: bring them to one size with --resize {_size(wanted)}"
-        raise Refused(_named(path, file, told))
+    found = images[-1].shape
+    if found[:2] == wanted:
+        return
+    told = f"is {_size(found)} pixels (height by width)"
+    if rule.shape is not None:
+        told += f", the model takes {_size(wanted)} (any size, if fitted with --resize)"
+    else:
+        told += f", {first.name} {_size(wanted)}: bring them to one size with --resize {_size(wanted)}"
+    raise Refused(_named(path, file, told))
 
 
 def _size(shape: Sequence[int]) -> str:

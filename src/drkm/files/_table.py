@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -135,6 +134,8 @@ def how_to_fill(purpose: str, *more: str) -> str:
 
 def in_option(names: Sequence[str]) -> str:
     """Return names as a comma-separated option value, quoted for a shell where needed."""
+    import shlex
+
     return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in names))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,11 @@ def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | N
         # A device such as /dev/stdout would be replaced by a file.
         raise ValueError(f"out: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
     return _check_place(path, force)
+
+
+def names_folder(path: Path) -> bool:
+    """Whether an output path is that of a folder: it has no suffix, or there is one."""
+    return not path.suffix or path.is_dir()
 
 
 def check_folder(path: Path) -> Path:
@@ -66,19 +71,28 @@ def write_table(
     shape : sequence of int, optional
         Shape of one row in .npy and .npz.
     before, after : mapping from name to sequence, optional
-        First and last columns of .csv, additional arrays of .npz; .npy cannot hold them.
+        First and last columns of .csv, additional arrays of .npz; .npy cannot hold them. In .npz, a name of `before`
+        that another array has, or that numpy reserves, gets an underscore at its end; "file" becomes "files".
     """
     kind = path.suffix.lower()
     array = values.reshape(len(values), *shape) if shape else values
     if kind == ".npy":
         return write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
     if kind == ".npz":
-        arrays = {**(before or {}), name: array, **(after or {})}
-        # numpy.savez reserves the name "file".
-        plain = {"files" if key == "file" else key: np.asarray(entry) for key, entry in arrays.items()}
+        arrays = {name: array, **(after or {})}
+        # The title of row names, a column of the user's file, may be taken or reserved.
+        named = {_free(key, arrays): entry for key, entry in (before or {}).items()}
+        plain = {key: np.asarray(entry) for key, entry in {**named, **arrays}.items()}
         return write_whole(path, lambda file: np.savez(file, **plain))  # type: ignore[arg-type]
     text = _csv_text(values, columns, before or {}, after or {})
     return write_whole(path, lambda file: file.write(text.encode()))
+
+
+def _free(title: str, taken: Collection[str]) -> str:
+    """Return a name for an array that no other has and that is no parameter of numpy.savez."""
+    if title == "file":
+        return "files"
+    return _free(f"{title}_", taken) if title in taken or title == "allow_pickle" else title
 
 
 def _csv_text(

@@ -114,7 +114,8 @@ class Preparation:
     def describe(self) -> str:
         """Return a short description, or an empty string."""
         done = [] if self.gaps is None else [self.gaps.describe()]
-        if np.ndim(self.scale):
+        # A file holds one column's mean and deviation as single numbers; only those have an offset.
+        if np.ndim(self.scale) or np.any(self.offset != 0):
             done.append("columns standardised")
         elif self.scale != 1:
             done.append(f"values divided by {self.scale:g}")

@@ -25,7 +25,7 @@ def empty(count: int, dtype: torch.dtype) -> Tensor:
     """Return memory for `count` numbers on the CPU, in large pages as far as these are filled."""
     size = count * dtype.itemsize
     pages = (size + UNUSED) // PAGE
-    if not hasattr(mmap, "MADV_HUGEPAGE") or (size < SOME and size > PAGE * pages):
+    if not hasattr(mmap, "MADV_HUGEPAGE") or not size or (size < SOME and size > PAGE * pages):
         return torch.empty(count, dtype=dtype)
     if size < SOME:
         return _mapped(PAGE * pages, pages)[:size].view(dtype)

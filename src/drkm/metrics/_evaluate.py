@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drkm.files import write_whole
 from drkm.metrics._chance import shuffled_results, summarize
 from drkm.metrics._information import discretize
 from drkm.metrics._metric import METRICS, Metric
@@ -125,7 +125,7 @@ class ScoreTable:
         writer.writeheader()
         writer.writerows(self.to_dicts())
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
+            write_whole(path, lambda file: file.write(text.getvalue().encode()))
         return text.getvalue()
 
     def to_markdown(self) -> str:

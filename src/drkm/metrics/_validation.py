@@ -102,7 +102,7 @@ class Factors:
 def _encode(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if column.dtype.kind in "iu":
         low, high = int(column.min()), int(column.max())
-        if high - low < 4 * column.size + 1024:
+        if high - low < 4 * column.size + 1024 and high < 2**63:
             # Counting is several times faster than the sort in np.unique, and takes most of the time of MIG.
             shifted = column.astype(np.int64) - low
             present = np.bincount(shifted, minlength=high - low + 1) > 0

@@ -140,7 +140,8 @@ def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Ma
         raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
     vectors = tensors.get("vectors")
     if vectors is None or vectors.ndim != 2 or vectors.dtype not in parameters.DTYPES.values():
-        raise ValueError(f"vectors: expected a matrix in {' or '.join(parameters.DTYPES)}")
+        expected = f"a matrix in {' or '.join(parameters.DTYPES)}"
+        raise ValueError(f"vectors: expected {expected}, got {model_parts.got(vectors)}")
     arrays = {} if entry is None else model_parts.kernel_shapes(tensors, entry, 0, header["n_features"])
     parts.check(
         tensors, {name: parts.tensor(*shape, dtype=vectors.dtype) for name, shape in arrays.items()}, others=True
@@ -170,9 +171,14 @@ def _samples(tensors: dict[str, Tensor], vectors: Tensor, features: int, *, own:
     kinds = {name: parts.tensor(*shape, dtype=torch.int64) for name, shape in shapes.items()}
     parts.check(tensors, {**kinds, "X.data": parts.tensor(count, dtype=dtype)}, others=True)
     data, indices, rows = (tensors[name].numpy(force=True) for name in SPARSE)
-    inside = not count or (indices.min() >= 0 and indices.max() < features)
-    if own or not inside or rows[0] != 0 or rows[-1] != count or (np.diff(rows) < 0).any():
-        raise ValueError("X.indices: expected the columns of a sparse matrix with so many rows")
+    if own:
+        raise ValueError("X.data: expected dense samples X, a kernel of drkm takes no sparse ones")
+    if outside := [index for index in (indices.min(initial=0), indices.max(initial=0)) if not 0 <= index < features]:
+        raise ValueError(f"X.indices: expected columns from 0 to {features - 1}, got {outside[0]}")
+    if rows[0] != 0 or rows[-1] != count:
+        raise ValueError(f"X.rows: expected numbers from 0 to {count}, got {rows[0]} to {rows[-1]}")
+    if (np.diff(rows) < 0).any():
+        raise ValueError(f"X.rows: expected numbers that never fall, got a fall of {-np.diff(rows).min()}")
     return csr_matrix((data, indices, rows), shape=(n, features))
 
 
@@ -194,9 +200,10 @@ def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples
         raise ValueError(f"{min(strange)[:60]!r}: expected no such part")
     values, weights = tensors["values"], tensors["weights"]
     if (values < 0).any() or (values.diff() > 0).any():
-        raise ValueError("values: expected eigenvalues of at least 0 in descending order")
-    if not stiefel.feasibility(vectors) <= model_parts.DEFECT:
-        raise ValueError("vectors: expected orthonormal columns")
+        found = f"{values.min():.3g}" if (values < 0).any() else "another order"
+        raise ValueError(f"values: expected eigenvalues of at least 0 in descending order, got {found}")
+    if not (defect := stiefel.feasibility(vectors)) <= model_parts.DEFECT:
+        raise ValueError(f"vectors: expected orthonormal columns, got ‖VᵀV - I‖ = {defect:.2g}")
     # A = V/√λ has columns of length 1/√λ, and ΦᵀV/√λ of length 1.
     lengths = torch.linalg.vector_norm(weights.double(), dim=0)
     if not (lengths * (1 if kernel is not None and kernel.is_explicit else values.double().sqrt()) <= LONGEST).all():

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.imputation.filling import Filling
 from drkm.inputs.preparation import GAPS, Preparation
 from drkm.kernels.fourier import LENGTHS
 from drkm.problem import axes, stiefel
@@ -53,14 +52,15 @@ def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Check that the parts of a file are valid and consistent."""
     # No version wrote one of these without the others.
     if ("code_error" in header) != ("residual" in tensors):
-        raise ValueError("residual: expected it where there is a code_error, and only there")
+        missing = "residual" if "code_error" in header else "code_error"
+        raise ValueError(f"{missing}: expected one, a residual and a code_error belong together, got none")
     is_later = "traces" in header or "code_error" in header
     later = LATER if is_later else {name: parts.optional(part) for name, part in LATER.items()}
     parts.check(header, HEADER | later, others=True)
     layers, names = len(header["sizes"]), header["feature_names"]
     for name in ("kernels", "eta", "lam", "errors", "traces"):
         if len(header.get(name, range(layers))) != layers:
-            raise ValueError(f"{name}: expected one for each of the {layers} layers")
+            raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(header[name])}")
     if names and len(names) != header["n_features"]:
         raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
     parts.check(tensors, _tensor_parts(tensors, header), others=True)
@@ -84,7 +84,7 @@ def _tensor_parts(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[st
     """Return the requirements for the tensors of a file with a valid header."""
     H = tensors.get("H")
     if H is None or H.ndim != 2 or H.dtype not in parameters.DTYPES.values():
-        raise ValueError(f"H: expected codes in {' or '.join(parameters.DTYPES)}")
+        raise ValueError(f"H: expected a matrix in {' or '.join(parameters.DTYPES)}, got {got(H)}")
     sizes, features, n = header["sizes"], header["n_features"], len(H)
     total = sum(sizes)
     shapes: dict[str, tuple[int, ...]] = {"H": (n, total)}
@@ -132,12 +132,13 @@ def _landmarks(
             factor: (_rows(tensors, landmarks), _columns(tensors, factor)),
         }
     if factor in tensors or "X" not in tensors:
-        raise ValueError(f"{factor}: expected none, and the samples, where it is formed from the landmarks")
+        found = "a factor" if factor in tensors else "no samples"
+        raise ValueError(f"{factor}: expected none, and the samples X, where landmarks form it, got {found}")
     if layer or landmarks in tensors:
         return {landmarks: (kernel.get("landmarks", _rows(tensors, landmarks)), inputs)}
     # Samples can only replace as many landmarks; version 4 had no others, and no number.
     if kernel.get("landmarks", len(tensors["X"])) != len(tensors["X"]):
-        raise ValueError(f"{landmarks}: expected {kernel['landmarks']} of them")
+        raise ValueError(f"{landmarks}: expected {kernel['landmarks']} of them, got {len(tensors['X'])} samples alone")
     return {}
 
 
@@ -157,17 +158,22 @@ def _frequencies(
     }
     parts.check(kernel, {"draw": parts.group(draw)}, others=True)
     if name in tensors:
-        raise ValueError(f"kernel{layer}.lengths: expected the lengths of the frequencies, in their place")
+        raise ValueError(f"{name}: expected none where they are drawn again, got {got(tensors[name])}")
     lengths, count = f"kernel{layer}.lengths", kernel["draw"]["count"]
     # Earlier versions wrote the lengths of all frequencies.
     is_of_all = lengths in tensors and tensors[lengths].shape == (count,)
     return {lengths: (count if is_of_all else min(count, LENGTHS),)}
 
 
+def got(tensor: Tensor | None) -> str:
+    """Return the kind and shape of a tensor for an error message."""
+    return "none" if tensor is None else f"{str(tensor.dtype)[6:]} of shape {tuple(tensor.shape)}"
+
+
 def _rows(tensors: dict[str, Tensor], name: str) -> int:
     """Return the number of rows of a matrix, at least one."""
     if name not in tensors or tensors[name].ndim != 2 or 0 in tensors[name].shape:
-        raise ValueError(f"{name}: expected a matrix")
+        raise ValueError(f"{name}: expected a matrix, got {got(tensors.get(name))}")
     return tensors[name].shape[0]
 
 
@@ -186,5 +192,7 @@ def preparation(tensors: dict[str, Tensor], header: dict[str, Any]) -> Preparati
     of_gaps = {name.removeprefix(GAPS): own.pop(name) for name in list(own) if name.startswith(GAPS)}
     gaps = None
     if of_gaps or "gaps" in plain:
+        from drkm.imputation.filling import Filling
+
         gaps = Filling.from_parts(of_gaps, plain.get("gaps", {}), features)
     return Preparation.from_parts(own, plain, features, gaps)

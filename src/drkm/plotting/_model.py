@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from drkm.wording import unnamed
+
 #: maximum number of training samples that a figure reads
 MOST_SAMPLES = 2000
 
@@ -54,7 +56,7 @@ def names_of(model: Any) -> list[str]:
 def feature_names_of(model: Any, given: Sequence[str] | None) -> list[str]:
     """Return feature names: those given, those of the data frame passed to `fit`, or x0, x1, …."""
     count = model.n_features_in_
-    names = given if given is not None else getattr(model, "feature_names_in_", [f"x{i}" for i in range(count)])
+    names = given if given is not None else getattr(model, "feature_names_in_", unnamed(count))
     if len(names) != count:
         raise ValueError(f"feature_names: expected {count} names, got {len(names)}")
     return list(map(str, names))

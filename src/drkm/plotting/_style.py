@@ -10,7 +10,7 @@ import numpy as np
 
 #: Okabe and Ito's palette, distinguishable with the common colour vision deficiencies
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 GREY = "#9A9A9A"
 MARKERS = "osD^vPX"
 

@@ -21,6 +21,7 @@ from drkm.plotting._model import (
 )
 from drkm.plotting._reconstructions import difference_map, draw_differences, largest_columns
 from drkm.plotting._style import canvas, style
+from drkm.wording import from_mean
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def traversal_of(
     effects = np.sqrt((changes**2).mean(axis=(1, 2)))
     order = np.argsort(-effects, kind="stable")[:most]
     names = [names_of(model)[columns[i]] for i in order]
-    heads = ["mean" if abs(z) < 1e-12 else f"{z:+.2g} s.d." for z in deviations]
+    heads = [from_mean(z) for z in deviations]
     return Traversal(points[0], changes[order], names, heads, effects[order])
 
 

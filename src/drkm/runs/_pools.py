@@ -188,7 +188,8 @@ class ProcessPool:
 def _cause_of_death(process: BaseProcess) -> str:
     code = process.exitcode
     if code is not None and code < 0:
-        name = signal.Signals(-code).name
+        # Real-time signals have no names.
+        name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
         return f"the worker process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     return f"the worker process ended with exit code {code}"
 

@@ -218,6 +218,11 @@ def sentences(path: Path) -> Iterator[None]:
         raise OSError(f"store: {path} cannot be opened or made: {error.strerror}") from error
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the content of the file is invalid."""
+    return _code(error) == sqlite3.SQLITE_CORRUPT
+
+
 def _code(error: sqlite3.Error) -> int:
     """Return the primary result code of an error."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

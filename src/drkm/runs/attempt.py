@@ -78,7 +78,7 @@ def _environment(with_torch: bool) -> str:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "threads": int(os.environ.get("OMP_NUM_THREADS") or 0) or None,
+        "threads": _declared_threads(),
         "device": "cpu",
         "python": platform.python_version(),
         "drkm": __version__,
@@ -94,6 +94,12 @@ def _environment(with_torch: bool) -> str:
         except PackageNotFoundError:
             continue
     return json.dumps(found, ensure_ascii=False)
+
+
+def _declared_threads() -> int | None:
+    """Return the number of threads that the environment declares: OpenMP takes a list, one number per nesting level."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) or None if first.isdecimal() else None
 
 
 def _processor() -> str:

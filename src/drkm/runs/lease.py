@@ -24,13 +24,13 @@ def is_dead(owner: str) -> bool:
     machine, _, rest = owner.partition(" ")
     process = rest.partition(" ")[0]
     # Other systems have no harmless way to ask.
-    if os.name != "posix" or machine != _machine() or not process.isdigit():
+    if os.name != "posix" or machine != _machine() or not process.isdecimal():
         return False
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return True
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return False
 

@@ -15,7 +15,7 @@ _INSERT = f"INSERT OR REPLACE INTO runs ({NAMES}) VALUES ({', '.join(f':{name}' 
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class Difference:
     """A run with different results in both stores; the existing result is kept."""
 
     key: str
@@ -35,12 +35,15 @@ class Merged:
         Runs of both stores whose results differ.
     damaged : int
         Number of damaged runs, which were left out.
+    whole : bool
+        Whether all of the file could be read; otherwise an unknown number of runs is missing.
     """
 
     added: int
     shared: int
-    differences: tuple[Disagreement, ...]
+    differences: tuple[Difference, ...]
     damaged: int = 0
+    whole: bool = True
 
 
 def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
@@ -59,7 +62,7 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
     store.check()
     added, shared, differences = 0, 0, []
     with Store(other, readonly=True) as source, store.writing() as connection:
-        rows, damaged = source.finished()
+        rows, damaged, whole = source.finished()
         for run in rows:
             here = connection.execute("SELECT status, result FROM runs WHERE key = ?", (run["key"],)).fetchone()
             if here is None or (run["status"] == "done" and here[0] != "done"):
@@ -71,8 +74,8 @@ def merge(store: Store, other: str | os.PathLike[str]) -> Merged:
             if run["status"] == here[0] == "done":
                 ours = store.result({**run, "result": here[1]})
                 if fields := differing(ours, source.result(run)):
-                    differences.append(Disagreement(run["key"], source.configuration(run), fields))
-    return Merged(added, shared, tuple(differences), damaged)
+                    differences.append(Difference(run["key"], source.configuration(run), fields))
+    return Merged(added, shared, tuple(differences), damaged, whole)
 
 
 def differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:

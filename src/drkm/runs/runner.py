@@ -210,8 +210,8 @@ def _heartbeat(path: Path, owner: str, seconds: float) -> Iterator[None]:
             while not over.wait(seconds / 4):
                 try:
                     store.renew(owner, seconds)
-                except OSError:
-                    # For instance a full disk, which the runner will meet and report too.
+                except (OSError, ValueError):
+                    # For instance a full disk or a damaged file, which the runner will meet and report too.
                     continue
 
     with in_background(beat, "drkm-heartbeat"):

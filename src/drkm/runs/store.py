@@ -14,7 +14,7 @@ from typing import Any
 
 from drkm._version import __version__
 from drkm.runs._rows import COLUMNS, NAMES, SEAL, Row, flaw
-from drkm.runs._sqlite import connect, has_checksums, sentences, transaction
+from drkm.runs._sqlite import connect, has_checksums, is_damage, sentences, transaction
 from drkm.runs.attempt import Attempt
 from drkm.runs.configuration import Configuration, Fields, Results, parse_object
 from drkm.runs.lease import LEASE_SECONDS, is_dead
@@ -220,10 +220,29 @@ class Store:
         keys = {self._known_key(configuration) for configuration in configurations}
         return [failure for failure in failures if failure.key in keys]
 
-    def finished(self) -> tuple[list[Row], int]:
-        """Return all finished or failed runs, and the number of damaged ones."""
-        rows, flaws = self._sorted_out(self._all(f"SELECT {self._columns} FROM runs"))
-        return [row for row in rows if row["status"] != "leased"], len(flaws)
+    def finished(self) -> tuple[list[Row], int, bool]:
+        """Return all finished or failed runs that can be read, the number of damaged ones, and whether all were read.
+
+        Behind an unreadable page are more runs: those are read backwards from the last key.
+        """
+        found, whole = self._readable("ORDER BY key")
+        if not whole:
+            found |= self._readable("ORDER BY key DESC")[0]
+        rows, flaws = self._sorted_out(found.values())
+        return [row for row in rows if row["status"] != "leased"], len(flaws), whole
+
+    def _readable(self, order: str) -> tuple[dict[Any, tuple[Any, ...]], bool]:
+        """Return rows by key in an order of keys until one cannot be read, and whether all could."""
+        found: dict[Any, tuple[Any, ...]] = {}
+        with sentences(self.path):
+            try:
+                for row in self._connection.execute(f"SELECT {self._columns} FROM runs {order}"):
+                    found[row[0]] = row
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                return found, False
+        return found, True
 
     def check(self) -> None:
         """Refuse a damaged store, with an error that says how to save the intact runs."""
