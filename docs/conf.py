@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 
 from drkm import __version__
 
 # Examples are run one after the other, and results must not depend on how many cores there are.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Examples end with plt.show(), which cannot open a window here.
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 project = "drkm"
 author = "The drkm developers"

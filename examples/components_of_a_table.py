@@ -9,6 +9,7 @@ the model did not expect.
 # %%
 # Columns have units of their own: standardise them first.
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
@@ -35,3 +36,4 @@ figure = plot_traversal(model, feature_names=wine.feature_names, most=4)
 # Wines from the best reconstructed to the worst. Red is more than the model expects.
 
 figure = plot_reconstructions(model, feature_names=wine.feature_names)
+plt.show()

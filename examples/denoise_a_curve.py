@@ -40,3 +40,4 @@ with style() as plt:
 # What was estimated for each candidate, and the spectrum of the one that was chosen.
 
 figure = found.plot()
+plt.show()

@@ -9,6 +9,7 @@ How many components to keep is chosen without clean images.
 # %%
 # 400 digits with noise are all that the model sees; 200 others are to be cleaned.
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -40,3 +41,4 @@ figure = image_grid(np.clip(rows, 0, 1), ["clean", "noisy", "denoised"], [""] * 
 blurred, sharp = (ConstrDRKM(count).fit(train).denoise(new[:8]) for count in (3, 200))
 rows = np.stack([blurred, sharp]).reshape(2, 8, 8, 8)
 figure = image_grid(np.clip(rows, 0, 1), ["3 components", "200 components"], [""] * 8)
+plt.show()

@@ -41,3 +41,4 @@ with style() as plt:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     figure.colorbar(shown, label="|rank correlation|")
+plt.show()

@@ -41,3 +41,4 @@ with style() as plt:
     for axis, title in zip(axes, ("image", "gradient of layer1_1"), strict=True):
         axis.set_axis_off()
         axis.set_title(title)
+plt.show()

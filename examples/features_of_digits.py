@@ -52,3 +52,4 @@ with style() as plt:
     axes.set_xlabel("labels")
     axes.set_ylabel("accuracy on unseen digits")
     axes.legend()
+plt.show()

@@ -36,3 +36,4 @@ with style() as plt:
     axes.axline((0, 0), slope=1, color="black", linewidth=0.8)
     axes.set(xlabel="true value", ylabel="filled in")
     axes.legend()
+plt.show()

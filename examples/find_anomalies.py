@@ -48,3 +48,4 @@ worst = np.argsort(-distance)[:8]
 rows = np.stack([new[worst], detector.model_.denoise(new[worst])]).reshape(2, 8, 8, 8)
 heads = [f"{value:.2f}" for value in distance[worst]]
 figure = image_grid(np.clip(rows, 0, 1), ["image", "denoised"], heads)
+plt.show()

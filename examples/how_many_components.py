@@ -9,6 +9,7 @@ more signal than noise. The first alone cannot tell you where to stop.
 # %%
 # Digits with noise: the spectrum falls without a bend.
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -26,3 +27,4 @@ figure = plot_spectrum(model)
 found = select(noisy, {"sigma2": [1.0, 4.0, 16.0], "n_components": [120], "keep": [3, 6, 12, 25, 50, 120]}, noise=0.25)
 print(found.to_markdown(5))
 figure = found.plot()
+plt.show()

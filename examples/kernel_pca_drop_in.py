@@ -33,3 +33,4 @@ with style() as plt:
     figure, axes = plt.subplots(figsize=(4, 3.6), layout="constrained")
     scatter_before_after(axes, X, ours.inverse_transform(ours.transform(X)), "Four components")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, markerscale=3)
+plt.show()

@@ -49,3 +49,4 @@ with TemporaryDirectory() as folder:
     np.save(path, X)
     model = ConstrDRKM(4, sigma2=0.3, gram=Nystroem(m=200)).fit(path)
     print("codes of all samples in the file:", model.transform(path).shape)
+plt.show()

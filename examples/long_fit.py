@@ -12,6 +12,7 @@ the same, bit for bit, as without a stop.
 import warnings
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -49,3 +50,4 @@ folder.cleanup()
 # The history of both parts is one.
 
 figure = plot_convergence(ended)
+plt.show()

@@ -10,6 +10,8 @@ images; by default deep layers are light enough to leave it alone.
 # %%
 # 200 drawn sprites: a square, an ellipse or a heart, somewhere in the image.
 
+import matplotlib.pyplot as plt
+
 from drkm import ConstrDRKM
 from drkm.datasets import load_dsprites
 from drkm.plotting import plot_traversal
@@ -31,3 +33,4 @@ published = ConstrDRKM((8, 4), eta=1).fit(X)
 for name, fitted in (("default", model), ("eta=1", published)):
     print(f"{name:8} effective sample size of layer 1: {fitted.fitted_.supports[0]:.0f} of {len(X)}")
 figure = plot_traversal(published, shape=(32, 32), base=7, most=5)
+plt.show()

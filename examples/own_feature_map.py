@@ -57,3 +57,4 @@ with style() as plt:
         for label, marker in ((0, "o"), (1, "s")):
             axis.scatter(*codes[y[test] == label, 1:3].T, s=6, marker=marker, linewidths=0)
         axis.set(title=name, xticks=[], yticks=[], xlabel="layer1_1", ylabel="layer1_2")
+plt.show()

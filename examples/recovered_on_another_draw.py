@@ -9,6 +9,7 @@ see which codes of one are linear functions of those of the other.
 # %%
 # Three models of 300 digits each, no digit in two of them, and 300 points that none of them saw.
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM
@@ -31,3 +32,4 @@ figure = plot_recovery(models, unseen)
 published = [ConstrDRKM((8, 4), eta=1).fit(part) for part in parts]
 print("effective sample sizes of the layers:", [round(size) for size in published[0].fitted_.supports])
 figure = plot_recovery(published, unseen)
+plt.show()

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -54,3 +55,4 @@ drkm("plot fitted.safetensors new.npy -o figures")
 
 figure = plot_reconstructions(again, X[200:300], shape=(8, 8))
 folder.cleanup()
+plt.show()

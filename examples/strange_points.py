@@ -47,3 +47,4 @@ with style() as plt:
     axes.set_xlabel("layer1_0")
     axes.set_ylabel("layer1_1")
     axes.legend()
+plt.show()

@@ -118,7 +118,8 @@ def test_encode_writes_the_anomaly_of_every_row_and_tells_the_threshold(table, t
     assert found["plant"][found["anomaly"].idxmax()] == "p9"
     assert facts["anomaly_threshold"] == pytest.approx(false_alarm_distance(loaded, 0.05))
     assert facts["anomalies"] == (found["anomaly"] > facts["anomaly_threshold"]).sum() >= 1
-    assert "rows have an anomaly above" in drkm("encode", model, table, "-o", codes, "--anomaly", "--force").out
+    told = "the threshold for 5% false alarms (cross-validated)"
+    assert told in drkm("encode", model, table, "-o", codes, "--anomaly", "--force").out
 
 
 def test_anomalies_choose_the_model_alone_and_need_a_place_in_the_file(table, tmp_path):

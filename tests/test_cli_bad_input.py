@@ -100,7 +100,7 @@ def test_advice_can_be_pasted_into_a_shell_and_is_understood(tmp_path):
     names = ["1,2-diol", "the kind"]
     (tmp_path / "names.csv").write_text('a,"1,2-diol",the kind\n1,x,u\n3,y,v\n4,z,w\n')
     told = refused("fit", tmp_path / "names.csv", "-o", tmp_path / "out")
-    options = shlex.split(told.split("leave them out with ")[1].split(", name")[0])
+    options = shlex.split(told.split("leave them out with ")[1].split(", use one as row names")[0])
     assert options[0] == "--drop"
     assert columns_of(options[1]) == names
     done = drkm("fit", tmp_path / "names.csv", "-o", tmp_path / "out", "-c", "1", *options)
@@ -223,7 +223,7 @@ def test_options_of_fit(words, sentence, here):
         (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "3:0"], "components: layers are 1 to 2, got 3"),
         (["denoise", "model", "X.npy", "-o", "o.npy", "--components", "x"], "components: expected layer:index"),
         (["denoise", "model", "X.npy", "-o", "o.npy", "--method", "x"], "method: unknown name 'x'"),
-        (["traverse", "model", "-o", "out.png"], "shape: the model was not trained on images"),
+        (["traverse", "model", "-o", "out.png"], "or draw a table with drkm plot --what traversal"),
         (["traverse", "model", "-o", "o.npy", "--base", "30"], "base: expected a training sample from 0 to 29, got 30"),
         (["traverse", "model", "-o", "o.npy", "--base", "x.npy"], "drkm: base: there is no file x.npy"),
         (

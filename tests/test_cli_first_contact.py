@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 
 def test_a_column_of_unique_text_names_the_rows_and_is_said_to(place):
     said = (place / "said").read_text()
-    assert "iris.csv: column 'plant' has another text in every row: it names the rows and is no data" in said
+    assert "iris.csv: column 'plant' has a different text in every row: used as row names, not as data" in said
     model, preparation = load_prepared(place / "iris.model")
     assert preparation.id == "plant"
     assert model.n_features_in_ == 4
@@ -49,6 +49,26 @@ def test_a_column_of_unique_text_names_the_rows_and_is_said_to(place):
     assert done.code == 0, done
     first, second, *_ = (place / "codes.csv").read_text().splitlines()
     assert (first.split(",")[0], second.split(",")[0]) == ("plant", "p0")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_first_column_that_counts_the_rows_is_pointed_out(first, tmp_path):
+    rows = [f"{i + first},{i % 3},{i % 5}" for i in range(20)]
+    (tmp_path / "x.csv").write_text("\n".join(["row no,a,b", *rows]))
+    told = drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "m", "-c", 2).err
+    said = (
+        "column 'row no' counts the rows and is used as data: leave it out with --drop 'row no', or use it as row names"
+    )
+    assert said in told
+    assert "counts" not in drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "n", "-c", 2, "--id", "row no").err
+
+
+def test_warnings_of_a_fit_call_columns_by_their_names(tmp_path):
+    rows = [f"{i * 7 % 11},{i * 5 % 13},{1000 * (i * 3 % 17)}" for i in range(40)]
+    (tmp_path / "x.csv").write_text("\n".join(["width,height,proline", *rows]))
+    told = drkm("fit", tmp_path / "x.csv", "-o", tmp_path / "m", "-c", 2).err
+    assert "warning: data: column 'proline' (of 3) has 100.0% of the squared distances" in told
+    assert told.count("\n") == 1
 
 
 def test_filling_keeps_such_names(place, tmp_path):
@@ -102,7 +122,7 @@ def test_info_says_what_a_model_learned_and_which_data_it_takes(place):
     assert "ConstrDRKM: 60 samples, 4 features, 3 components in 1 layer" in done.out
     assert done.out.splitlines()[-3:] == [
         "takes tables with the columns sl, sw, pl, pw",
-        "rows are named by the column 'plant', where it is there",
+        "rows are named by the column 'plant', if present",
         "data are prepared as for training: columns standardised",
     ]
 

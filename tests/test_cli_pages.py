@@ -201,7 +201,10 @@ def test_evaluate_does_not_take_the_quality_of_codes_for_codes(scored, told):
 def test_evaluate_shows_the_names_of_factors_and_takes_numbers_if_told(scored):
     write_table(scored / "factors.csv", np.load(scored / "factors.npy") / 10, ["shape", "size"])
     words = ("evaluate", scored / "codes.npy", scored / "factors.csv", "--metrics", "mig,sap")
-    assert "evaluate without 'continuous' needs integer labels, shape (column 0) holds 0.2" in refused(*words)
+    told = (
+        "evaluate without 'continuous' needs integer labels, shape (column 0) holds 0.2; for numbers pass --continuous"
+    )
+    assert told in refused(*words)
     done = drkm(*words, "--continuous")
     assert [line.split()[0] for line in done.out.splitlines()[-3:-1]] == ["shape", "size"]
 

@@ -65,6 +65,32 @@ def test_columns_of_a_table_have_their_names(place):
     assert all(name in target.read_text() for name in load_wine().feature_names)
 
 
+def test_rows_have_the_names_that_the_file_gives_them(place):
+    with open(place / "wine.csv") as file, open(place / "bottles.csv", "w") as named:
+        for row, line in enumerate(file):
+            named.write(f"{'bottle' if row == 0 else f'b{row}'},{line}")
+    target = place / "reconstructions.svg"
+    words = ("--what", "reconstructions", "--id", "bottle", "-o", target)
+    assert drkm("plot", place / "wine.model", place / "bottles.csv", *words).code == 0
+    assert ">b" in target.read_text()
+    assert "row " not in target.read_text()
+
+
+def test_images_are_drawn_between_black_and_the_white_of_their_files(place):
+    from drkm.cli._options import Reading
+    from drkm.cli.plot import _drawing
+
+    folder = place / "dim"
+    folder.mkdir()
+    for row, image in enumerate(load_digits().images[:20]):
+        Image.fromarray((image * 4).astype(np.uint8)).save(folder / f"{row:02}.png")
+    assert drkm("fit", folder, "-o", place / "dim.model", "-c", 2).code == 0
+    drawing = _drawing(place / "dim.model", folder, None, Reading(), None, "cpu")
+    assert drawing.limits == (0.0, 1.0)
+    assert drawing.names is not None
+    assert drawing.names[3] == "03.png"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -48,6 +48,23 @@ def test_dialects_of_csv(text, columns, names, tmp_path):
     assert table.names == names
 
 
+def test_truth_values_are_1_and_0(tmp_path):
+    (tmp_path / "x.csv").write_text("a,ok\n1,True\n2,false\n3,\n")
+    table = read_table(tmp_path / "x.csv", columns=Columns(gaps=True))
+    np.testing.assert_array_equal(table.values, [[1, 1], [2, 0], [3, np.nan]])
+    (tmp_path / "x.csv").write_text("a,ok\n1,True\n2,maybe\n3,\n")
+    with pytest.raises(
+        ValueError, match=r"has text in column ok \(row 1: 'True'\): leave it out with --drop ok, use it as"
+    ):
+        read_table(tmp_path / "x.csv", columns=Columns(gaps=True))
+
+
+def test_a_column_of_gaps_is_not_called_text(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,\n2,\n3,5\n")
+    with pytest.raises(ValueError, match="has 2 entries that are no numbers, the first in row 1 of column 'b'"):
+        read_table(tmp_path / "x.csv")
+
+
 def test_columns_are_named_dropped_and_put_in_order(tmp_path):
     (tmp_path / "x.csv").write_text("who,b,kind,a\nu,-2,x,1.5\nv,4e-3,y,3\n")
     for columns in (Columns("who", only=["a", "b"]), Columns("who", only=["a", "b"], drop=["kind"])):

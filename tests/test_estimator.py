@@ -125,6 +125,7 @@ def test_summary_points_at_a_small_effective_sample_size():
     few, many = ConstrDRKM((6, 3), eta=1.0).fit(X), ConstrDRKM((6, 3)).fit(X)
     advice = "a larger eta or sigma2 of layer 2 spreads it"
     assert advice in few.summary()
+    assert "  effective n  " in few.summary().splitlines()[1]
     assert advice not in many.summary()
     for model in (few, many):
         shares = (model.codes_[:, :6] ** 2).sum(axis=1) / 6

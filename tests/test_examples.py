@@ -15,7 +15,9 @@ by_name = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 @pytest.mark.slow
 @by_name
 def test_an_example_runs_and_prints_something_without_a_warning(path, tmp_path):
-    environment = {**os.environ, "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    # Where there is a display, Agg warns that it cannot show a figure on it.
+    quiet = {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "ignore:FigureCanvasAgg is non-interactive:UserWarning"}
+    environment = {**os.environ, **quiet, "OMP_NUM_THREADS": "1"}
     ran = subprocess.run(
         [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -37,6 +39,7 @@ def test_an_example_is_a_page_of_the_gallery(path):
     assert len(cells) >= 2
     assert all(cell.startswith("# ") for cell in cells)
     assert "figure" in text
+    assert text.endswith("\nplt.show()\n")
 
 
 def test_there_are_examples():

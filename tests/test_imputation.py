@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -265,12 +266,56 @@ def test_fill_writes_the_table_with_its_names_and_every_gap_filled(table, tmp_pa
     assert done.code == 0, done.err
     assert json.loads(done.out)["filled"] == np.isnan(X).sum()
     frame = pd.read_csv(out)
-    assert frame.columns.tolist() == ["plant", "sl", "sw", "pl", "pw"]
+    assert frame.columns.tolist() == ["plant", "sl", "sw", "pl", "pw", "species"]
     assert frame["plant"].tolist() == [f"p{i}" for i in range(150)]
-    np.testing.assert_allclose(frame.iloc[:, 1:], Imputer().fit_transform(X), rtol=1e-6)
+    np.testing.assert_allclose(frame.iloc[:, 1:5], Imputer().fit_transform(X), rtol=1e-6)
     told = drkm("fill", path, "-o", tmp_path / "m.npy", *READ, "--impute", "median")
-    assert f"{np.isnan(X).sum()} gaps of 150 samples filled" in told.out
+    assert f"{np.isnan(X).sum()} gaps of 150 samples filled (9% of all entries)" in told.out
     np.testing.assert_allclose(np.load(tmp_path / "m.npy"), filling(X, "median").fill(X))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_fill_returns_the_same_table_but_for_its_gaps(named, tmp_path):
+    lines = [["mon" if i % 2 else "tue", str(i), "x", str(i % 3 == 0), f"{i}.50", "1999"] for i in range(20)]
+    lines[6][1], lines[8][4] = "", "NA"
+    header = ["day", "a", "kind", "ok", "b", "year"] if named else [f"x{i}" for i in range(6)]
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text("\n".join(map(",".join, [header, *lines] if named else lines)) + "\n")
+    options = ("--drop", "year") if named else ("--drop", "5", "--no-header")
+    done = drkm("fill", path, "-o", out, "--impute", "median", *options)
+    assert done.code == 0, done
+    assert f"text in columns {'day, kind' if named else '0, 2'}: not used as data, written as it is" in done.err
+    first, *found = [line.split(",") for line in out.read_text().splitlines()]
+    assert first == header
+    assert [(row, column) for row in range(20) for column in range(6) if lines[row][column] != found[row][column]] == [
+        (6, 1),
+        (8, 4),
+    ]
+    assert (found[6][1], found[8][4]) == ("10.0", "10.5")
+
+
+def test_fill_returns_a_parquet_table_with_its_text(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"kind": ["x", "y", "x"], "a": [1.0, np.nan, 2.0], "b": [3, 4, 5]})
+    monkeypatch.setattr(pd, "read_parquet", lambda file: frame)
+    # The file is empty, which pyarrow would report.
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "in.parquet").write_bytes(b"")
+    done = drkm("fill", tmp_path / "in.parquet", "-o", tmp_path / "out.csv", "--impute", "mean")
+    assert done.code == 0, done
+    assert (tmp_path / "out.csv").read_text() == "kind,a,b\nx,1.0,3\ny,1.5,4\nx,2.0,5\n"
+
+
+def test_fill_takes_an_archive_with_names(tmp_path):
+    np.savez(tmp_path / "x.npz", data=[[1.0, np.nan], [2.0, 3.0]], data_names=["a", "b"])
+    done = drkm("fill", tmp_path / "x.npz", "-o", tmp_path / "out.csv", "--impute", "mean")
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "out.csv").read_text() == "a,b\n1.0,3.0\n2.0,3.0\n"
+
+
+def test_fill_takes_no_images(tmp_path):
+    (tmp_path / "photos").mkdir()
+    told = refused("fill", tmp_path / "photos", "-o", tmp_path / "m.csv")
+    assert told.endswith("photos should end in .npy, .npz, .csv, .tsv or .parquet\n")
 
 
 @pytest.mark.parametrize("how", ["fill", "mean", "median"])
@@ -293,9 +338,17 @@ def test_a_model_remembers_how_gaps_were_filled_and_fills_those_of_new_data(tabl
 
 def test_gaps_without_a_way_to_fill_them_are_refused_and_the_way_is_named(table, tmp_path):
     path, X = table
-    assert "drkm fill" in refused("fit", path, "-o", tmp_path / "m", *READ)
+    told = refused("fit", path, "-o", tmp_path / "m", *READ)
+    assert told.endswith("remove such rows, fill them in with --impute fill or leave columns out as with --drop pl\n")
     np.save(tmp_path / "x.npy", X)
-    assert "drkm fill" in refused("fit", tmp_path / "x.npy", "-o", tmp_path / "m")
+    told = refused("fit", tmp_path / "x.npy", "-o", tmp_path / "m")
+    assert told.endswith("remove such rows or fill them in with --impute fill\n")
+    whole = ConstrDRKM(2).fit(pd.DataFrame(np.nan_to_num(X), columns=["sl", "sw", "pl", "pw"]))
+    whole.save(tmp_path / "whole")
+    told = refused("encode", tmp_path / "whole", path, "-o", tmp_path / "codes.csv", "--id", "plant")
+    advice = "remove such rows, fill them in with drkm fill or fit the model with --impute fill\n"
+    assert told.endswith(advice)
+    assert refused("encode", tmp_path / "whole", tmp_path / "x.npy", "-o", tmp_path / "codes.csv").endswith(advice)
     said = refused("fit", path, "-o", tmp_path / "m", *READ, "--impute", "guess")
     assert "impute: unknown way 'guess', allowed are fill, mean, median" in said
     assert "impute: " in refused("fill", path, "-o", tmp_path / "m.csv", *READ, "--impute", "guess")

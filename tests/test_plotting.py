@@ -46,6 +46,7 @@ def test_the_spectrum_is_a_share_of_the_trace_per_layer(digits):
     (axis,) = plotting.plot_spectrum(digits).axes
     for line, values, trace in zip(axis.lines, digits.eigenvalues_, digits.fitted_.traces, strict=True):
         np.testing.assert_allclose(line.get_ydata(), values / trace)
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(len(values)))
     assert texts(axis.get_legend().get_texts()) == [
         f"layer {layer}: {values.sum() / trace:.1%} together"
         for layer, (values, trace) in enumerate(zip(digits.eigenvalues_, digits.fitted_.traces, strict=True), 1)
@@ -204,6 +205,49 @@ def test_a_traversal_of_images_is_what_traverse_gives_minus_its_base(digits):
     assert [axis.get_title() for axis in cells[0]] == ["sample", "-1 s.d.", "mean", "+1 s.d."]
 
 
+def squares_that_turn_pink(count=24):
+    """A square of the same mean over colours, from grey to pink, on black."""
+    images = np.zeros((count, 4, 4, 3))
+    images[:, 1:3, 1:3] = 0.4 + np.linspace(0, 1, count)[:, None, None, None] * np.array([0.2, -0.1, -0.1])
+    return images.reshape(count, -1)
+
+
+def test_a_traversal_of_colour_images_is_the_moved_images_between_black_and_white():
+    model = ConstrDRKM(2, kernel="linear", center=True).fit(squares_that_turn_pink())
+    figure = plotting.plot_traversal(model, shape=(4, 4, 3), steps=3, span=1, most=1, limits=(0.0, 2.0))
+    sample, *moved = map(heat_map, figure.axes)
+    own = model.codes_[:, 0]
+    expected = model.traverse(1, 0, own.mean() + own.std() * np.array([-1, 0, 1])).reshape(3, 4, 4, 3)
+    np.testing.assert_allclose(moved, np.clip(expected / 2, 0, 1), atol=1e-7)
+    assert np.ptp([image[1, 1, 0] for image in moved]) > 0.04
+    assert sample.max() < 0.35
+
+
+def test_the_difference_of_colour_images_is_that_of_the_colour_that_differs_most():
+    class Grey:
+        n_features_in_ = 48
+
+        def denoise(self, X):
+            return np.repeat(X.reshape(len(X), 16, 3).mean(axis=2), 3, axis=1)
+
+    figure = plotting.plot_reconstructions(Grey(), squares_that_turn_pink(), shape=(4, 4, 3), most=1)
+    last = plotting.plot_reconstructions(Grey(), squares_that_turn_pink()[-1:], shape=(4, 4, 3), most=1)
+    assert np.abs(heat_map(figure.axes[2])).max() < 1e-12
+    np.testing.assert_allclose(heat_map(last.axes[2])[1:3, 1:3], 0.2)
+
+
+def test_samples_are_called_by_their_names(wine):
+    names = [f"bottle {row}" for row in range(len(TABLE))]
+    axis = plotting.plot_reconstructions(wine, TABLE, row_names=names, most=2).axes[0]
+    errors = np.sqrt(((TABLE - wine.denoise(TABLE)) ** 2).mean(axis=1))
+    ends = [names[row] for row in (errors.argmin(), errors.argmax())]
+    # Long names are shortened to their end, which is what differs.
+    shown = [name if len(name) <= 10 else f"…{name[-9:]}" for name in ends]
+    assert [head.split("\n")[0] for head in texts(axis.get_xticklabels())] == shown
+    with pytest.raises(ValueError, match="row_names: expected one per sample, 178, got 2"):
+        plotting.plot_reconstructions(wine, TABLE, row_names=["a", "b"])
+
+
 def test_a_traversal_of_a_table_is_columns_by_values(wine):
     figure = plotting.plot_traversal(wine, feature_names=WINE.feature_names, components=[(1, 1)], steps=5)
     axis = figure.axes[0]
@@ -212,7 +256,7 @@ def test_a_traversal_of_a_table_is_columns_by_values(wine):
     moved = wine.traverse(1, 1, own.mean() + own.std() * np.linspace(-2, 2, 5))
     np.testing.assert_allclose(heat_map(axis), (moved - wine.traverse(1, 1, [own[base]])).T, atol=1e-7)
     assert texts(axis.get_yticklabels()) == WINE.feature_names
-    assert axis.get_title().startswith("layer1_1\n")
+    assert axis.get_title().startswith("layer1_1\neffect ")
 
 
 def test_wide_tables_show_the_columns_that_change_most(digits):

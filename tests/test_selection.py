@@ -263,10 +263,14 @@ def test_a_grid_may_name_parameters_of_kernels():
 def test_bad_input_gets_one_clear_sentence():
     X, _ = make_half_circle(60, 0.1, random_state=2)
     for samples in (X * np.nan, torch.tensor(X) * np.inf):
-        with pytest.raises(ValueError, match=r"^X: contains NaN or infinity$"):
+        with pytest.raises(ValueError, match=r"^X: contains NaN or infinity: drkm.Imputer fills in NaN$"):
             select(samples, GRID)
-    with pytest.raises(ValueError, match=r"^validation: contains NaN or infinity$"):
+    with pytest.raises(ValueError, match=r"^validation: contains NaN or infinity: drkm.Imputer fills"):
         select(X, GRID, validation=X * np.nan)
+    with pytest.raises(
+        ValueError, match=r"^X: expected at least 4 samples as rows, got shape \(9, 4, 2\), reshape to \(9, 8\)$"
+    ):
+        select(np.zeros((9, 4, 2)))
     with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*'a'"):
         select([["a", "b"]] * 6, GRID)
     with pytest.raises(TypeError, match=r"^X: expected real numbers, got .*(?i:sparse)"):

@@ -20,7 +20,7 @@ WINE, CELLS = load_wine().data, load_breast_cancer().data
 STANDARD = StandardScaler().fit_transform(WINE)
 TRAINED, NEW = STANDARD[::2], STANDARD[1::2]
 FAR = "are unlike all training samples"
-CONSTANT = r"^X: column 13 of 14 has one value in all samples and says nothing: leave it out, or look for an error"
+CONSTANT = r"^X: column 13 \(of 14, counted from 0\) has one value in all samples and says nothing: leave it out"
 
 
 def of_pixels(name):
@@ -129,7 +129,7 @@ def test_the_warning_points_at_the_callers_line():
 
 def test_a_cosine_knows_no_units_and_names_what_is_orthogonal_to_all_samples():
     X = np.abs(STANDARD) * ([1] * 12 + [0])
-    with pytest.warns(StrangeDataWarning, match="column 12 of 13 has one value"):
+    with pytest.warns(StrangeDataWarning, match=r"column 12 \(of 13, counted from 0\) has one value"):
         model = ConstrDRKM((4, 2), kernel=["cosine", "rbf"], max_iter=3000).fit(X[::2])
     assert not model.encode(X[1::2] * 1e3).strange.any()
     assert model.encode(np.eye(13)[12:]).strange.all()
@@ -140,6 +140,13 @@ def test_a_precomputed_kernel_is_judged_by_its_values():
     assert not model.encode(NEW @ TRAINED.T).strange.any()
     assert model.encode(1e3 * NEW @ TRAINED.T).strange.mean() > 0.9
     assert model.encode(1e-12 * NEW @ TRAINED.T).strange.all()
+
+
+def test_one_strange_point_is_called_one():
+    with pytest.warns(
+        StrangeDataWarning, match=r"^1 of 1 row is unlike .* and its codes .* say little: is it in other"
+    ):
+        fitted("rbf").transform(NEW[:1] * 1e3)
 
 
 def test_a_file_in_batches_gives_one_warning(tmp_path):
@@ -179,17 +186,22 @@ class TestColumns:
     @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "polynomial", "cosine"])
     @pytest.mark.parametrize(("X", "columns"), [(WINE, "12"), (CELLS, "23, 3")], ids=["wine", "cells"])
     def test_in_their_own_units_are_named(self, X, columns, kernel):
-        with pytest.warns(StrangeDataWarning, match=rf"X: columns? {columns}.* of \d+ ha.* standardise the columns"):
+        with pytest.warns(
+            StrangeDataWarning,
+            match=rf"X: columns? {columns}.* \(of \d+, counted from 0\) ha.* standardise the columns",
+        ):
             ConstrDRKM(2, kernel=kernel).fit(X)
 
     def test_are_called_by_their_names(self):
         frame = load_wine(as_frame=True).data
-        with pytest.warns(StrangeDataWarning, match=r"X: column proline of 13 has 99\.\d% of the squared distances"):
+        with pytest.warns(
+            StrangeDataWarning, match=r"X: column 'proline' \(of 13\) has 99\.\d% of the squared distances"
+        ):
             ConstrDRKM(2).fit(frame)
 
     @pytest.mark.parametrize("gram", [Nystroem(m=40), Fourier(300)])
     def test_are_named_through_an_approximation(self, gram):
-        with pytest.warns(StrangeDataWarning, match="column 12 of 13"):
+        with pytest.warns(StrangeDataWarning, match=r"column 12 \(of 13, counted from 0\)"):
             ConstrDRKM(2, gram=gram).fit(WINE)
 
     @pytest.mark.parametrize("kernel", ["rbf", "matern", "laplacian"])
@@ -204,7 +216,8 @@ class TestColumns:
     def test_that_are_constant_and_large_are_named_once_where_lengths_count(self, kernel):
         X = np.column_stack([STANDARD, np.full(len(STANDARD), 1e3)])
         with pytest.warns(
-            StrangeDataWarning, match=r"X: column 13 of 14 .* of the squared lengths .* leave it out"
+            StrangeDataWarning,
+            match=r"X: column 13 \(of 14, counted from 0\) .* of the squared lengths .* leave it out",
         ) as caught:
             ConstrDRKM(3, kernel=kernel).fit(X)
         assert len(caught) == 1
@@ -223,18 +236,19 @@ class TestOneConstantColumn:
 
     def test_is_called_by_its_name(self):
         frame = pd.DataFrame(STANDARD, columns=load_wine().feature_names).assign(hue=0.7)
-        with pytest.warns(StrangeDataWarning, match=r"^X: column hue of 13 has one value in all samples"):
+        with pytest.warns(StrangeDataWarning, match=r"^X: column 'hue' \(of 13\) has one value in all samples"):
             ConstrDRKM(2).fit(frame)
 
     def test_is_named_beside_columns_in_other_units(self):
         with pytest.warns(StrangeDataWarning) as caught:
             ConstrDRKM(2).fit(np.column_stack([WINE, np.ones(len(WINE))]))
-        assert [str(warning.message)[:22] for warning in caught] == ["X: column 12 of 14 has", "X: column 13 of 14 has"]
+        assert [str(warning.message)[:19] for warning in caught] == ["X: column 12 (of 14", "X: column 13 (of 14"]
 
     def test_is_named_with_a_second_one(self):
         X = np.column_stack([np.ones(len(STANDARD)), STANDARD, np.zeros(len(STANDARD))])
         with pytest.warns(
-            StrangeDataWarning, match=r"^X: columns 0, 14 of 15 have one value .* say nothing: leave them"
+            StrangeDataWarning,
+            match=r"^X: columns 0, 14 \(of 15, counted from 0\) have one value .* say nothing: leave them",
         ):
             ConstrDRKM(2).fit(X)
 
@@ -269,7 +283,13 @@ class TestOneFarSample:
             ConstrDRKM(4, kernel=kernel).fit(X)
         # A warning about the outlier only, not about the column in which it is farthest out.
         assert len(caught) == 1
-        assert "row 17 (counted from 0)" in str(caught[0].message)
+        dots = kernel in ("linear", "polynomial")
+        why = (
+            "is longer than all other samples together"
+            if dots
+            else "has a kernel value of about 0 with every other sample"
+        )
+        assert f"X: row 17 (counted from 0) {why}: it gets a component of its own" in str(caught[0].message)
 
     def test_does_not_matter_to_a_cosine(self):
         X = STANDARD.copy()

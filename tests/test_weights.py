@@ -131,7 +131,7 @@ def test_a_file_keeps_what_was_asked_and_the_numbers(tmp_path):
 def test_summary_prints_the_numbers():
     model = ConstrDRKM((4, 2)).fit(X)
     header, _, second = model.summary().splitlines()[1:4]
-    assert header.split()[4] == "eta"
+    assert header.split()[5] == "eta"
     assert f"  {model.eta_[1]:.4g}  " in second
 
 

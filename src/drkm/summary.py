@@ -20,7 +20,10 @@ def summary(fitted: FittedModel, undetermined: int) -> str:
 def _layers(fitted: FittedModel) -> list[str]:
     """Return a table with one row per layer."""
     rows = [
-        ("layer", "components", "samples", "kernel", "eta", "energy", "eigenvalues, each with its share of the trace")
+        (
+            *("layer", "components", "effective n", "kernel", "eta", "energy"),
+            "eigenvalues, each with its share of the trace",
+        )
     ]
     for layer, (size, kernel, eta) in enumerate(zip(fitted.sizes, fitted.kernels, fitted.eta, strict=True)):
         values = fitted.eigenvalues[layer].tolist()

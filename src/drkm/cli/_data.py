@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 
 #: a file that is read without options
 PLAIN = Reading()
+#: number of rows from which a column that counts them is no coincidence
+LEAST_ROWS = 5
 
 
 def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -> tuple[files.Table, Preparation]:
     """Read a file, and return its table and the preparation of its rows, for now and later."""
-    columns = training_columns(given, gaps=given.impute is not None)
+    columns = replace(training_columns(given, gaps=given.impute is not None), purpose="training")
     resize = None if given.resize is None else options.sizes("resize", given.resize, (2,))
     shape = None if given.shape is None else options.sizes("shape", given.shape)
     pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=given.grey)
     table = files.read_table(path, array=given.array, columns=columns, pictures=pictures)
-    tell_found_id(path, table)
+    tell_names(path, table)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
     eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
@@ -43,7 +45,7 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
         "grey": given.grey,
         "id": table.title if table.found_id else given.id,
     }
-    check_finite(path, table, gaps=given.impute is not None)
+    check_finite(path, table, "training", gaps=given.impute is not None)
     values = table.values
     if given.impute is not None:
         facts["gaps"] = filling_of(path, table, given.impute)
@@ -67,15 +69,30 @@ def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
     return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
 
 
-def tell_found_id(path: Path, table: files.Table) -> None:
-    """Report the column that was detected as row names."""
-    if table.found_id:
-        import shlex
+def tell_names(path: Path, table: files.Table) -> None:
+    """Report the column that was detected as row names, and a first column of data that counts the rows."""
+    import shlex
 
+    if table.found_id:
         note(
-            f"{path}: column {table.title!r} has another text in every row: it names the rows and is no data "
+            f"{path}: column {table.title!r} has a different text in every row: used as row names, not as data "
             f"(--id {shlex.quote(table.title)} says the same, --drop leaves it out)"
         )
+    elif (counting := _counting_column(table)) is not None:
+        option = shlex.quote(counting)
+        note(
+            f"{path}: column {counting!r} counts the rows and is used as data: leave it out with --drop {option}, or "
+            f"use it as row names with --id {option}"
+        )
+
+
+def _counting_column(table: files.Table) -> str | None:
+    """Return the name of the first column if it is data and counts the rows, from 0 or from 1."""
+    count, width = table.values.shape
+    if table.places[:1] != (0,) or width < 2 or count < LEAST_ROWS:
+        return None
+    counts = any(np.array_equal(table.values[:, 0], np.arange(first, first + count)) for first in (0, 1))
+    return table.header[0] if counts else None
 
 
 def _divisor(scale: str, default: float) -> float:
@@ -135,17 +152,13 @@ def filling_of(path: Path, table: files.Table, how: str) -> Filling:
     return filling(table.values, how)
 
 
-def check_finite(path: Path, table: files.Table, *, gaps: bool = False) -> None:
+def check_finite(path: Path, table: files.Table, purpose: str = "", *, gaps: bool = False) -> None:
     """Raise an error with the place of a missing value, or of an infinite one if gaps are filled."""
     finite = ~np.isinf(table.values) if gaps else np.isfinite(table.values)
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
-        mend = (
-            "remove such rows"
-            if gaps
-            else "remove such rows or fill them in, as drkm fill and drkm fit --impute fill do"
-        )
+        mend = "remove such rows" if gaps else files.how_to_fill(purpose)
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
             f"{(~finite).sum()} of its {finite.size} entries: {mend}"
@@ -184,11 +197,17 @@ class PreparedModel:
             path,
             array=given.array,
             columns=files.Columns(
-                given.id, given.dropped, only=self.columns, header=given.header, usual_id=prepared.id, gaps=gaps
+                given.id,
+                given.dropped,
+                only=self.columns,
+                header=given.header,
+                usual_id=prepared.id,
+                gaps=gaps,
+                purpose="model",
             ),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
-        check_finite(path, table, gaps=gaps)
+        check_finite(path, table, "model", gaps=gaps)
         if table.pictures and prepared.white is None:
             raise ValueError(
                 f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
@@ -217,14 +236,15 @@ class PreparedModel:
         """Return column names for data that the model returns."""
         return list(self.columns or unnamed(self.model.n_features_in_))
 
-    def image_shape(self, asked: tuple[int, ...] | None) -> tuple[int, ...]:
+    def image_shape(
+        self, asked: tuple[int, ...] | None, instead: str = "or write to .npy, .npz or .csv"
+    ) -> tuple[int, ...]:
         """Return the shape of the model's images, or raise an error that says how to pass it."""
         if asked is not None:
             return check_shape(asked, self.model.n_features_in_)
         if self.preparation.shape is None:
             raise ValueError(
-                "shape: the model was not trained on images; pass their shape, as in --shape 64x64, "
-                "or write to .npy, .npz or .csv"
+                f"shape: the model was not trained on images; pass their shape, as in --shape 64x64, {instead}"
             )
         return self.preparation.shape
 

@@ -67,7 +67,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Run your own variant, stored apart from the paper's: gamma=2. May be repeated.",
+        help="Your own variant, whose runs are stored apart from the paper's: gamma=2. May be repeated.",
         show_default=False,
     ),
 ]
@@ -125,7 +125,7 @@ class TrainingData(Reading):
         _of_reading(
             metavar="NUMBER",
             help="Divide all values by this number; standard gives every column mean 0 and variance 1; "
-            "auto is 255 for 8-bit images and 1 otherwise.",
+            "auto is 255 for 8-bit images and 1 otherwise, but standard for tables in select and denoise --auto.",
         ),
     ] = "auto"
     impute: Annotated[

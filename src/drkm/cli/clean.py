@@ -148,8 +148,8 @@ def select(
     """Choose a model that denoises data.
 
     Prints the model and its expected error. Kernel, bandwidth, centring and the weights of components are chosen
-    without labels and without clean data. Columns of tables are standardised unless --scale says otherwise. Use the
-    model with drkm denoise MODEL DATA.
+    without labels and without clean data. Columns of tables are standardised unless --scale is a number. Use the model
+    with drkm denoise MODEL DATA.
     """
     from drkm import files
 
@@ -179,7 +179,11 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
             columns = table.columns or unnamed(values.shape[1])
             files.write_table(out, values, columns, shape=table.shape, before=table.row_names())
     _tell(
-        found, {"out": out}, f"\n{counted(len(values), 'sample')} cleaned, written to {out}", choosing.figure, json=json
+        found,
+        {"out": out},
+        f"\n{counted(len(values), 'sample')} denoised, written to {out}",
+        choosing.figure,
+        json=json,
     )
 
 

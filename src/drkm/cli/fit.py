@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,7 +66,7 @@ def fit(
     if model.anomalies:
         _choose_for_anomalies(fitted, rows, model)
     with files.called("data", "X"), files.called("components", "n_components"):
-        _train(fitted, rows, training.checkpoint)
+        _train(fitted, rows, preparation.columns, training.checkpoint)
     with files.called("out"):
         fitted.save(out, preparation=preparation)
     if kept is not None and not fitted.fitted_.result.status.cut_short:
@@ -106,12 +107,16 @@ def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOpti
         fitted.set_params(**parameters(torch.from_numpy(rows)))
 
 
-def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None:
+def _train(model: ConstrDRKM, rows: np.ndarray, columns: Sequence[str] | None, checkpoint: Path | None) -> None:
+    import torch
     from sklearn.exceptions import ConvergenceWarning
 
     from drkm.solvers import Status
+    from drkm.strange_data import StrangeDataWarning, complaints
 
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        # Said below, where columns have names.
+        warnings.simplefilter("ignore", StrangeDataWarning)
         model.fit(rows)
     result, message = model.fitted_.result, model.fitted_.message
     if result.status is Status.INTERRUPTED:
@@ -123,6 +128,8 @@ def _train(model: ConstrDRKM, rows: np.ndarray, checkpoint: Path | None) -> None
         warn(f"{message}; the same command with a larger --max-seconds and --force resumes from {checkpoint}")
     elif not result.converged:
         warn(message)
+    for told in complaints(model.kernels_[0], torch.from_numpy(rows), model.center, columns):
+        warn(f"data{told.removeprefix('X')}")
 
 
 def _tell(model: ConstrDRKM, preparation: Preparation, out: Path, *, json: bool) -> None:

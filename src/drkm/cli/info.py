@@ -74,7 +74,7 @@ def _data_lines(fitted: PreparedModel) -> list[str]:
         takes = f"arrays with rows of {count} numbers"
     lines = [f"takes {takes}"]
     if prepared.id is not None:
-        lines.append(f"rows are named by the column {prepared.id!r}, where it is there")
+        lines.append(f"rows are named by the column {prepared.id!r}, if present")
     if done := prepared.describe():
         lines.append(f"data are prepared as for training: {done}")
     return lines

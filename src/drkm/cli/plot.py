@@ -40,6 +40,8 @@ class Drawing:
     labels : one entry per sample, if there are any
     features : names of the columns
     shape : shape of images, None for tables
+    names : names of the rows, if they have names
+    limits : values of black and white in prepared images, if they are known
     """
 
     model: ConstrDRKM
@@ -47,6 +49,8 @@ class Drawing:
     labels: Sequence[str] | None
     features: Sequence[str]
     shape: tuple[int, ...] | None
+    names: Sequence[str] | None
+    limits: tuple[float, float] | None
 
 
 @grouped
@@ -125,7 +129,7 @@ def _drawing(
     from drkm.files.rows import AbsentRows
 
     fitted = PreparedModel(path, device)
-    rows = None if data is None else fitted.read(data, reading)[1]
+    table, rows = (None, None) if data is None else fitted.read(data, reading)
     if rows is None and isinstance(fitted.model.fitted_.X, AbsentRows):
         raise ValueError("data: the model was saved without its samples, give data to show")
     count = fitted.model.fitted_.n if rows is None else len(rows)
@@ -134,20 +138,21 @@ def _drawing(
         raise ValueError(f"labels: expected one column, {labels} has {files.listed(list(known))}")
     entries = next(iter(known.values()), None)
     image = fitted.image_shape(options.sizes("shape", shape)) if shape is not None else fitted.preparation.shape
-    return Drawing(fitted.model, rows, entries, fitted.feature_names(), image)
+    names = None if table is None else table.names
+    return Drawing(fitted.model, rows, entries, fitted.feature_names(), image, names, fitted.preparation.grey_limits)
 
 
 def _figure(name: str, of: Drawing) -> Any:
     from drkm import plotting
 
-    data: dict[str, Any] = {"shape": of.shape, "feature_names": of.features}
+    data: dict[str, Any] = {"shape": of.shape, "feature_names": of.features, "limits": of.limits}
     match name:
         case "spectrum":
             return plotting.plot_spectrum(of.model)
         case "codes":
             return plotting.plot_codes(of.model, of.rows, of.labels)
         case "reconstructions":
-            return plotting.plot_reconstructions(of.model, of.rows, **data)
+            return plotting.plot_reconstructions(of.model, of.rows, row_names=of.names, **data)
         case "traversal":
             return plotting.plot_traversal(of.model, of.rows, **data)
         case _:

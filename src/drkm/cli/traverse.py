@@ -82,7 +82,8 @@ def traverse(
     drawn = out.suffix.lower() in FIGURES
     image_shape = fitted.preparation.shape
     if drawn or shape is not None:
-        image_shape = fitted.image_shape(None if shape is None else options.sizes("shape", shape))
+        asked = None if shape is None else options.sizes("shape", shape)
+        image_shape = fitted.image_shape(asked, "or draw a table with drkm plot --what traversal")
     pairs = [options.component("component", text) for text in component or []]
     pairs = pairs or [(1, index) for index in range(fitted.model.layer_slices_[0].stop)]
     lines = [_line(fitted, pair, values, steps, span) for pair in pairs]

@@ -110,8 +110,9 @@ class _Anomalies:
         return {"anomaly_threshold": self.threshold, "false_alarms": FALSE_ALARMS, "anomalies": self.above}
 
     def told(self) -> str:
-        exceeded = f"which {FALSE_ALARMS:.0%} of the training samples exceed when a model of the others judges them"
-        return f"{self.above} of {len(self.distances)} rows have an anomaly above {self.threshold:.4g}, {exceeded}"
+        have = "has" if self.above == 1 else "have"
+        exceeded = f"the threshold for {FALSE_ALARMS:.0%} false alarms (cross-validated)"
+        return f"{self.above} of {len(self.distances)} rows {have} an anomaly above {self.threshold:.4g}, {exceeded}"
 
 
 def _quality(encoding: Encoding) -> dict[str, Any]:

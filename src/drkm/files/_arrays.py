@@ -112,6 +112,8 @@ def read_parquet(file: Path, columns: Columns) -> Table:
     found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(frame.iloc[:, index])], used)
     if found is not None:
         used, names = [index for index in used if index != found], found
+    if columns.skips_text:
+        used = [index for index in used if _is_numeric(frame, index)] or used
     titles = None if names is None else tuple(map(str, frame.iloc[:, names]))
     if columns.classes:
         import pandas
@@ -119,7 +121,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         frame = frame.apply(
             lambda column: pandas.Series(numbered(column), column.index) if _is_text(column) else column
         )
-    text = [header[index] for index in used if frame.dtypes.iloc[index].kind not in "biuf"]
+    text = [header[index] for index in used if not _is_numeric(frame, index)]
     if text:
         raise Refused(f"has no numbers in column {listed(text)}: leave it out with --drop {in_option(text[:8])}")
     return Table(
@@ -128,6 +130,7 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         titles,
         header[names] if names is not None else "name",
         header=tuple(header),
+        places=tuple(used),
         found_id=found is not None,
     )
 
@@ -152,6 +155,10 @@ def _check_parquet(file: Path) -> None:
     declared = read_metadata(file)
     rows, columns = declared.num_rows, declared.num_columns
     check_room(rows * columns * NUMBER, f"declares {rows} rows of {columns} columns")
+
+
+def _is_numeric(frame: Any, index: int) -> bool:
+    return frame.dtypes.iloc[index].kind in "biuf"
 
 
 def _is_text(column: Any) -> bool:

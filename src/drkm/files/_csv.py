@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from drkm.files._guarded import check_room
-from drkm.files._table import Columns, Refused, Table, in_option, listed, numbered
+from drkm.files._table import Columns, Refused, Table, either, how_to_fill, in_option, listed, numbered
 
 #: bytes at the beginning of a file from which its number of entries is estimated
 SAMPLE = 1 << 20
@@ -18,6 +18,8 @@ ENTRY, LINE = 80, 120
 
 #: markers of missing values, in lower case
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+#: truth values, in lower case, as numbers
+TRUTH = {"true": "1", "false": "0"}
 
 
 def read_csv(file: Path, columns: Columns) -> Table:
@@ -27,17 +29,20 @@ def read_csv(file: Path, columns: Columns) -> Table:
     found = columns.find_id(names, lambda: [index for index in used if _is_unique_text(rows, index)], used)
     if found is not None:
         used, names = [index for index in used if index != found], found
+    if columns.skips_text:
+        used = [index for index in used if not _is_text([row[index] for row in rows])] or used
     as_they_are = used == list(range(len(header)))
     chosen = rows if as_they_are else [[row[index] for index in used] for row in rows]
     if columns.gaps:
         chosen = [["nan" if entry.strip().lower() in GAPS else entry for entry in row] for row in chosen]
-    values = _numbers(chosen, [header[index] for index in used], columns.classes)
+    values = _numbers(chosen, [header[index] for index in used], columns)
     return Table(
         values,
         tuple(header[index] for index in used) if named else None,
         None if names is None else tuple(row[names] for row in rows),
         (header[names] or "name") if names is not None else "name",
         header=tuple(header),
+        places=tuple(used),
         found_id=found is not None,
     )
 
@@ -71,6 +76,18 @@ def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
     """Whether a column has a different text in every row."""
     entries = {row[index].strip() for row in rows if row[index].strip().lower() not in GAPS}
     return len(entries) == len(rows) and not any(_is_number(entry) or _has_decimal_comma(entry) for entry in entries)
+
+
+def _is_text(entries: Sequence[str]) -> bool:
+    """Whether most entries of a column that are not missing are neither numbers nor truth values."""
+    known = [entry.strip() for entry in entries if entry.strip().lower() not in GAPS]
+    text = [entry for entry in known if not (_is_number(entry) or _has_decimal_comma(entry))]
+    return 2 * len(text) > len(known) and not _are_truth_values(known)
+
+
+def _are_truth_values(entries: Sequence[str]) -> bool:
+    """Whether all entries that are not missing are true or false."""
+    return all(entry.strip().lower() in TRUTH or entry.strip().lower() in GAPS for entry in entries)
 
 
 def _check_size(file: Path) -> None:
@@ -111,13 +128,23 @@ def _is_number(entry: str) -> bool:
     return True
 
 
-def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str], classes: bool) -> np.ndarray:
-    if classes:
+def _numbers(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Columns) -> np.ndarray:
+    if columns.classes:
         rows = list(zip(*map(_numbered_if_text, zip(*rows, strict=True)), strict=True))
     try:
         return np.array(rows, dtype=np.float64)
     except ValueError:
-        raise Refused(_complaint(rows, header)) from None
+        rows = list(zip(*map(_numbers_if_truth, zip(*rows, strict=True)), strict=True))
+    try:
+        return np.array(rows, dtype=np.float64)
+    except ValueError:
+        raise Refused(_complaint(rows, header, columns)) from None
+
+
+def _numbers_if_truth(column: Sequence[str]) -> Sequence[str]:
+    if not _are_truth_values(column):
+        return column
+    return [TRUTH.get(entry.strip().lower(), entry) for entry in column]
 
 
 def _numbered_if_text(column: Sequence[str]) -> Sequence[str]:
@@ -126,7 +153,7 @@ def _numbered_if_text(column: Sequence[str]) -> Sequence[str]:
     return column if mixed else [str(number) for number in numbered(entries)]
 
 
-def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Columns) -> str:
     """Describe the entries that are not numbers, with advice."""
     wrong = {
         index: [number for number, row in enumerate(rows) if not _is_number(row[index])] for index in range(len(header))
@@ -137,19 +164,20 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
         number, index = min(commas)
         entry = rows[number][index].strip()
         return f"has decimal commas (row {number + 1}: {entry!r}): write numbers with decimal points"
-    text = [index for index, numbers in wrong.items() if 2 * len(numbers) > len(rows)]
+    text = [index for index, numbers in wrong.items() if numbers and _is_text([row[index] for row in rows])]
     if text:
-        return _complaint_about_text(rows, [header[index] for index in text], wrong[text[0]][0], text[0])
+        number = next(row for row in wrong[text[0]] if rows[row][text[0]].strip().lower() not in GAPS)
+        return _complaint_about_text(rows[number][text[0]].strip(), number, [header[index] for index in text], columns)
     count = sum(map(len, wrong.values()))
     number, index = min(first)
     entry, where = rows[number][index].strip(), f"row {number + 1} of column {header[index]!r}"
+    missing = any(rows[row][index].strip().lower() in GAPS for index, found in wrong.items() for row in found)
+    more = [] if columns.purpose == "model" else [f"leave columns out as with --drop {in_option([header[index]])}"]
     if count > 1:
-        return (
-            f"has {count} entries that are no numbers, the first in {where} ({entry!r}): remove such rows, fill "
-            f"them in with drkm fill, or leave columns out as with --drop {in_option([header[index]])}"
-        )
+        mend = how_to_fill(columns.purpose, *more) if missing else either(["correct them", "remove such rows", *more])
+        return f"has {count} entries that are no numbers, the first in {where} ({entry!r}): {mend}"
     if not entry:
-        return f"has an empty entry in {where}: remove the row or fill it in with drkm fill"
+        return f"has an empty entry in {where}: {how_to_fill(columns.purpose)}"
     return f"has an entry that is no number in {where}: {entry!r}"
 
 
@@ -157,13 +185,14 @@ def _has_decimal_comma(entry: str) -> bool:
     return "," in entry and _is_number(entry.replace(",", "."))
 
 
-def _complaint_about_text(rows: Sequence[Sequence[str]], names: Sequence[str], number: int, index: int) -> str:
+def _complaint_about_text(entry: str, number: int, names: Sequence[str], columns: Columns) -> str:
     import shlex
 
-    entry = rows[number][index].strip()
     one = len(names) == 1
+    told = f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r})"
+    if columns.only is not None and columns.purpose == "model":
+        return f"{told}, where the model was trained on numbers"
     return (
-        f"has text in {'column' if one else 'columns'} {listed(names)} (row {number + 1}: {entry!r}): leave "
-        f"{'it' if one else 'them'} out with --drop {in_option(names)}, name the rows by it with "
-        f"--id {shlex.quote(names[0])}, or write classes as numbers"
+        f"{told}: leave {'it' if one else 'them'} out with --drop {in_option(names)}, use {'it' if one else 'one'} as "
+        f"row names with --id {shlex.quote(names[0])}, or write classes as numbers"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Table:
     shape : shape of one sample before it was made a row, for images
     pictures : whether the values come from image files, from 0 to 255
     header : names of all columns of the file, including those that are not values
+    places : positions of the values among the columns of the header, for csv and parquet files
     found_id : whether the column of row names was detected (`Columns.finds_id`) rather than requested
     """
 
@@ -40,6 +42,7 @@ class Table:
     shape: tuple[int, ...] | None = None
     pictures: bool = False
     header: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
     found_id: bool = False
 
     def row_names(self) -> dict[str, tuple[str, ...]]:
@@ -62,6 +65,9 @@ class Columns:
     gaps : whether an empty entry or NA is a gap, NaN, instead of an error
     classes : whether a text column holds classes, which are numbered in the order of their names
     finds_id : whether to use the only text column that differs in every row as row names, if there are none
+    skips_text : whether to leave out columns of text instead of refusing them
+    purpose : what the numbers are for, which decides the advice in errors: "training" may fill gaps with --impute,
+        and data for a "model" must have all its columns
     """
 
     id: str | None = None
@@ -73,6 +79,8 @@ class Columns:
     classes: bool = False
     gaps: bool = False
     finds_id: bool = False
+    skips_text: bool = False
+    purpose: Literal["", "training", "model"] = ""
 
     def choose(self, header: Sequence[str]) -> tuple[list[int], int | None]:
         """Return the positions of the columns to use, and of the row names."""
@@ -115,6 +123,13 @@ class Columns:
 def numbered(entries: Sequence[str]) -> np.ndarray:
     """Return the index of each entry among the distinct ones, in the order of their names."""
     return np.unique(np.asarray(entries, dtype=str), return_inverse=True)[1]
+
+
+def how_to_fill(purpose: str, *more: str) -> str:
+    """Return advice on gaps in numbers for this purpose."""
+    filled = "fill them in with --impute fill" if purpose == "training" else "fill them in with drkm fill"
+    trained = ("fit the model with --impute fill",) if purpose == "model" else ()
+    return either(("remove such rows", filled, *trained, *more))
 
 
 def in_option(names: Sequence[str]) -> str:

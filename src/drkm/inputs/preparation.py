@@ -99,6 +99,14 @@ class Preparation:
         return np.clip(values * (WHITE / self.white if self.white and self.white > 0 else 1.0), 0.0, WHITE)
 
     @property
+    def grey_limits(self) -> tuple[float, float] | None:
+        """Black and white in prepared images, if white is known and all pixels are scaled alike."""
+        if self.white is None or np.ndim(self.scale) or np.ndim(self.offset):
+            return None
+        black, white = ((value - self.offset) / self.scale for value in (0.0, self.white))
+        return float(black), float(white)
+
+    @property
     def changes_values(self) -> bool:
         """Whether prepared samples differ from the values of the file."""
         return bool(np.any(self.offset != 0.0) or np.any(self.scale != 1.0))

@@ -11,6 +11,7 @@ from pathlib import Path
 from drkm.files import ANOMALY, QUALITY, Columns, Table, listed, read_table
 from drkm.files.json_values import plain
 from drkm.metrics._evaluate import ScoreTable, evaluate
+from drkm.metrics._validation import BIN
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -77,8 +78,8 @@ def evaluate_files(
             factor_names=factors.columns,
             random_state=random_state,
         )
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(str(error).replace(BIN, "for numbers pass --continuous (continuous=True)")) from None
     return _written(found, format)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+#: advice on continuous factors, in Python
+BIN = "bin continuous factors with drkm.metrics.discretize"
+
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """Return real, finite numbers in two dimensions, one row per sample."""
@@ -175,7 +178,7 @@ def require_integer(factors: Factors, metric: str) -> None:
         j = _first_non_integer(factors)
         raise ValueError(
             f"factors: {metric} needs integer labels, {factors.names[j]} (column {j}) holds "
-            f"{_first_fraction(factors.values[:, j])}; bin continuous factors with drkm.metrics.discretize"
+            f"{_first_fraction(factors.values[:, j])}; {BIN}"
         )
 
 
@@ -191,7 +194,7 @@ def require_labels(factors: Factors, metric: str) -> None:
         if 2 * size > len(factors) and not np.array_equal(column, np.floor(column)):
             raise ValueError(
                 f"factors: {metric} needs labels that repeat, {factors.names[j]} (column {j}) has {size} "
-                f"distinct values in {len(factors)} rows; bin continuous factors with drkm.metrics.discretize"
+                f"distinct values in {len(factors)} rows; {BIN}"
             )
 
 

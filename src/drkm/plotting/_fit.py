@@ -50,14 +50,14 @@ def draw_spectra(axis: Any, spectra: Sequence[np.ndarray], names: Sequence[str],
     """Draw one decreasing line per layer on a logarithmic axis."""
     for layer, (values, name) in enumerate(zip(spectra, names, strict=True)):
         axis.semilogy(
-            np.arange(1, len(values) + 1),
+            np.arange(len(values)),
             np.maximum(values, SMALLEST),
             marker=MARKERS[layer % len(MARKERS)],
             markersize=4,
             color=COLOURS[layer % len(COLOURS)],
             label=name,
         )
-    axis.set_xlabel("component")
+    axis.set_xlabel("component (counted from 0)")
     axis.set_ylabel(title)
     axis.xaxis.get_major_locator().set_params(integer=True)
     axis.legend()

@@ -32,7 +32,7 @@ def cells_for_images(
 ) -> tuple[Any, np.ndarray]:
     """Return a figure and bare axes for a grid of images with names and heads, with space on the right."""
     rows, columns, height, width = shape[:4]
-    left = max(LEFT, LETTER * max(map(len, names), default=0))
+    left = max(LEFT, LETTER * max((len(line) for name in names for line in name.splitlines()), default=0))
     size = (CELL * columns + left + right, CELL * rows * height / width + TOP)
     margins = {"left": left / size[0], "right": 1.0 - right / size[0], "top": 1.0 - TOP / size[1], "bottom": 0.0}
     figure, cells = canvas(axes, rows, columns, size, gridspec_kw={"wspace": 0.06, "hspace": 0.06, **margins})
@@ -50,6 +50,9 @@ def unit_range(images: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.clip((images - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 
 
-def brightness(images: np.ndarray, colours: bool) -> np.ndarray:
-    """Return image differences averaged over colours."""
-    return images.mean(axis=-1) if colours else images
+def largest_change(differences: np.ndarray, colours: bool) -> np.ndarray:
+    """Return differences of images, of the colour that differs most at each pixel: a mean would hide changes of hue."""
+    if not colours:
+        return differences
+    most = np.abs(differences).argmax(axis=-1)
+    return np.take_along_axis(differences, most[..., None], axis=-1)[..., 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.plotting._grid import brightness, cells_for_images, unit_range
+from drkm.plotting._grid import cells_for_images, largest_change, unit_range
 from drkm.plotting._model import feature_names_of, image_shape, numbers, reconstructed, samples_of, spread_of
 from drkm.plotting._style import canvas, style
 
@@ -15,6 +15,8 @@ from drkm.plotting._style import canvas, style
 DIFFERENCES = "RdBu_r"
 #: maximum number of table columns in a map
 MOST_COLUMNS = 30
+#: maximum number of letters of a row name above an image
+MOST_LETTERS = 10
 
 
 def plot_reconstructions(
@@ -23,6 +25,8 @@ def plot_reconstructions(
     *,
     shape: Sequence[int] | None = None,
     feature_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
+    limits: tuple[float, float] | None = None,
     most: int = 8,
     axes: Any = None,
 ) -> Any:
@@ -39,6 +43,11 @@ def plot_reconstructions(
     shape : (height, width) or (height, width, 3), optional
         Shape of images; without it samples are rows of a table.
     feature_names : sequence of str, optional
+    row_names : sequence of m str, optional
+        Names of the samples, of which the last letters are shown; by default "row 0", "row 1", ….
+    limits : (black, white), optional
+        Values of black and white in images; by default the smallest and the largest value of the samples. In the
+        difference of colour images every pixel shows the colour that differs most.
     most : int, default=8
         Number of samples, evenly spaced over the ranks of their errors.
     axes : array of 3×most matplotlib axes for images, one for a table, optional
@@ -53,35 +62,43 @@ def plot_reconstructions(
     spread = spread_of(samples) if shape is None else np.ones(samples.shape[1])
     difference = (samples - found) / spread
     error = np.sqrt((difference**2).mean(axis=1))
+    titles = _titles(row_names, len(samples))
     order = np.argsort(error, kind="stable")
     rows = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))]
     with style():
         if shape is not None:
             shape = image_shape(model, shape)
-            heads = [f"row {row}\nerror {error[row]:.2g}" for row in rows]
+            heads = [f"{titles[row]}\nerror {error[row]:.2g}" for row in rows]
             images = [values[rows].reshape(len(rows), *shape) for values in (samples, found, difference)]
-            return _draw_images(axes, images, heads)
+            return _draw_images(axes, images, heads, limits or (samples.min(), samples.max()))
         names = feature_names_of(model, feature_names)
         shown = largest_columns(difference[rows])
-        size = (0.65 * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
+        size = ((0.65 if row_names is None else 0.9) * len(rows) + 3.2, 0.22 * len(shown) + 1.0)
         figure, ((axis,),) = canvas(axes, 1, 1, size, layout="constrained")
-        heads = [f"row {row}\n{error[row]:.2g}" for row in rows]
+        heads = [f"{titles[row]}\n{error[row]:.2g}" for row in rows]
         drawn = difference_map(axis, difference[np.ix_(rows, shown)].T, [names[i] for i in shown], heads)
         figure.colorbar(drawn, ax=axis, label="sample - reconstruction, s.d.")
         axis.set_xlabel("sample and its error")
     return figure
 
 
-def _draw_images(axes: Any, images: Sequence[np.ndarray], heads: Sequence[str]) -> Any:
+def _titles(names: Sequence[str] | None, count: int) -> list[str]:
+    if names is None:
+        return [f"row {row}" for row in range(count)]
+    if len(names) != count:
+        raise ValueError(f"row_names: expected one per sample, {count}, got {len(names)}")
+    return [name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}" for name in map(str, names)]
+
+
+def _draw_images(axes: Any, images: Sequence[np.ndarray], heads: Sequence[str], limits: tuple[float, float]) -> Any:
     samples, found, difference = images
     names = ["sample", "reconstruction", "difference"]
     colours = samples.ndim == 4
     figure, cells = cells_for_images(axes, (3, len(heads), *samples.shape[1:]), names, heads, right=0.6)
-    low, high = samples.min(), samples.max()
     for values, line in zip((samples, found), cells, strict=False):
-        for axis, image in zip(line, unit_range(values, low, high), strict=True):
+        for axis, image in zip(line, unit_range(values, *limits), strict=True):
             axis.imshow(image, cmap="gray", vmin=0, vmax=1, aspect="auto")
-    draw_differences(figure, cells[2:], brightness(difference, colours)[None])
+    draw_differences(figure, cells[2:], largest_change(difference, colours)[None])
     return figure
 
 

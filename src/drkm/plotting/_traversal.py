@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.plotting._grid import CELL, brightness, cells_for_images, unit_range
+from drkm.plotting._grid import CELL, cells_for_images, unit_range
 from drkm.plotting._model import (
     codes_of,
     columns_of,
@@ -57,13 +57,14 @@ def plot_traversal(
     most: int = 6,
     shape: Sequence[int] | None = None,
     feature_names: Sequence[str] | None = None,
+    limits: tuple[float, float] | None = None,
     axes: Any = None,
 ) -> Any:
     """Draw how a sample changes along a component, for the components with the largest effect.
 
-    Images are drawn as differences from the sample, which is shown on the left. A table is drawn as one map per
-    component, columns × values, with changes in standard deviations of the column. The number below the name of a
-    component is its effect, the root mean squared change.
+    Grey images are drawn as differences from the sample, which is shown on the left, colour images as they are. A
+    table is drawn as one map per component, columns × values, with changes in standard deviations of the column. The
+    effect of a component, below its name, is the root mean squared change.
 
     Parameters
     ----------
@@ -81,6 +82,9 @@ def plot_traversal(
     shape : (height, width) or (height, width, 3), optional
         Shape of images; without it samples are rows of a table.
     feature_names : sequence of str, optional
+    limits : (black, white), optional
+        Values of black and white in images; by default the smallest and the largest value of the samples, or of what is
+        drawn if the model has not kept them.
     axes : array of matplotlib axes, optional
         Rows × (1 + steps) for images, 1 × components for a table.
 
@@ -93,7 +97,7 @@ def plot_traversal(
     found = traversal_of(model, codes_of(model, X), columns, base, (span, steps), spread, most)
     with style():
         if shape is not None:
-            return _draw_images(axes, found, image_shape(model, shape))
+            return _draw_images(axes, found, image_shape(model, shape), limits or _range(model, X, found))
         return _draw_tables(axes, found, feature_names_of(model, feature_names))
 
 
@@ -126,15 +130,29 @@ def traversal_of(
     return Traversal(points[0], changes[order], names, heads, effects[order])
 
 
-def _draw_images(axes: Any, found: Traversal, shape: tuple[int, ...]) -> Any:
+def _range(model: Any, X: Any, found: Traversal) -> tuple[float, float]:
+    """Return the smallest and the largest value of the samples, or of the moved points if there are no samples."""
+    try:
+        values = numbers(samples_of(model, X))
+    except ValueError:
+        values = found.point + found.changes
+    return float(values.min()), float(values.max())
+
+
+def _draw_images(axes: Any, found: Traversal, shape: tuple[int, ...], limits: tuple[float, float]) -> Any:
     rows, steps = found.changes.shape[:2]
-    images = found.changes.reshape(rows, steps, *shape)
-    names = [f"{name}\n{effect:.2g}" for name, effect in zip(found.names, found.effects, strict=True)]
-    figure, cells = cells_for_images(axes, (rows, 1 + steps, *shape), names, ["sample", *found.heads], right=0.6)
-    point = unit_range(found.point.reshape(shape), found.point.min(), found.point.max())
+    in_colour = len(shape) == 3
+    names = [f"{name}\neffect {effect:.2g}" for name, effect in zip(found.names, found.effects, strict=True)]
+    heads, right = ["sample", *found.heads], 0.0 if in_colour else 0.6
+    figure, cells = cells_for_images(axes, (rows, 1 + steps, *shape), names, heads, right=right)
     for axis in cells[:, 0]:
-        axis.imshow(point, cmap="gray", vmin=0, vmax=1, aspect="auto")
-    draw_differences(figure, cells[:, 1:], brightness(images, len(shape) == 3))
+        axis.imshow(unit_range(found.point.reshape(shape), *limits), cmap="gray", vmin=0, vmax=1, aspect="auto")
+    if in_colour:
+        moved = unit_range(found.point + found.changes, *limits).reshape(rows, steps, *shape)
+        for place, axis in np.ndenumerate(cells[:, 1:]):
+            axis.imshow(moved[place], cmap="gray", vmin=0, vmax=1, aspect="auto")
+    else:
+        draw_differences(figure, cells[:, 1:], found.changes.reshape(rows, steps, *shape))
     return figure
 
 
@@ -150,7 +168,7 @@ def _draw_tables(axes: Any, found: Traversal, names: Sequence[str]) -> Any:
             :steps
         ]
         drawn = difference_map(axis, changes[:, shown].T, [names[i] for i in shown], ends, limit)
-        axis.set_title(f"{name}\n{effect:.2g}")
+        axis.set_title(f"{name}\neffect {effect:.2g}")
     figure.supxlabel("value of the code, s.d. from its mean", fontsize=9)
-    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column")
+    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column; effect: its root mean square")
     return figure

@@ -119,7 +119,7 @@ def select(
     """
     samples = _finite("X", X)
     if samples.ndim != 2 or len(samples) < 4:
-        raise ValueError(f"X: expected at least 4 samples as rows, got shape {samples.shape}")
+        raise ValueError(f"X: expected at least 4 samples as rows, got {_shape_of(samples)}")
     if grid is None:
         _refuse_given(ONLY_WITH_GRID, (estimator, validation, holdout, draws, method), "needs a grid")
     else:
@@ -205,11 +205,17 @@ def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
     result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
 
 
+def _shape_of(samples: np.ndarray) -> str:
+    """Return the shape in words, with the shape that arrays of images should have."""
+    flat = f", reshape to {(len(samples), samples[0].size)}" if samples.ndim > 2 and len(samples) else ""
+    return f"shape {samples.shape}{flat}"
+
+
 def _finite(name: str, points: Any) -> np.ndarray:
     """Return points as an array of finite numbers."""
     found = array(name, points).cpu().numpy()
     if not np.isfinite(found).all():
-        raise ValueError(f"{name}: contains NaN or infinity")
+        raise ValueError(f"{name}: contains NaN or infinity: drkm.Imputer fills in NaN")
     if found.size and np.ptp(found) > LARGEST:
         raise ValueError(f"{name}: values are too large for their squares, divide them by their typical size")
     return found

@@ -115,10 +115,11 @@ def warn_of_strangers(strange: Tensor | None, stacklevel: int) -> None:
 
 def describe(count: int, of: int) -> str:
     """Return a warning about the number of strange points and possible causes."""
+    verb, its, question = ("is", "its", "is it") if count == 1 else ("are", "their", "are they")
     return (
-        f"{count} of {counted(of, 'row')} {'is' if count == 1 else 'are'} unlike all training samples (next to no "
-        "kernel value with any of them, or another order of magnitude), and what the model makes of them says little: "
-        "are they in other units or scaled differently, or is sigma2 too narrow?"
+        f"{count} of {counted(of, 'row')} {verb} unlike all training samples (kernel values of about 0 with all of "
+        f"them, or another order of magnitude), and {its} codes and reconstructions say little: {question} in other "
+        "units or scaled differently, or is sigma2 too narrow?"
     )
 
 

@@ -66,26 +66,27 @@ def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[l
             largest = torch.maximum(largest, k.masked_fill(own, -torch.inf).amax(dim=1))
             begin += len(part)
         alone = largest < CLOSE
-        why = "no other sample has a kernel value with"
+        why = ("has", "have", "a kernel value of about 0 with every other sample")
     elif isinstance(kernel, Cosine):
         return [], torch.inf
     else:
         alone = (farthest.values > OUTWEIGHS * squares.sum()) & (len(squares) >= LEAST_SAMPLES)
-        why = "all others together are shorter than"
+        why = ("is", "are", "longer than all other samples together")
     if not alone.any():
         return [], torch.inf
     return [_alone(farthest.indices[alone].tolist(), len(alone), why)], farthest.values[alone].min().item()
 
 
-def _alone(which: list[int], looked_at: int, why: str) -> str:
+def _alone(which: list[int], looked_at: int, why: tuple[str, str, str]) -> str:
     if len(which) == looked_at:
         return f"X: at least {counted(looked_at, 'sample')} are far from all others, is sigma2 too narrow?"
     rows = ", ".join(map(str, sorted(which)))
-    row, them, each = ("row", "it", "it gets") if len(which) == 1 else ("rows", "them", "each gets")
-    return (
-        f"X: {why} {row} {rows} (counted from 0): {each} a component of its own, or no code; leave {them} out if "
-        f"{'that is an error' if len(which) == 1 else 'those are errors'}"
-    )
+    one, several, what = why
+    if len(which) == 1:
+        head, each, them, error = f"row {rows} (counted from 0) {one}", "it gets", "it", "that is an error"
+    else:
+        head, each, them, error = f"rows {rows} (counted from 0) {several}", "each gets", "them", "those are errors"
+    return f"X: {head} {what}: {each} a component of its own, or no code; leave {them} out if {error}"
 
 
 def _columns(rows: Tensor, of_distances: bool, names: Sequence[Any] | None) -> tuple[list[int], list[str]]:
@@ -144,8 +145,9 @@ def _few(count: int) -> int:
 
 
 def _named(columns: list[int], count: int, names: Sequence[Any] | None) -> str:
-    called = ", ".join(str(index if names is None else names[index]) for index in columns)
-    return f"{'column' if len(columns) == 1 else 'columns'} {called} of {count}"
+    called = ", ".join(str(index) if names is None else repr(str(names[index])) for index in columns)
+    counted_from = ", counted from 0" if names is None else ""
+    return f"{'column' if len(columns) == 1 else 'columns'} {called} (of {count}{counted_from})"
 
 
 def _mean(X: Tensor | Rows) -> Tensor:
