@@ -167,6 +167,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
             self.gamma_ = self._gamma(samples.shape[1])
+            self._check_preimage(self._own_kernel(samples.shape[1]) if isinstance(samples, Tensor) else None)
             room = self._room(samples, X)
             found = self._components(samples, method, room)
             self._set_fitted(samples if room is None else room.copy_(samples), found, X)
@@ -410,15 +411,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         pair = (parameters.array("X", part).to("cpu", self._projection.weights.dtype) for part in (Z, centres))
         return np.asarray(self._kernel_of_codes(*pair))
 
-    def _preimages(self, codes: Tensor) -> Tensor:
-        """Return the points whose images are nearest to the projections with these codes."""
-        if isinstance(self.kernel_, ScikitKernel):
-            needs = f"needs dense samples and a kernel of ours, got {self.kernel_.metric!r}"
+    def _check_preimage(self, kernel: Any) -> None:
+        """Raise an error if `preimage` is a search that there is not for this kernel."""
+        if self.preimage not in ("fixed-point", "gradient"):
+            return
+        if kernel is None or isinstance(kernel, ScikitKernel):
+            needs = f"needs dense samples and a kernel of ours, got {getattr(kernel, 'metric', self.kernel)!r}"
             raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
-        kernel: Any = self.kernel_
         if self.preimage == "fixed-point" and not kernel.is_isotropic and not kernel.preimages_without_samples:
             needs = f"needs a kernel of distances (RBF, Laplacian, Matern), got {type(kernel).__name__}"
             raise TypeError(f'preimage: "fixed-point" {needs}; use "gradient" or "ridge"')
+
+    def _preimages(self, codes: Tensor) -> Tensor:
+        """Return the points whose images are nearest to the projections with these codes."""
+        self._check_preimage(self.kernel_)
+        kernel: Any = self.kernel_
         values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
         positive = values > 0
         if not positive.any():
