@@ -17,7 +17,7 @@ from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.gram.triangle import triangle
-from drkm.kernels import RBF, Matern, Polynomial
+from drkm.kernels import RBF, Laplacian, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import empty, upper_triangle
 
@@ -201,6 +201,19 @@ def test_arpack_leaves_all_components_to_lapack_and_takes_numbers_whose_squares_
 def test_rounding_of_equal_samples_is_no_component():
     X = np.tile(samples(1, 5), (300, 1))
     assert KernelPCA(2, kernel="cosine", remove_zero_eig=True).fit(X).eigenvalues_.shape == (0,)
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_a_kink_does_not_magnify_rounding_in_float32(gram):
+    X = np.random.default_rng(0).standard_normal((300, 40))
+    expected = KernelPCA(2, kernel=Laplacian(1.0)).fit(X).eigenvalues_
+    model = KernelPCA(2, kernel=Laplacian(1.0), gram=gram)
+    codes = model.fit_transform(X.astype(np.float32))
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.transform(X.astype(np.float32)), codes, atol=1e-4)
+    layer = ConstrDRKM(2, kernel=Laplacian(1.0), center=True, dtype="float32", gram=gram).fit(X)
+    np.testing.assert_allclose(layer.eigenvalues_[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(layer.transform(X), layer.codes_, atol=1e-6)
 
 
 def distant_groups():
