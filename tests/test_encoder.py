@@ -9,8 +9,10 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM
+from drkm.inference.encoder import Encoding
 from drkm.kernels import RBF, Cosine, FeatureMap, Laplacian, Matern, Polynomial
 
 DIGITS = load_digits().data / 16
@@ -113,6 +115,29 @@ def test_residual_and_ambiguity_come_on_request():
     tensors = model.encode(torch.tensor(new))
     assert isinstance(tensors.codes, torch.Tensor)
     assert tensors.ambiguous.dtype == torch.bool
+
+
+def test_codes_stay_bounded_at_a_saddle_point_where_no_minimum_determines_them():
+    r = np.random.default_rng(0)
+    X = 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
+    model = ConstrDRKM((8, 8), sigma2=(None, 1455.0)).fit(X)
+    assert model.converged_
+    assert np.linalg.eigvalsh(model.multipliers_)[-1] > 0
+    new = X[:20] + 0.5 * r.standard_normal((20, 20))
+    with pytest.warns(ConvergenceWarning, match=r"^codes of \d+ of 20 points are not determined.* saddle point of J"):
+        codes = model.transform(new)
+    encoding = model.encode(new)
+    assert encoding.unbounded.any()
+    assert not encoding.unbounded.all()
+    assert np.linalg.norm(codes, axis=1).max() < 10 * np.linalg.norm(model.codes_, axis=1).max()
+    assert np.isfinite(encoding.residual).all()
+    np.testing.assert_array_equal(encoding.codes, codes)
+
+
+def test_codes_that_are_not_stationary_are_doubted():
+    encoding = Encoding(torch.zeros(3, 2), torch.tensor([0.0, 0.1, 0.02]), None)
+    assert encoding.doubt().startswith("codes of 2 of 3 points are not stationary (largest residual 0.1): fit to conv")
+    assert not Encoding(torch.zeros(3, 2), torch.zeros(3), None, unbounded=torch.zeros(3)).doubt()
 
 
 # Against an oracle

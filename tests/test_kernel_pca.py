@@ -17,7 +17,7 @@ from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.gram.triangle import triangle
-from drkm.kernels import RBF, FeatureMap, Matern, Polynomial
+from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import empty, upper_triangle
 
@@ -201,6 +201,49 @@ def test_arpack_leaves_all_components_to_lapack_and_takes_numbers_whose_squares_
 def test_rounding_of_equal_samples_is_no_component():
     X = np.tile(samples(1, 5), (300, 1))
     assert KernelPCA(2, kernel="cosine", remove_zero_eig=True).fit(X).eigenvalues_.shape == (0,)
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_a_kink_does_not_magnify_rounding_in_float32(gram):
+    X = np.random.default_rng(0).standard_normal((300, 40))
+    expected = KernelPCA(2, kernel=Laplacian(1.0)).fit(X).eigenvalues_
+    model = KernelPCA(2, kernel=Laplacian(1.0), gram=gram)
+    codes = model.fit_transform(X.astype(np.float32))
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.transform(X.astype(np.float32)), codes, atol=1e-4)
+    layer = ConstrDRKM(2, kernel=Laplacian(1.0), center=True, dtype="float32", gram=gram).fit(X)
+    np.testing.assert_allclose(layer.eigenvalues_[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(layer.transform(X), layer.codes_, atol=1e-6)
+
+
+def distant_groups():
+    r = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [3000.0, 0.0], [0.0, 3000.0]])
+    return (centres[r.integers(0, 3, 200)] + r.standard_normal((200, 2))).astype(np.float32)
+
+
+@pytest.mark.parametrize("gram", ["auto", "tiled"])
+def test_distances_that_float32_would_round_away_are_those_of_scikit_learn(gram):
+    X = distant_groups()
+    ours, theirs = both(2, kernel="rbf", gamma=0.5)
+    ours.set_params(gram=gram).fit(X)
+    theirs.fit(X.astype(np.float64))
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-5)
+    expected = theirs.transform(X[:9].astype(np.float64) + 0.5)
+    np.testing.assert_allclose(np.abs(ours.transform(X[:9] + np.float32(0.5))), np.abs(expected), atol=1e-4)
+    results = (ours.X_fit_, ours.eigenvalues_, ours.eigenvectors_, ours.transform(X))
+    assert {part.dtype for part in results} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("gram", ["auto", "tiled"])
+def test_a_gamma_that_rounding_hides_is_refused(gram):
+    wide = np.hstack([samples(90), 1e9 * samples(90, 1, seed=1)])
+    with pytest.raises(
+        ValueError, match=r"^gamma: 0\.143, so that sigma2 is 3\.5, is too narrow in float64 for samples"
+    ):
+        KernelPCA(2, kernel="rbf", gram=gram).fit(wide)
+    with pytest.raises(ValueError, match=r'^gamma: 0\.5, .* in float32 .*, or take dtype="float64"$'):
+        KernelPCA(2, kernel="rbf", gamma=0.5, gram=gram, dtype="float32").fit(distant_groups())
 
 
 @pytest.mark.parametrize("gram", ["tiled", "dense", Nystroem(m=300)], ids=str)

@@ -152,8 +152,16 @@ def test_equal_samples_have_no_codes_to_learn_from():
         model.inverse_transform(np.zeros((1, 2)))
 
 
-def test_a_preimage_that_the_kernel_has_not_is_refused_by_the_name_of_the_parameter():
-    model = KernelPCA(2, preimage="fixed-point").fit(X)
+@pytest.mark.parametrize(
+    ("kernel", "got"), [("linear", "Linear"), ("poly", "Polynomial"), ("cosine", "Cosine"), ("sigmoid", "'sigmoid'")]
+)
+def test_a_preimage_that_the_kernel_has_not_is_refused_by_fit(kernel, got):
+    with pytest.raises((TypeError, NotImplementedError), match=rf"^preimage: .fixed-point. needs .* got {got}; use"):
+        KernelPCA(2, kernel=kernel, preimage="fixed-point").fit(X)
+
+
+def test_a_preimage_that_is_set_after_the_fit_is_refused_if_the_kernel_has_it_not():
+    model = KernelPCA(2).fit(X).set_params(preimage="fixed-point")
     with pytest.raises(TypeError, match=r'^preimage: "fixed-point" needs a kernel of distances .* got Linear'):
         model.inverse_transform(np.zeros((1, 2)))
 

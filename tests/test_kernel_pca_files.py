@@ -81,6 +81,14 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.parametrize("how", ["tiled", gram.Nystroem(20)], ids=str)
+def test_a_model_of_float32_with_distances_in_float64_gives_equal_bits(how, tmp_path):
+    shift = np.where(np.arange(60) % 2, 3000.0, 0.0)[:, None]
+    model = KernelPCA(3, kernel="rbf", gram=how, preimage="gradient").fit((X + shift).astype(np.float32))
+    assert model._projection.weights.dtype == torch.float64
+    assert_equal_bits(model, saved(model, tmp_path / "model"), NEW.astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_every_model_that_is_written_can_be_read(name, dtype, tmp_path):

@@ -18,7 +18,7 @@ from torch import Tensor
 from drkm import inputs
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 from drkm.inference.subspace import Components, on_landmarks
-from drkm.kernels import Kernel
+from drkm.kernels import Kernel, bandwidth
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
@@ -78,7 +78,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     device : str or torch.device, default="auto"
         As in `ConstrDRKM`.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision; "auto" is that of X on a CPU and float32 on a GPU.
+        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
+        "rbf", "auto" computes in float64, and returns the precision of X all the same.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
         How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
         "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
@@ -166,6 +167,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if learns and hasattr(samples, "tocsr"):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
             self.gamma_ = self._gamma(samples.shape[1])
+            self._check_preimage(self._own_kernel(samples.shape[1]) if isinstance(samples, Tensor) else None)
             room = self._room(samples, X)
             found = self._components(samples, method, room)
             self._set_fitted(samples if room is None else room.copy_(samples), found, X)
@@ -187,20 +189,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         codes = self._projection(points)
         if not isinstance(self.kernel_, ScikitKernel):
             _check_finite(codes)
-        return inputs.write(codes, X)
+        return inputs.write(codes.to(self._precision), X)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
         check_is_fitted(self)
         if self.preimage in ("fixed-point", "gradient"):
-            return inputs.write(self._preimages(self._codes(X)), X)
+            return inputs.write(self._preimages(self._codes(X)).to(self._precision), X)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
         points = self._on_codes(self._codes(X), self.X_transformed_fit_) @ self.dual_coef_
-        return inputs.write(torch.from_numpy(points), X)
+        return inputs.write(torch.from_numpy(points).to(self._precision), X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
@@ -211,9 +213,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]
         kind = "torch" if isinstance(self.eigenvalues_, Tensor) else "numpy"
         dual_coef = getattr(self, "dual_coef_", None)
-        model_file.write_components(
-            path, SavedComponents(self._projection.points, found, dual_coef, self._chosen, names, kind)
-        )
+        samples = self._projection.points
+        samples = samples.to(self._precision) if isinstance(samples, Tensor) else samples
+        model_file.write_components(path, SavedComponents(samples, found, dual_coef, self._chosen, names, kind))
 
     @classmethod
     def from_saved(cls, saved: SavedComponents) -> KernelPCA:
@@ -352,7 +354,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             assert kernel is not None
             # Kernels with scikit-learn's names have numbers for parameters already.
             kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
-            _check_size(kernel, samples)
+            largest = _check_size(kernel, samples)
+            if kernel.is_isotropic and kernel is not self.kernel:
+                samples = self._in_enough_digits(kernel, samples, largest)
+                room = None if room is None or room.dtype != samples.dtype else room
             strategy = parameters.strategy(self.gram)
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
@@ -367,6 +372,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(f"kernel: {self.kernel!r} has values on these samples that are NaN or infinite")
         return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)
 
+    def _in_enough_digits(self, kernel: Kernel, X: Tensor, largest: float) -> Tensor:
+        """Return samples in float64 if their distances in float32 are too inexact; an error if float64 is not enough.
+
+        `largest` is that of ‖x‖², which bounds the rounding error at no cost.
+        """
+        sigma2 = kernel.bandwidth
+        if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
+            return X
+        if isinstance(self.dtype, str) and self.dtype == "auto" and bandwidth.is_hidden_by_rounding(sigma2, X):
+            X = X.double()
+        bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {self.gamma_:.3g}, so that sigma2 is {sigma2:.3g},")
+        return X
+
     def _set_fitted(self, samples: Any, found: KernelComponents, X: Any) -> None:
         like = X if isinstance(X, Tensor) else None
         # For files: parameters that are set after a fit apply to the next one.
@@ -376,9 +394,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         # Scikit-learn's own where the caller named it: the regression is to be the same.
         own = found.kernel if callable(self.kernel) else None
         self._kernel_of_codes: Any = self._scikit_kernel() if own is None else own.original
-        self._projection = KernelProjection(self.kernel_, samples, found.weights, found.shift)
-        self.X_fit_ = inputs.write(samples, like) if isinstance(samples, Tensor) else samples
-        pairs = (torch.from_numpy(np.ascontiguousarray(part)) for part in (found.values, found.vectors))
+        is_tensor = isinstance(samples, Tensor)
+        # More than that of the samples where their distances need more digits.
+        points = samples.to(found.weights.dtype) if is_tensor else samples
+        self._precision = samples.dtype if is_tensor else found.weights.dtype
+        self._projection = KernelProjection(self.kernel_, points, found.weights, found.shift)
+        self.X_fit_ = inputs.write(samples, like) if is_tensor else samples
+        arrays = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
+        pairs = (torch.from_numpy(part).to(self._precision) for part in arrays)
         self.eigenvalues_, self.eigenvectors_ = (inputs.write(part, like) for part in pairs)
         for name in ("dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
@@ -409,15 +432,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         pair = (parameters.array("X", part).to("cpu", self._projection.weights.dtype) for part in (Z, centres))
         return np.asarray(self._kernel_of_codes(*pair))
 
-    def _preimages(self, codes: Tensor) -> Tensor:
-        """Return the points whose images are nearest to the projections with these codes."""
-        if isinstance(self.kernel_, ScikitKernel):
-            needs = f"needs dense samples and a kernel of ours, got {self.kernel_.metric!r}"
+    def _check_preimage(self, kernel: Any) -> None:
+        """Raise an error if `preimage` is a search that there is not for this kernel."""
+        if self.preimage not in ("fixed-point", "gradient"):
+            return
+        if kernel is None or isinstance(kernel, ScikitKernel):
+            needs = f"needs dense samples and a kernel of ours, got {getattr(kernel, 'metric', self.kernel)!r}"
             raise NotImplementedError(f'preimage: {self.preimage!r} {needs}; use "ridge"')
-        kernel: Any = self.kernel_
         if self.preimage == "fixed-point" and not kernel.is_isotropic and not kernel.preimages_without_samples:
             needs = f"needs a kernel of distances (RBF, Laplacian, Matern), got {type(kernel).__name__}"
             raise TypeError(f'preimage: "fixed-point" {needs}; use "gradient" or "ridge"')
+
+    def _preimages(self, codes: Tensor) -> Tensor:
+        """Return the points whose images are nearest to the projections with these codes."""
+        self._check_preimage(self.kernel_)
+        kernel: Any = self.kernel_
         values, H = (torch.as_tensor(part).to(codes) for part in (self.eigenvalues_, self.eigenvectors_))
         positive = values > 0
         if not positive.any():
@@ -436,13 +465,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return preimage(basis, coordinates, method=str(self.preimage)).points
 
 
-def _check_size(kernel: Kernel, X: Tensor) -> None:
-    """Raise an error if kernel values of samples, or distances, are more than their precision can hold."""
+def _check_size(kernel: Kernel, X: Tensor) -> float:
+    """Return the largest ‖x‖², or kernel value, or raise an error if their precision cannot hold n times that."""
     longest = X[torch.linalg.vector_norm(X, dim=1).argmax()][None]
     largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
-    if not math.isfinite(len(X) * largest.detach()):
+    largest = largest.detach()
+    if not math.isfinite(len(X) * largest):
         kind = str(X.dtype).removeprefix("torch.")
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
+    return largest.item()
 
 
 def _check_finite(codes: Tensor) -> None:

@@ -94,6 +94,17 @@ def test_one_code_where_two_are_needed_is_refused(function, codes, factors):
         metrics.unsupervised(codes[:, :1])
 
 
+@pytest.mark.parametrize("scale", [1e300, 1e160, 1e-300])
+def test_codes_whose_variances_are_no_numbers_are_refused(scale):
+    with pytest.raises(ValueError, match=r"^codes: their variances are beyond float64, divide the codes"):
+        metrics.unsupervised(np.random.default_rng(0).standard_normal((50, 3)) * scale)
+
+
+def test_a_covariance_needs_more_rows_than_codes():
+    with pytest.raises(ValueError, match=r"^codes: the covariance of 3 codes needs at least 4 rows, got 3$"):
+        metrics.unsupervised(np.random.default_rng(0).standard_normal((3, 3)))
+
+
 @pytest.mark.parametrize(
     "function",
     [f for f in FUNCTIONS if f not in (metrics.irs, metrics.modularity)],

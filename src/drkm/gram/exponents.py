@@ -67,7 +67,7 @@ class Exponents:
 
     def _added(self, points: Tensor) -> Tensor:
         squares = torch.cat([torch.linalg.vecdot(part, part) for part in points.split(ROWS)])
-        return squares.mul_(-0.5 * self.kernel.pull_scale)
+        return squares.mul_(self.kernel.half_of_squares(points) * self.kernel.pull_scale)
 
 
 def origin_of(kernel: Any, X: Tensor) -> Tensor | None:

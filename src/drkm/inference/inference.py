@@ -144,6 +144,7 @@ class Inference:
         residual = self.codes.new_empty(m)
         ambiguous = torch.empty(m, dtype=torch.bool, device=residual.device) if ambiguity else None
         strange = torch.empty(m, dtype=torch.bool, device=residual.device)
+        unbounded = torch.zeros_like(strange)
         batches = self.batches(m)
         with self._threads(batches[0].stop if batches else 0):
             for rows in batches:
@@ -154,7 +155,9 @@ class Inference:
                 codes[rows], residual[rows] = part.codes @ self.rotation, part.residual
                 if ambiguous is not None and part.ambiguous is not None:
                     ambiguous[rows] = part.ambiguous
-        return Encoding(codes, residual, ambiguous, strange)
+                if part.unbounded is not None:
+                    unbounded[rows] = part.unbounded
+        return Encoding(codes, residual, ambiguous, strange, unbounded)
 
     def reconstruct(
         self,

@@ -58,29 +58,46 @@ def resolve_bandwidth(sigma2: float | str, points: Tensor, *, layer: int) -> flo
     return _positive(2.0 * _spread(points), points)
 
 
-def check_rounding(sigma2: float, points: Tensor, *, layer: int) -> None:
+def check_rounding(sigma2: float, points: Tensor, *, layer: int, told: str = "") -> None:
     """Raise an error if σ² is so narrow compared with the spread of the points that rounding hides close neighbours.
 
-    Distances are computed as ‖x‖² + ‖y‖² - 2x·y, with a rounding error proportional to ‖x‖². Codes, which change during
-    training, have a mean square of s/n.
+    `told` is how the error begins if the caller gave the width in another way.
     """
-    if layer > 1:
-        norms = torch.tensor([points.shape[1] / collectives.samples(len(points))], dtype=torch.float64)
-        spread = f"codes whose length is about {norms.item() ** 0.5:.3g}"
-        remedy = f"widen that of layer {layer}"
-    else:
-        rows = collectives.spread_rows(points, DIGITS_ROWS).double()
-        norms = (rows - rows.mean(dim=0)).square().sum(dim=1)
-        spread = f"samples that are {norms.mean().sqrt().item():.3g} from their mean"
-        remedy = "widen it or bring outliers in"
-    error = (torch.finfo(points.dtype).eps / sigma2 * norms).clamp(max=1).mean().item()
+    norms = _squared_norms(points, layer)
+    error = _rounding(sigma2, points, norms)
     if error > WORST_ROUNDING:
+        length = norms.mean().sqrt().item()
+        if layer > 1:
+            spread, remedy = f"codes whose length is about {length:.3g}", f"widen that of layer {layer}"
+        else:
+            spread, remedy = f"samples that are {length:.3g} from their mean", "widen it or bring outliers in"
         kind = str(points.dtype).removeprefix("torch.")
         more_digits = ', or take dtype="float64"' if kind == "float32" else ""
         raise ValueError(
-            f"sigma2: {sigma2:.3g} is too narrow in {kind} for {spread}, rounding changes kernel values by "
-            f"{error:.0%}; {remedy}{more_digits}"
+            f"{told or f'sigma2: {sigma2:.3g}'} is too narrow in {kind} for {spread}, rounding changes kernel values "
+            f"by {error:.0%}; {remedy}{more_digits}"
         )
+
+
+def is_hidden_by_rounding(sigma2: float, points: Tensor) -> bool:
+    """Whether `check_rounding` would refuse this width for samples."""
+    return _rounding(sigma2, points, _squared_norms(points, 1)) > WORST_ROUNDING
+
+
+def _rounding(sigma2: float, points: Tensor, norms: Tensor) -> float:
+    """Return the mean error of k(x, x).
+
+    Distances are computed as ‖x‖² + ‖y‖² - 2x·y, with a rounding error proportional to ‖x‖².
+    """
+    return (torch.finfo(points.dtype).eps / sigma2 * norms).clamp(max=1).mean().item()
+
+
+def _squared_norms(points: Tensor, layer: int) -> Tensor:
+    """Return ‖x‖² of some centred samples, or the mean square s/n of codes, which change during training."""
+    if layer > 1:
+        return torch.tensor([points.shape[1] / collectives.samples(len(points))], dtype=torch.float64)
+    rows = collectives.spread_rows(points, DIGITS_ROWS).double()
+    return (rows - rows.mean(dim=0)).square().sum(dim=1)
 
 
 def _half_median(points: Tensor) -> float:

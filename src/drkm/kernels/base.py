@@ -31,6 +31,8 @@ Room = Sequence[Tensor] | None
 
 #: entries of one block of kernel values; a few such blocks of float64 fit into a common second-level cache
 BLOCK_ENTRIES = {"cpu": 1 << 16, "cuda": 1 << 26}
+#: rounding errors of a squared length, besides those of its sum, within which points coincide if the kernel has a kink
+COINCIDENT = 4
 #: numbers of features that are computed at once: for many points, the intermediate results of a feature map would
 #: need most of the memory
 FEATURE_ENTRIES = {"cpu": 1 << 17, "cuda": 1 << 26}
@@ -317,9 +319,19 @@ class Isotropic(Pairwise):
     def factors(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the augmented points whose products are -‖x-y‖²/(2σ²)."""
         scaled = points * math.sqrt(self.pull_scale)
-        half = -0.5 * (scaled * scaled).sum(dim=1, keepdim=True)
+        half = self.half_of_squares(points) * (scaled * scaled).sum(dim=1, keepdim=True)
         one = torch.ones_like(half)
         return torch.cat([scaled, half, one], dim=1), torch.cat([scaled, one, half], dim=1)
+
+    def half_of_squares(self, points: Tensor) -> float:
+        """Return the factor of ‖x‖²/σ² in the exponents, -1/2.
+
+        A kink takes the square root of the rounding error of e = 0. For kernels that have one, the factor is smaller in
+        size by the rounding of d terms, so that the exponent of a point with itself is above 0, which counts as 0.
+        """
+        if not self.is_kinked:
+            return -0.5
+        return -0.5 * (1.0 - (COINCIDENT + 0.5 * math.sqrt(points.shape[1])) * torch.finfo(points.dtype).eps)
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""

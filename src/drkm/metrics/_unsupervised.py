@@ -13,7 +13,7 @@ from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, constant_columns
 from drkm.validation import checks
 
-_EPS = np.finfo(np.float64).eps
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +58,7 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
 
     Parameters
     ----------
-    codes : array-like of shape (n, m), m at least 2
+    codes : array-like of shape (n, m), m at least 2 and n more than m
     bins : int, default=20
         Equal-width bins of each code, for the mutual information.
 
@@ -85,8 +85,15 @@ def unsupervised(codes: Any, *, bins: int = 20) -> Unsupervised:
     z = z[:, ~constant_columns(z)]
     if z.shape[1] == 0:
         return Unsupervised(0.0, 0.0, 0.0, 0.0, mutual)
-    z = (z - z.mean(axis=0)) / np.sqrt(z.shape[0] - 1)
-    scale = np.sqrt((z * z).sum(axis=0))
+    if z.shape[0] <= z.shape[1]:
+        needed = z.shape[1] + 1
+        raise ValueError(f"codes: the covariance of {z.shape[1]} codes needs at least {needed} rows, got {z.shape[0]}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = (z - z.mean(axis=0)) / np.sqrt(z.shape[0] - 1)
+        variances = (z * z).sum(axis=0)
+    if not np.all((variances >= _TINY) & (variances < np.inf)):
+        raise ValueError("codes: their variances are beyond float64, divide the codes by their typical size")
+    scale = np.sqrt(variances)
     # The eigenvalues of (D C)^½ are those of (D^½ C D^½)^½: real, and the singular values of z D^½.
     # With the eigenvalues of D C, codes of small variance would lose half their digits.
     trace = (scale**2).sum()

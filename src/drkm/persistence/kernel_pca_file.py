@@ -4,7 +4,8 @@ Tensors, for n samples of d features and k components:
 
     X                           samples, n×d (n×n for a precomputed kernel); data, indices and rows of sparse ones
     values, vectors             eigenpairs, k and n×k
-    weights, shift              A, n×k (D×k with D explicit features), and b of the codes k(x, X)A - b
+    weights, shift              A, n×k (D×k with D explicit features), and b of the codes k(x, X)A - b; float64 if the
+                                distances of float32 samples need more digits
     dual_coef                   the ridge regression of `inverse_transform`, n×d, if it was learned
     kernel0.*, map0.*           as in the files of other models
 
@@ -142,11 +143,11 @@ def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Ma
     if vectors is None or vectors.ndim != 2 or vectors.dtype not in parameters.DTYPES.values():
         expected = f"a matrix in {' or '.join(parameters.DTYPES)}"
         raise ValueError(f"vectors: expected {expected}, got {model_parts.got(vectors)}")
+    computed = _computed_in(tensors, vectors)
     arrays = {} if entry is None else model_parts.kernel_shapes(tensors, entry, 0, header["n_features"])
-    parts.check(
-        tensors, {name: parts.tensor(*shape, dtype=vectors.dtype) for name, shape in arrays.items()}, others=True
-    )
-    kernel = None if entry is None else entries.trained_kernel(entry, 0, tensors, feature_maps, vectors)
+    parts.check(tensors, {name: parts.tensor(*shape, dtype=computed) for name, shape in arrays.items()}, others=True)
+    like = vectors.to(computed)
+    kernel = None if entry is None else entries.trained_kernel(entry, 0, tensors, feature_maps, like)
     samples = _samples(tensors, vectors, header["n_features"], own=kernel is not None)
     _check_components(tensors, kernel, samples)
     chosen = dict(header["parameters"])
@@ -156,6 +157,11 @@ def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Ma
     found = KernelComponents(kernel, values, vectors.numpy(force=True), tensors["weights"], tensors["shift"])
     dual_coef = None if coefficients is None else coefficients.numpy(force=True)
     return SavedComponents(samples, found, dual_coef, chosen, names, header["kind_of_array"])
+
+
+def _computed_in(tensors: dict[str, Tensor], vectors: Tensor) -> torch.dtype:
+    """Return the precision of weights: that of the samples, or float64 where their distances need more digits."""
+    return torch.float64 if getattr(tensors.get("weights"), "dtype", None) == torch.float64 else vectors.dtype
 
 
 def _samples(tensors: dict[str, Tensor], vectors: Tensor, features: int, *, own: bool) -> Any:
@@ -186,14 +192,14 @@ def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples
     """Check that eigenpairs, weights and regression are there and consistent."""
     vectors = tensors["vectors"]
     n, count = vectors.shape
-    width = n if kernel is None else _rows_of_weights(kernel, samples)
+    computed = _computed_in(tensors, vectors)
+    width = n if kernel is None else _rows_of_weights(kernel, samples, computed)
     shapes: dict[str, tuple[int, ...]] = {"values": (count,), "vectors": (n, count)}
     shapes |= {"weights": (width, count), "shift": (count,)}
     if "dual_coef" in tensors:
         shapes["dual_coef"] = tuple(samples.shape)
-    parts.check(
-        tensors, {name: parts.tensor(*shape, dtype=vectors.dtype) for name, shape in shapes.items()}, others=True
-    )
+    kinds = {name: computed if name in ("weights", "shift") else vectors.dtype for name in shapes}
+    parts.check(tensors, {name: parts.tensor(*shape, dtype=kinds[name]) for name, shape in shapes.items()}, others=True)
     allowed = {*shapes, *(SPARSE if hasattr(samples, "tocsr") else ("X",))}
     prefixes = (f"{Kernel.prefix}0.", f"{FeatureMap.prefix}0.")
     if strange := [name for name in tensors if name not in allowed and not name.startswith(prefixes)]:
@@ -210,9 +216,9 @@ def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples
         raise ValueError("weights: expected those that follow from the eigenpairs")
 
 
-def _rows_of_weights(kernel: Kernel, samples: Tensor) -> int:
+def _rows_of_weights(kernel: Kernel, samples: Tensor, dtype: torch.dtype) -> int:
     """Return the number of weights per component, from the kernel's result for one sample."""
-    one = samples[:1]
+    one = samples[:1].to(dtype)
     if not torch.isfinite(kernel(one, one)).all() or not torch.isfinite(kernel.diagonal(one)).all():
         raise ValueError("kernel: expected one that has a finite value at the first sample")
     return kernel.features(one).shape[1] if kernel.is_explicit else len(samples)

@@ -23,19 +23,30 @@ class Encoding(NamedTuple):
     strange : Tensor of bool, shape (m,), or None
         Whether the point is unlike all training samples (`drkm.strange_data`), so that its codes say little; None from
         an encoder alone, which has kernel values but not the points.
+    unbounded : Tensor of bool, shape (m,), or None
+        Whether ψ has no minimum for the point, as at a saddle point of J and after fits that did not converge: `codes`
+        are then those of the nearest training sample. None from the paper's formulas alone.
     """
 
     codes: Tensor
     residual: Tensor
     ambiguous: Tensor | None
     strange: Tensor | None = None
+    unbounded: Tensor | None = None
 
     def doubt(self) -> str:
         """Return a warning if some codes are far from stationary, as after a fit that did not converge, else ""."""
+        total, lost = len(self.residual), 0 if self.unbounded is None else int(self.unbounded.sum())
+        if lost:
+            return (
+                f"codes of {lost} of {total} points are not determined, they are those of the nearest samples: fit to "
+                "convergence or, if that was a saddle point of J, where multipliers_ has positive eigenvalues, change "
+                "the start or sigma2, or take fewer components; see encode(X).unbounded"
+            )
         count = int((self.residual > UNSETTLED).sum())
         if not count:
             return ""
         return (
-            f"codes of {count} of {len(self.residual)} points are not stationary (largest residual "
+            f"codes of {count} of {total} points are not stationary (largest residual "
             f"{float(self.residual.max()):.2g}): fit to convergence, and see encode(X).residual"
         )

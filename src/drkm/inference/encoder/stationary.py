@@ -21,9 +21,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.fitted import FittedModel
 from drkm.inference.encoder.coupling import Coupling, couplings
-from drkm.inference.encoder.encoding import Encoding
+from drkm.inference.encoder.encoding import UNSETTLED, Encoding
 from drkm.inference.encoder.first_layer import first_layer, starting_points
 from drkm.inference.first_gram import FirstGram
 from drkm.solvers.accuracy import UNDETERMINED
@@ -34,6 +35,8 @@ MAX_NEWTON = 100
 #: relative residual and relative step length within which a point counts as close to a training sample
 LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
+#: codes that are not stationary and this many times longer than the longest of the samples are of a ψ without a minimum
+FARTHEST = 10
 #: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
 NEWTON_FLOOR = 1e-7
 
@@ -77,18 +80,20 @@ class StationaryEncoder:
         kept = vectors * torch.where(determined, values, torch.zeros_like(values))
         self.M = (kept @ vectors.T).to(dtype)
         self.scale = scale.item()
+        #: length beyond which codes that are not stationary have run off
+        self.farthest = FARTHEST * collectives.agreed(fitted.H.norm(dim=1).max().item())
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
         """Return the codes of points in the format of `drkm.gram.Cross`."""
         t = self.first.scores(rows)
         nearest = self.first.nearest(rows, 2 if ambiguity else 1)
         pull = self._pull(t, nearest[:, 0])
-        codes, residual = self._solve(pull, self.H[nearest[:, 0]])
+        codes, residual, unbounded = self._solve(pull, self.H[nearest[:, 0]])
         if not ambiguity:
-            return Encoding(codes, residual, None)
-        other, _ = self._solve(pull, self.H[nearest[:, -1]])
+            return Encoding(codes, residual, None, unbounded=unbounded)
+        other, *_ = self._solve(pull, self.H[nearest[:, -1]])
         apart = (other - codes).norm(dim=1) > 1e-4 * codes.norm(dim=1).clamp_min(1e-300)
-        return Encoding(codes, residual, apart)
+        return Encoding(codes, residual, apart, unbounded=unbounded)
 
     def scores_of(self, codes: Tensor) -> Tensor:
         """Return t = H_1ᵀk_1(X, x) of points with these codes, by stationarity in the first layer."""
@@ -115,11 +120,12 @@ class StationaryEncoder:
         pull[:, first] += t / self.eta[0]
         return pull
 
-    def _solve(self, pull: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a stationary point of ψ for each row, and its relative residual.
+    def _solve(self, pull: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a stationary point of ψ for each row, its relative residual, and whether there is none.
 
         Close to a training sample the result is the sample's own stationary point, whether or not ψ has a minimum
-        there, found by plain Newton steps. Everywhere else ψ is minimised.
+        there, found by plain Newton steps. Everywhere else ψ is minimised. If the fit is a saddle point of J, so that Λ
+        has positive eigenvalues, ψ may have no minimum: rows that run off keep the codes that they started from.
         """
         null = self.undetermined
         start = z - (z @ null) @ null.T
@@ -129,7 +135,10 @@ class StationaryEncoder:
         far = _where(residual > tol)
         if len(far):
             z[far], residual[far] = self._minimise(pull[far], start[far], there.of(far), tol)
-        return z, residual
+        lost = ~(residual <= UNSETTLED) & ~(z.norm(dim=1) <= self.farthest)
+        if len(rows := _where(lost)):
+            z[rows], residual[rows] = start[rows], there.gradient[rows].norm(dim=1) / there.size[rows]
+        return z, residual, lost
 
     def _follow(self, pull: Tensor, start: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and halve the residual or better; others get residual inf."""
