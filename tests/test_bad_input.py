@@ -452,8 +452,8 @@ def test_they_converge_with_ten_times_the_rounding_of_this_cpu_too(monkeypatch):
     draws, eps = np.random.RandomState(0), float(np.finfo("float32").eps)
     exact = Energy.value_and_gradient
 
-    def rounded(energy, H):
-        found = exact(energy, H)
+    def rounded(energy, *given):
+        found = exact(energy, *given)
         return found._replace(value=found.value * (1 + 20 * eps * draws.uniform(-1, 1)))
 
     monkeypatch.setattr(Energy, "value_and_gradient", rounded)

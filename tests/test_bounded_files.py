@@ -255,7 +255,7 @@ def test_whatever_a_reader_raises_becomes_one_sentence(error):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (MemoryError(), "data: x.npy needs more memory than there is"),
+        (MemoryError(), "data: x.npy needs more memory than is available"),
         (PermissionError(13, "Permission denied"), "data: x.npy may not be read by you"),
         (FileNotFoundError(2, "No such file"), "data: x.npy is not there"),
         (Refused("is a folder"), "data: x.npy is a folder"),

@@ -120,7 +120,7 @@ def test_residual_and_ambiguity_come_on_request():
 def test_codes_stay_bounded_at_a_saddle_point_where_no_minimum_determines_them():
     r = np.random.default_rng(0)
     X = 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
-    model = ConstrDRKM((8, 8), sigma2=(None, 1455.0)).fit(X)
+    model = ConstrDRKM((8, 8), sigma2=(None, 1455.0), eta=1.0).fit(X)
     assert model.converged_
     assert np.linalg.eigvalsh(model.multipliers_)[-1] > 0
     new = X[:20] + 0.5 * r.standard_normal((20, 20))
@@ -294,7 +294,7 @@ def test_a_deep_cosine_is_encoded_by_its_stationarity():
 @pytest.mark.parametrize("kernel", [[RBF(50.0), RBF(1e9)], ["rbf", "linear"]], ids=["flat rbf", "linear"])
 def test_undetermined_directions_are_reported_and_set_to_zero(kernel):
     train, new = split(n=120, new=30)
-    model = ConstrDRKM((6, 3), kernel=kernel).fit(train)
+    model = ConstrDRKM((6, 3), kernel=kernel, eta=1.0).fit(train)
     null = model._inference.encoder.undetermined.numpy()
     count = null.shape[1]
     assert count >= 2
@@ -312,7 +312,7 @@ def test_undetermined_directions_are_reported_and_set_to_zero(kernel):
 
 def test_the_papers_bandwidths_give_finite_stationary_codes():
     train, new = split()
-    model = ConstrDRKM((10, 5), kernel=[RBF(50.0), RBF(50.0)]).fit(train)
+    model = ConstrDRKM((10, 5), kernel=[RBF(50.0), RBF(50.0)], eta=1.0).fit(train)
     encoding = model.encode(new)
     assert np.isfinite(encoding.codes).all()
     assert (encoding.residual <= 1e-8).mean() >= 0.9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from dense_oracle import structured
@@ -159,3 +160,8 @@ def test_a_resumed_fit_has_the_same_weights(tmp_path):
     again = ConstrDRKM((4, 2), tol=1e-9, checkpoint=path).fit(torch.from_numpy(X))
     assert again.eta_ == whole.eta_
     np.testing.assert_array_equal(np.asarray(again.codes_), whole.codes_)
+
+
+def test_a_deep_bandwidth_that_leaves_a_layer_nothing_to_learn_is_named():
+    with pytest.warns(ConvergenceWarning, match=r"layer 2 has .* of the energy, too little .*: narrow sigma2 there"):
+        ConstrDRKM((6, 3), sigma2=(50.0, 1e9)).fit(X)

@@ -8,6 +8,8 @@ from drkm.wording import counted
 
 #: a layer below another one is reported if its effective sample size is less than this share of the samples
 FEW_SAMPLES = 0.25
+#: advice for deep layers with almost no energy above a kernel of distances
+NARROWER = "narrow sigma2 there (None is its rule), or choose eta so that the energies of the layers are alike"
 
 
 def summary(fitted: FittedModel, undetermined: int) -> str:
@@ -98,4 +100,7 @@ def faintness(fitted: FittedModel) -> str:
     if not fitted.faint:
         return ""
     shares = ", ".join(f"layer {layer} has {share:.1g}" for layer, share in fitted.faint.items())
-    return f"{shares} of the energy, too little to be trained: {ALIKE}"
+    # The energy of a kernel of distances does not depend on the units of X.
+    first, kernels = fitted.kernels[0], [fitted.kernels[layer - 1] for layer in fitted.faint if layer > 1]
+    is_wide = first.is_isotropic and bool(kernels) and all(kernel.has_bandwidth for kernel in kernels)
+    return f"{shares} of the energy, too little to be trained: {NARROWER if is_wide else ALIKE}"
