@@ -23,6 +23,10 @@ BAD_MAPS = {
     "no features": (lambda x: x[:, :0], ("layer 1", "×D", "(30, 0)")),
     "other rows matter": (lambda x: x - x.mean(0), ("layer 1", "other rows")),
     "chance": (torch.nn.functional.dropout, ("layer 1", "every time")),
+    "chance in later rows": (
+        lambda x: torch.cat([x[:2], x[2:] + torch.rand_like(x[2:])]),
+        ("layer 1", "every time", "the second time"),
+    ),
     "as many features as rows": (lambda x: x @ x.T, ("layer 1", "other rows", "first 2 alone")),
     "not for few rows": (lambda x: x - x[2], ("layer 1", "fails on 2×4 values")),
     "not for this width": (torch.nn.Linear(7, 3), ("layer 1",)),

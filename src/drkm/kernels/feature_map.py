@@ -112,7 +112,7 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
         features = _features(phi, points[rows], name)
         if not torch.isfinite(features).all():
             raise ValueError(f"{name} returns NaN or inf")
-        begun = begun or [features[:FEW].clone()]
+        begun = begun or [features.clone()]
         widths.add(features.shape[1])
         largest.append(features.abs().max())
     if points.sum() != total:
@@ -120,11 +120,14 @@ def _look(phi: Callable[[Tensor], Tensor], points: Tensor, layer: int) -> int:
     deep = layer > 1
     alone = _features(phi, few.requires_grad_(deep), name, traced=deep)
     allowed = DEPENDENT * torch.stack(largest).max()
-    if widths != {alone.shape[1]} or not (alone - begun[0]).abs().max() <= allowed:
-        raise ValueError(
-            f"{name} must give a row the same features whatever other rows it is given with, and every time, "
-            f"got other ones for the first {FEW} alone"
-        )
+    # All rows of a tile: what is random may agree on a few of them by chance.
+    again = _features(phi, points[: len(begun[0])], name)
+    for found, how in ((alone, f"for the first {FEW} alone"), (again, "the second time")):
+        if widths != {found.shape[1]} or not (found - begun[0][: len(found)]).abs().max() <= allowed:
+            raise ValueError(
+                f"{name} must give a row the same features whatever other rows it is given with, and every time, "
+                f"got other ones {how}"
+            )
     slope = torch.autograd.grad(alone.sum(), few, allow_unused=True)[0] if alone.requires_grad else None
     if deep and slope is None:
         raise ValueError(f"{name} must be differentiable by torch, got features without gradients")
