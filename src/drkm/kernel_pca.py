@@ -21,10 +21,10 @@ from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel, bandwidth
 from drkm.kernels import scikit_learn as scikit
 from drkm.kernels.scikit_learn import ScikitKernel
-from drkm.machine.threads import one_thread
+from drkm.machine.threads import SMALL, one_thread
 from drkm.persistence import model_file
 from drkm.persistence.kernel_pca_file import SavedComponents
-from drkm.problem.spectrum import SMALL, SOLVERS, Method
+from drkm.problem.spectrum import SOLVERS, Method
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks

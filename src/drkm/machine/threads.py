@@ -23,6 +23,8 @@ Part = TypeVar("Part")
 #: applies a function to each of some parts
 ShareOut = Callable[[Callable[[Any], object], Sequence[Any]], None]
 
+#: entries of a small matrix, with which a second thread gains little
+SMALL = 1 << 21
 #: multiply-adds that one thread finishes before a second one wakes up
 FEW_PRODUCTS = 1 << 27
 #: libraries of torch that lead to its own OpenMP, on Linux, macOS and Windows

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from drkm.machine.threads import SMALL, one_thread_of_blas
+
 #: up to this share of the spectrum, LAPACK's search for some eigenpairs is faster than its algorithm for all
 SOME = 0.2
 
 
 def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the `count` largest eigenvalues of a symmetric matrix in ascending order, and their eigenvectors."""
+    """Return the `count` largest eigenvalues of a symmetric matrix in ascending order, and their eigenvectors.
+
+    Those of a small matrix have the same bits with any number of threads, and if several threads ask for them.
+    """
+    with one_thread_of_blas(K.size < SMALL):
+        return _leading(K, count)
+
+
+def _leading(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
     n = len(K)

@@ -25,8 +25,6 @@ from drkm.problem.lapack import leading_by_lapack
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
 DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
-#: entries of a small matrix, with which a second thread gains nothing
-SMALL = 1 << 21
 #: up to this many eigenpairs ARPACK uses a basis of three times as many vectors, otherwise of twice as many
 FEW = 16
 #: most searches for eigenvectors of multiple eigenvalues that earlier searches missed

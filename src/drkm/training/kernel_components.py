@@ -13,10 +13,10 @@ from drkm.gram import Dense, FeatureGram, Gram, Strategy
 from drkm.gram.triangle import triangle
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
-from drkm.machine.threads import FEW_PRODUCTS, one_thread, one_thread_of_blas
+from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
-from drkm.problem.spectrum import SMALL, Method, Spectrum
+from drkm.problem.spectrum import Method, Spectrum
 
 
 class KernelComponents(NamedTuple):
