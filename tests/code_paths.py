@@ -1,13 +1,13 @@
-"""Run tests under the code paths that the linear algebra takes on other machines, one row per setting.
+"""Run tests under the code paths that the linear algebra takes on other machines, one row per run.
 
-    python tests/code_paths.py            tests that touch linear algebra
-    python tests/code_paths.py --quick    the part of them that fits into five minutes on two cores
-    python tests/code_paths.py --whole    all tests
+    python tests/code_paths.py            tests that touch linear algebra; settings of different libraries share a run
+    python tests/code_paths.py --quick    the part of them that fits into five minutes on two cores, one run per setting
+    python tests/code_paths.py --whole    all tests, one run per setting
 
 Settings are environment variables of each run, with one thread unless they say otherwise; one run per core is active,
-in several processes where there are more cores than settings.
+in several processes where there are more cores than runs.
 Inputs at other addresses and in other orders are tested by `test_same_bits.py`, which is among the tests. The exit
-status is the number of settings that fail.
+status is the number of runs that fail.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ SETTINGS = [
     {"MKL_CBWR": "AVX2,STRICT"},
     {"OPENBLAS_CORETYPE": "Haswell"},
     {"OPENBLAS_CORETYPE": "Prescott"},
+    {"OMP_NUM_THREADS": "1"},
+    {"OMP_NUM_THREADS": "2"},
+]
+#: the same settings in fewer runs: each is read by one library, which does not know those of the others
+SHARED = [
+    {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OPENBLAS_CORETYPE": "Prescott"},
+    {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},
+    {"MKL_CBWR": "AVX2,STRICT"},
     {"OMP_NUM_THREADS": "1"},
     {"OMP_NUM_THREADS": "2"},
 ]
@@ -65,10 +73,9 @@ OTHER_MATTERS = ["test_fused", "test_split", "test_budget_measured", "keep_to_on
 OTHER_MATTERS += ["out_of_time", "summary", "schedule_ended"]
 
 
-def run(setting: dict[str, str], tests: list[str]) -> bool:
+def run(setting: dict[str, str], tests: list[str], processes: int) -> bool:
     """Run tests under a setting, print its row and the failures, and return whether all passed."""
     clock = time.perf_counter()
-    processes = math.ceil((os.cpu_count() or 1) / len(SETTINGS))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-rfE", *tests]
     command += ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **setting}
@@ -96,9 +103,11 @@ def main() -> int:
     tests = [str(Path("tests", name)) for name in chosen or LINEAR_ALGEBRA]
     if not chosen:
         tests += ["-k", f"not ({' or '.join(OTHER_MATTERS)})"]
+    runs, cores = SETTINGS if chosen else SHARED, os.cpu_count() or 1
     print("| setting | passed | failed | skipped | seconds |\n|---|---|---|---|---|", flush=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return sum(not passed for passed in pool.map(partial(run, tests=tests), SETTINGS))
+    with ThreadPoolExecutor(cores) as pool:
+        each = partial(run, tests=tests, processes=math.ceil(cores / len(runs)))
+        return sum(not passed for passed in pool.map(each, runs))
 
 
 if __name__ == "__main__":
