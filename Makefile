@@ -36,7 +36,7 @@ HOW ?=
 test-paths: $(STAMP)
 	$(BIN)/python tests/code_paths.py $(HOW)
 
-# On a machine with a GPU and a Python of its own: torch, scikit-learn, safetensors, pytest and pytest-timeout will do.
+# On a machine with a GPU and a Python of its own: torch, scikit-learn, pytest and pytest-timeout will do.
 test-gpu:
 	python3 -m pytest -m gpu $$(grep -rl "mark.gpu" tests --include="test_*.py")
 

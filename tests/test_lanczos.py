@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from drkm.problem.lanczos import Leading, leading_by_lanczos
+from drkm.problem.lapack import leading_by_lapack, tridiagonal_eigenpairs
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -89,3 +90,28 @@ def test_residuals_are_asked_for_relative_to_the_eigenvalue_and_never_below_roun
         assert (residuals <= np.maximum(tol * pairs.values, 50 * EPS * 100)).all()
         steps.append(len(products))
     assert steps[0] <= steps[1]
+
+
+def test_eigenpairs_are_found_where_the_fastest_algorithm_of_lapack_gives_up(monkeypatch):
+    import scipy.linalg
+
+    fastest = scipy.linalg.eigh_tridiagonal
+
+    def gives_up(diagonal, beside, lapack_driver="auto", **options):
+        # As it did on a lattice of samples with the OpenBLAS of scipy 1.11.
+        if lapack_driver == "auto":
+            raise np.linalg.LinAlgError("stemr (eigh_tridiagonal) did not converge (LAPACK info=22)")
+        return fastest(diagonal, beside, lapack_driver=lapack_driver, **options)
+
+    monkeypatch.setattr(scipy.linalg, "eigh_tridiagonal", gives_up)
+    diagonal, beside = np.arange(1.0, 7.0), np.full(5, 0.5)
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    values, vectors = tridiagonal_eigenpairs(diagonal, beside)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), rtol=1e-13)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-13)
+
+
+def test_one_number_is_its_own_eigenvalue():
+    values, vectors = leading_by_lapack(np.array([[3.0]]), 1)
+    assert values.tolist() == [3.0]
+    assert np.abs(vectors).tolist() == [[1.0]]

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from drkm.problem.lapack import tridiagonal_eigenpairs
+
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = tuple[np.ndarray, np.ndarray]
 #: steps of a search: if nothing suggests a multiple eigenvalue, and at most
@@ -94,8 +96,6 @@ def _is_above(bound: float, product: Product, n: int, dtype: np.dtype, steps: in
 
     The search ends when the largest Ritz value is above the bound, or has converged below it.
     """
-    from scipy.linalg import eigh_tridiagonal
-
     before = np.zeros(n, dtype=dtype)
     vector = product(np.random.RandomState(n).uniform(-1, 1, n).astype(dtype))
     diagonal, beside = [], [float(np.linalg.norm(vector))]
@@ -110,7 +110,7 @@ def _is_above(bound: float, product: Product, n: int, dtype: np.dtype, steps: in
         beside.append(float(np.linalg.norm(image)))
         if step + 1 < FEW_STEPS:
             continue
-        values, vectors = eigh_tridiagonal(diagonal, beside[1:-1], check_finite=False)
+        values, vectors = tridiagonal_eigenpairs(np.array(diagonal), np.array(beside[1:-1]))
         if values[-1] > bound:
             return True
         residual = beside[-1] * abs(vectors[-1, -1])

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drkm.machine import blas
+from drkm.problem.lapack import tridiagonal_eigenpairs
 
 #: vectors of the basis when Ritz pairs are first computed, and at most: (a, b) means a per eigenpair plus b
 FIRST, MOST = (2, 8), (3, 40)
@@ -119,9 +120,7 @@ def _ritz_pairs(
     diagonal: np.ndarray, beside: np.ndarray, count: int, tol: float, rounding: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return eigenpairs of the tridiagonal matrix of a basis, and the worst residual relative to the one allowed."""
-    from scipy.linalg import eigh_tridiagonal
-
-    values, vectors = eigh_tridiagonal(diagonal, beside[:-1], check_finite=False)
+    values, vectors = tridiagonal_eigenpairs(diagonal, beside[:-1])
     # The residual of a Ritz vector is its weight on the last basis vector times the next off-diagonal entry.
     residuals = beside[-1] * np.abs(vectors[-1, -count:])
     allowed = np.maximum(tol * values[-count:], rounding * values[-1])

@@ -1,4 +1,4 @@
-"""Eigenvalues and leading eigenpairs of a matrix in the memory of a CPU, by LAPACK."""
+"""Eigenvalues and eigenpairs of symmetric and tridiagonal matrices in the memory of a CPU, by LAPACK."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _leading(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         if len(values) == count:
             return values, vectors
         # The search can silently lose some of many nearly equal eigenvalues.
-    values, vectors = eigh(K.T, driver="evd", check_finite=False)
+    # Before version 1.12 scipy asks for too little memory for the fast algorithm if there is one number.
+    values, vectors = eigh(K.T, driver="evd" if n > 1 else None, check_finite=False)
     return values[-count:], vectors[:, -count:]
 
 
@@ -38,3 +39,15 @@ def eigenvalues(K: np.ndarray) -> np.ndarray:
     from scipy.linalg import eigvalsh
 
     return eigvalsh(K.T, overwrite_a=True, check_finite=False)
+
+
+def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenvalues of a symmetric tridiagonal matrix in ascending order, and their eigenvectors."""
+    from scipy.linalg import eigh_tridiagonal
+
+    try:
+        return eigh_tridiagonal(diagonal, beside, check_finite=False)
+    except np.linalg.LinAlgError:
+        # The default algorithm, the fastest, gives up on some matrices with multiple eigenvalues, depending on the
+        # CPU; QR iterations do not.
+        return eigh_tridiagonal(diagonal, beside, check_finite=False, lapack_driver="stev")

@@ -259,8 +259,8 @@ def component_columns(components: Any, slices: Sequence[slice], called: str = "c
     for entry in components:
         try:
             layer, index = entry
-            # bool is a subclass of int, but a mistake here.
-            if isinstance(layer, bool) or isinstance(index, bool):
+            # bool is a subclass of int, and numpy's an index before its version 2, but both are mistakes here.
+            if any(isinstance(part, bool | np.bool_) for part in (layer, index)):
                 raise TypeError("truth values")
             layer, index = operator.index(layer), operator.index(index)
         except (TypeError, ValueError) as error:
