@@ -4,9 +4,9 @@ python -m benchmarks.same_numbers dump before.npz      with the old code
 python -m benchmarks.same_numbers dump after.npz       with the new code
 python -m benchmarks.same_numbers compare before.npz after.npz
 
-A dump holds codes, codes of new points, denoised and sampled points of every configuration, all metrics, and the keys
-of all runs of the experiments. It takes about a minute. `compare` lists the differences and ends with exit code 1 if
-there are any. Both dumps must come from one machine: other processors round differently.
+A dump holds codes, codes of new points, denoised and sampled points of every configuration, the same of `KernelPCA`,
+all metrics, and the keys of all runs of the experiments. It takes about a minute. `compare` lists the differences and
+ends with exit code 1 if there are any. Both dumps must come from one machine: other processors round differently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from drkm import ConstrDRKM, kernels, metrics
+from drkm import ConstrDRKM, KernelPCA, kernels, metrics
 from drkm.experiments.request import Request
 from drkm.gram import Fourier, Nystroem, Tiled
 
@@ -88,6 +88,30 @@ def of_model(parameters: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
         yield "sample", model.sample(4, random_state=0)
 
 
+def kernel_pcas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield configurations of `KernelPCA` by name: kernels × ways back from codes, solvers, strategies."""
+    for name in ("linear", "poly", "rbf", "sigmoid", "cosine"):
+        yield f"{name}, ridge", {"kernel": name, "preimage": "ridge"}
+        if name != "sigmoid":
+            yield f"{name}, gradient", {"kernel": name, "preimage": "gradient"}
+    yield "fixed-point", {"kernel": "rbf", "preimage": "fixed-point"}
+    for solver in ("dense", "arpack", "randomized"):
+        yield f"solver {solver}", {"kernel": "rbf", "preimage": "ridge", "eigen_solver": solver}
+    for name in ("tiled", "nystroem", "fourier"):
+        yield name, {"kernel": "rbf", "preimage": "gradient", "gram": name}
+
+
+def of_kernel_pca(parameters: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the results of a fit, which has enough samples for Lanczos, and its results for new points."""
+    X, new = samples(4 * N), samples(4 * N + NEW)[4 * N :]
+    for kind in (np.float64, np.float32):
+        model = KernelPCA(4, random_state=0, **parameters).fit(X.astype(kind))
+        codes = model.transform(new.astype(kind))
+        found = {"eigenvalues": model.eigenvalues_, "eigenvectors": model.eigenvectors_, "transform": codes}
+        found["inverse"] = model.inverse_transform(codes)
+        yield from ((f"{name}, {np.dtype(kind)}", value) for name, value in found.items())
+
+
 def of_metrics() -> Iterator[tuple[str, np.ndarray]]:
     """Yield all rows of the tables of metrics, for labels and for numbers, and the scores per factor."""
     random = np.random.RandomState(0)
@@ -120,8 +144,11 @@ def dump(path: str) -> None:
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         for name, parameters in chosen.items():
             found |= {f"{name} / {part}": np.asarray(value) for part, value in of_model(parameters)}
+    classical = dict(kernel_pcas())
+    for name, parameters in classical.items():
+        found |= {f"KernelPCA, {name} / {part}": value for part, value in of_kernel_pca(parameters)}
     np.savez(path, **{name.replace("/", "|"): value for name, value in found.items()})
-    print(f"{path}: {len(found)} arrays of {len(chosen)} models, the metrics and the runs")
+    print(f"{path}: {len(found)} arrays of {len(chosen) + len(classical)} models, the metrics and the runs")
 
 
 def compare(before: str, after: str) -> int:

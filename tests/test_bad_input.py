@@ -195,7 +195,8 @@ def test_bad_parameters_are_refused_by_name(chosen, error, words):
 
 
 def test_a_wrong_parameter_is_not_an_error_before_fit():
-    ConstrDRKM("ten", kernel=3, eta=-1).get_params()
+    found = ConstrDRKM("ten", kernel=3, eta=-1).get_params()
+    assert (found["n_components"], found["kernel"], found["eta"]) == ("ten", 3, -1)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from drkm.files.rows import Rows
 from drkm.gram import Cost, Strategy
 from drkm.gram.features import CodedFeatures
 from drkm.kernels import Kernel
+from drkm.machine.layout import copied
 from drkm.problem.energy import layer_slices
 from drkm.solvers import Result, Status
 from drkm.solvers.result import ALIKE
@@ -34,8 +35,8 @@ FORMED_AGAIN = 1e10
 #: files and pickles hold one history entry per this many numbers of samples and codes, so that the history takes a
 #: twentieth of their bytes, and at least this many entries
 PER_ENTRY, FEW_ENTRIES = 100, 40
-#: tensors that pickles hold as arrays, which saves 300 bytes each
-SMALL = ("multipliers", "rotation", "eigenvalues")
+#: attributes whose tensors pickles hold as arrays, which saves 200 bytes each
+AS_ARRAYS = ("X", "result", "multipliers", "residual", "rotation", "eigenvalues")
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,13 @@ class FittedModel:
         return history if step <= 1 else [*history[:-1:step], history[-1]]
 
     def __getstate__(self) -> dict[str, Any]:
-        stored = vars(self.as_stored())
-        return stored | {name: _converted(stored[name], Tensor, _array) for name in SMALL}
+        stored = self.as_stored()
+        arrays = {name: _converted(getattr(stored, name), Tensor, _array) for name in AS_ARRAYS}
+        # Samples that are the landmarks too are one tensor, which a pickle holds once.
+        return vars(stored) | arrays | ({"X": stored.X} if stored.X is stored.landmarks else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = {name: _converted(state[name], np.ndarray, torch.from_numpy) for name in SMALL}
+        made = {name: _converted(state[name], np.ndarray, copied) for name in AS_ARRAYS}
         vars(self).update(state | made)
 
     def layer_codes(self) -> list[Tensor]:
@@ -230,11 +233,13 @@ class FittedModel:
 
 
 def _converted(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
-    """Convert a value, or each item of a tuple, if it is of this kind; return others unchanged."""
+    """Convert a value, each item of a tuple, or H of a result, if it is of this kind; return others unchanged."""
     if isinstance(value, tuple):
         return tuple(_converted(part, kind, convert) for part in value)
+    if isinstance(value, Result):
+        return replace(value, H=_converted(value.H, kind, convert))
     return convert(value) if isinstance(value, kind) else value
 
 
-def _array(small: Tensor) -> np.ndarray | Tensor:
-    return small.numpy() if small.device.type == "cpu" else small
+def _array(tensor: Tensor) -> np.ndarray | Tensor:
+    return tensor.numpy() if tensor.device.type == "cpu" else tensor

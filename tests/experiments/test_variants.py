@@ -131,6 +131,7 @@ def test_figures_of_a_variant_are_drawn(name, key):
     for figure in experiment.section(results, "quick").figures:
         drawn = figure.draw()
         drawn.canvas.draw()
+        assert drawn.axes
         pyplot().close(drawn)
 
 

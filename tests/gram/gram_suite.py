@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,6 +14,20 @@ from drkm.gram import Centered, Gram, MovingGram
 from drkm.kernels import Isotropic, Kernel, Laplacian, Polynomial
 
 N, S, T = 37, 3, 2
+
+
+def of_each(kernels: Sequence[Kernel], ids: Any = lambda kernel: kernel.describe()) -> type:
+    """Return a base class with which a suite runs once for each of these kernels, `chosen`."""
+
+    class OfEach:
+        @pytest.fixture(autouse=True, params=kernels, ids=ids)
+        def choose(self, request):
+            self.chosen = request.param
+
+        def kernel(self):
+            return self.chosen
+
+    return OfEach
 
 
 class GramSuite:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from gram_suite import GramSuite, MovingSuite, N, S
+from gram_suite import GramSuite, MovingSuite, N, S, of_each
 from test_gram import LargestTensor
 
 from dense_oracle import centring, draw, values
@@ -42,9 +42,6 @@ def through_landmarks(kernel, Z, x, y, log_scale=0.0):
 
 
 class ApproximateSuite(GramSuite):
-    def kernel(self):
-        return self.chosen
-
     def approximate(self, x, y, log_scale=0.0):
         raise NotImplementedError
 
@@ -53,13 +50,9 @@ class ApproximateSuite(GramSuite):
         return centring(len(U)) @ K @ centring(len(U)) if self.centered else K
 
 
-class FourierSuite(ApproximateSuite, MovingSuite):
+class FourierSuite(of_each(STATIONARY), ApproximateSuite, MovingSuite):
     # Operators do not depend on the origin of frequencies, and Cauchy frequencies are too high for finite differences.
     omega = frequencies(RBF(1.0))
-
-    @pytest.fixture(autouse=True, params=STATIONARY, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
 
     def approximate(self, x, y, log_scale=0.0):
         return mean_of_cosines(self.chosen, self.omega, x, y, log_scale)
@@ -111,11 +104,7 @@ class TestStoredFourier(FourierSuite):
         assert self.make().sums(self.block()).curvature is None
 
 
-class NystroemSuite(ApproximateSuite, MovingSuite):
-    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
-
+class NystroemSuite(of_each(PAIRWISE), ApproximateSuite, MovingSuite):
     def landmarks(self):
         return draw(9, S, seed=8)
 

@@ -9,7 +9,7 @@ import interpreter
 import numpy as np
 import pytest
 import torch
-from gram_suite import GramSuite, MovingSuite, N
+from gram_suite import GramSuite, MovingSuite, N, of_each
 
 from dense_oracle import dense_energy, draw, orthonormal, structured, values
 from drkm import ConstrDRKM
@@ -58,13 +58,8 @@ class Moving(MovingSuite):
 
 
 @pytest.mark.gpu
-class TestFused(Moving):
-    @pytest.fixture(autouse=True, params=ISOTROPIC, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
-
-    def kernel(self):
-        return self.chosen
+class TestFused(of_each(ISOTROPIC), Moving):
+    pass
 
 
 @pytest.mark.gpu

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gram_suite import GramSuite, MovingSuite, N
+from gram_suite import GramSuite, MovingSuite, N, of_each
 
 from dense_oracle import LargestTensor, draw, network, waves
 from drkm import gram as grams
@@ -32,14 +32,7 @@ class TestCenteredStored(Stored):
     centered = True
 
 
-class Swept(MovingSuite):
-    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
-
-    def kernel(self):
-        return self.chosen
-
+class Swept(of_each(PAIRWISE), MovingSuite):
     def bare(self, points):
         return SweptGram(self.chosen, points)
 
@@ -69,14 +62,7 @@ class TestCenteredSwept(SweptBlocks):
     centered = True
 
 
-class Features(MovingSuite):
-    @pytest.fixture(autouse=True, params=EXPLICIT, ids=["linear", "cosine", "waves", "unscaled waves", "network"])
-    def choose(self, request):
-        self.chosen = request.param
-
-    def kernel(self):
-        return self.chosen
-
+class Features(of_each(EXPLICIT, ["linear", "cosine", "waves", "unscaled waves", "network"]), MovingSuite):
     def bare(self, points):
         # `resolve` gives the module the precision of the points.
         return FeatureGram(self.chosen.resolve(points, layer=2), points)

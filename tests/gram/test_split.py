@@ -6,7 +6,7 @@ import interpreter
 import numpy as np
 import pytest
 import torch
-from gram_suite import GramSuite
+from gram_suite import GramSuite, of_each
 from test_fused import DEVICE, INTERPRETED, There, needs_gpu
 
 from dense_oracle import draw, structured, values
@@ -39,15 +39,8 @@ class Single(There):
 
 
 @pytest.mark.gpu
-class TestSplit(GramSuite):
+class TestSplit(of_each(KERNELS), GramSuite):
     rtol, atol = 1e-5, 1e-5
-
-    @pytest.fixture(autouse=True, params=KERNELS, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
-
-    def kernel(self):
-        return self.chosen
 
     def bare(self, points):
         return Single(SplitGram(self.kernel(), points.float().to(DEVICE)))

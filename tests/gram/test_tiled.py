@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from gram_suite import GramSuite, N
+from gram_suite import GramSuite, N, of_each
 from test_gram import EXPLICIT, PAIRWISE
 
 from dense_oracle import LargestTensor, draw, values
@@ -29,15 +29,8 @@ from drkm.kernels import RBF, Linear, Precomputed
 BUDGETS = {"all kept": 1e9, "some kept": 10 * 10 * 8 * 4, "none kept": 0}
 
 
-class Tiles(GramSuite):
+class Tiles(of_each(PAIRWISE), GramSuite):
     """With one budget: `test_what_is_kept_changes_no_bit_…` compares it with the others."""
-
-    @pytest.fixture(autouse=True, params=PAIRWISE, ids=lambda kernel: kernel.describe())
-    def choose(self, request):
-        self.chosen = request.param
-
-    def kernel(self):
-        return self.chosen
 
     def bare(self, points):
         return TiledGram(self.chosen, points, BUDGETS["some kept"], rows=10)

@@ -116,12 +116,13 @@ class FourierFeatures(Approximation):
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = self.frequencies if self.draw is None else self.frequencies.new_empty(0)
-        return {**vars(self), "frequencies": kept}
+        # Of frequencies that can be drawn again, only the precision and the device.
+        drawn = {"dtype": self.frequencies.dtype, "device": self.frequencies.device}
+        return {**vars(self), "frequencies": self.frequencies if self.draw is None else drawn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         draw, kept = state["draw"], state["frequencies"]
-        vars(self).update({**state, "frequencies": kept if draw is None else draw.frequencies(kept)})
+        vars(self).update({**state, "frequencies": kept if draw is None else draw.frequencies(torch.empty(0, **kept))})
 
     @property
     def count(self) -> int:

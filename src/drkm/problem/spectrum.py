@@ -72,8 +72,9 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor 
     Known means of the rows of K can save the search for missed eigenvectors.
     """
     if isinstance(gram, TriangleGram):
-        # Eigenvalues below this are what rounding leaves after centring.
-        floor = 4 * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
+        # Eigenvalues below this are what rounding leaves after centring, or, in a Krylov space, of sums of n terms.
+        roundings = max(4.0, math.sqrt(gram.n)) if method.resolved(gram.n, count) == "arpack" else 4.0
+        floor = roundings * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
         values, vectors = _of_triangle(gram, count, method, means, floor)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
@@ -139,7 +140,11 @@ def _krylov(
         if is_complete(product, found, method.tol, at_most, thorough=thorough):
             break
         rest = without(product, found[1])
-        more, at_most = _from_start(rest, rest(start[::-1].copy()), count, method)
+        again = rest(start[::-1].copy())
+        if not np.linalg.norm(again) > NOTHING * floor:
+            # What the search took for a missed eigenvalue was rounding.
+            break
+        more, at_most = _from_start(rest, again, count, method)
         found = merged(found, more, method.tol)
     return found
 

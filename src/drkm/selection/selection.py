@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import math
 import operator
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.exceptions import FitFailedWarning
 from torch import Tensor
 
 from drkm.estimator import ConstrDRKM
-from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.inputs import is_frame
-from drkm.machine import interrupts
+from drkm.selection import candidates
 from drkm.selection.automatic import choose_model
-from drkm.selection.grid import Variants, check, configured, fits_of, kept_components, split
+from drkm.selection.grid import check, fits_of, kept_components, split
 from drkm.selection.noise import LARGEST, NO_NOISE, is_rounding, noise_level
 from drkm.selection.result import Selection
-from drkm.selection.risk import denoising_losses, perturbations
+from drkm.selection.risk import perturbations
 from drkm.training import parameters
-from drkm.training.parameters import array, component_columns
+from drkm.training.parameters import array
 from drkm.validation import checks
 
 #: separates the random stream of a selection from others with the same seed
@@ -35,18 +33,6 @@ CRITERIA, CRITERIA_OF_SEARCH = ("risk", "reconstruction"), ("risk", "masked")
 #: options that have an effect only with a grid, and only without one, with their defaults
 ONLY_WITH_GRID = {"estimator": None, "validation": None, "holdout": 0.25, "draws": 2, "method": None}
 ONLY_WITHOUT_GRID = {"for_": "these", "max_seconds": None}
-
-
-class _Job(NamedTuple):
-    """One fit, and everything that is needed to score its variants."""
-
-    base: ConstrDRKM
-    fixed: dict[str, Any]
-    variants: Variants
-    train: np.ndarray
-    held: np.ndarray
-    omega: np.ndarray
-    method: str | None
 
 
 def select(
@@ -152,9 +138,9 @@ def select(
     if criterion == "risk" and is_rounding(sigma, samples):
         warnings.warn(NO_NOISE, UserWarning, stacklevel=2)
     omega = perturbations(held.shape, sigma, draws, rng)
-    jobs = [_Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
-    outcomes = _run(jobs, n_jobs, verbose)
-    rows = _in_grid_order(groups, outcomes, criterion)
+    jobs = [candidates.Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
+    outcomes = candidates.outcomes_of(jobs, n_jobs, verbose)
+    rows = candidates.in_grid_order(groups, outcomes, criterion)
     _tell_failures([row["failure"] for row in rows if row["failure"]], len(rows))
     losses = np.array([row.pop("_losses") for row in rows])
     best = int(np.nanargmin(losses.mean(axis=1)))
@@ -200,7 +186,7 @@ def _generator(random_state: Any, *stream: int) -> np.random.Generator:
 def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
     """Fit the best candidate to all samples, and store it with its spectra."""
     fixed, variant = split(result.best_params)
-    result.best_estimator = model = _fitted(base, fixed, X)
+    result.best_estimator = model = candidates.fitted(base, fixed, X)
     result.components = kept_components(variant, model.layer_slices_)
     result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
 
@@ -228,83 +214,9 @@ def _split_off(samples: np.ndarray, holdout: float, rng: np.random.Generator) ->
     return samples[np.sort(order[count:])], samples[order[:count]]
 
 
-def _tell_failures(reasons: Sequence[str], candidates: int) -> None:
-    if len(reasons) == candidates:
+def _tell_failures(reasons: Sequence[str], count: int) -> None:
+    if len(reasons) == count:
         raise ValueError(f"grid: no candidate could be fitted, the first: {reasons[0]}")
     if reasons:
-        told = f"{len(reasons)} of {candidates} candidates could not be fitted, the first: {reasons[0]}"
+        told = f"{len(reasons)} of {count} candidates could not be fitted, the first: {reasons[0]}"
         warnings.warn(told, FitFailedWarning, stacklevel=3)
-
-
-def _run(jobs: Sequence[_Job], n_jobs: int | None, verbose: int) -> list[list[dict[str, Any]]]:
-    from sklearn.utils.parallel import Parallel, delayed
-    from tqdm import tqdm
-
-    outcomes = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_attempt)(job) for job in jobs)
-    return list(tqdm(outcomes, total=len(jobs), disable=not verbose, desc="select", leave=False))
-
-
-def _fitted(base: ConstrDRKM, fixed: Mapping[str, Any], X: Any) -> ConstrDRKM:
-    model = configured(base, fixed)
-    # Convergence is a column of the table.
-    with interrupts.passed_on(), warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        return model.fit(X)
-
-
-def _attempt(job: _Job) -> list[dict[str, Any]]:
-    """Return the result of `_evaluate`, or the reason of failure for every variant."""
-    try:
-        return _evaluate(job)
-    except ValueError as error:
-        # Invalid parameters were refused before: this is due to the data, and other candidates may work.
-        nothing = np.full(len(job.held), np.nan)
-        failed = {"risk": nothing, "reconstruction": nothing, "n_components": np.nan, "seconds": np.nan}
-        return [{**failed, "converged": False, "failure": str(error)} for _ in job.variants]
-
-
-def _evaluate(job: _Job) -> list[dict[str, Any]]:
-    """Fit one model and return the losses of its variants, one number per held-out point."""
-    clock = time.perf_counter()
-    model = _fitted(job.base, job.fixed, job.train)
-    fit_seconds = (time.perf_counter() - clock) / len(job.variants)
-    rows = []
-    for _, variant in job.variants:
-        clock = time.perf_counter()
-        chosen = kept_components(variant, model.layer_slices_)
-
-        def denoise(points: np.ndarray, chosen: Any = chosen) -> np.ndarray:
-            found = model.reconstruct(points, chosen, job.method, tol=PREIMAGE_TOL).points
-            return np.asarray(found, dtype=np.float64)
-
-        risk, reconstruction = denoising_losses(denoise, job.held, job.omega)
-        rows.append(
-            {
-                "risk": risk,
-                "reconstruction": reconstruction,
-                "n_components": len(component_columns(chosen, model.layer_slices_)),
-                "seconds": time.perf_counter() - clock + fit_seconds,
-                "converged": model.converged_,
-                "failure": None,
-            }
-        )
-    return rows
-
-
-def _in_grid_order(
-    groups: list[tuple[dict[str, Any], Variants]], outcomes: list[list[dict[str, Any]]], criterion: str
-) -> list[dict[str, Any]]:
-    rows: dict[int, dict[str, Any]] = {}
-    for (fixed, variants), results in zip(groups, outcomes, strict=True):
-        for (place, variant), result in zip(variants, results, strict=True):
-            losses = result[criterion]
-            rows[place] = {
-                "params": {**fixed, **variant},
-                "criterion": float(losses.mean()),
-                "reconstruction": float(result["reconstruction"].mean()),
-                "n_components": result["n_components"],
-                "seconds": result["seconds"],
-                "converged": result["converged"],
-                "failure": result["failure"],
-                "_losses": losses,
-            }
-    return [rows[place] for place in sorted(rows)]

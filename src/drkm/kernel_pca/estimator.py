@@ -1,0 +1,288 @@
+"""Kernel PCA with scikit-learn's parameters, attributes and scaling of codes."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from drkm import inputs
+from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
+from drkm.kernel_pca import fitting, inverse, parameters, precision, samples
+from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.machine.threads import one_thread
+from drkm.persistence import model_file
+from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.training.kernel_components import KernelComponents
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel principal component analysis, a drop-in replacement for `sklearn.decomposition.KernelPCA`.
+
+    Parameters, attributes and codes are those of scikit-learn; `gram`, `device`, `dtype` and `preimage` are additions.
+    The model is one centred layer of `ConstrDRKM`; docs/coming-from-kernel-pca.md maps the parameters of one class to
+    those of the other.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; by default all with a nonzero eigenvalue.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}, callable or Kernel, default="linear"
+        A name, a function of two samples, or a `drkm.kernels` object, whose bandwidth rules are those of layer 1.
+    gamma : float, optional
+        γ of "rbf" (exp(-γ‖x-y‖²), so that σ² = 1/(2γ)), "poly" and "sigmoid"; by default 1/n_features.
+    degree, coef0 : float, default=3, 1
+        p and c of "poly", (γ x·y + c)^p, and c of "sigmoid".
+    kernel_params : dict, optional
+        Further arguments of a function given as `kernel`.
+    alpha : float, default=1.0
+        Penalty of the ridge regression behind `inverse_transform`.
+    fit_inverse_transform : bool, default=False
+        Learn that regression in `fit`.
+    eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        Eigensolver for kernel matrices that are in the memory of a CPU: LAPACK, ARPACK, or random projections, which
+        are not exact. If at most an eighth of the spectrum of more than 200 samples is wanted, "auto" is Lanczos
+        without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
+        with gram="tiled") are solved by a block Krylov method.
+    tol, max_iter : float, int, default=0, None
+        Tolerance of ARPACK and Lanczos, where 0 is machine precision, and iteration limit of ARPACK.
+    iterated_power : int or "auto", default="auto"
+        Number of power iterations of "randomized".
+    remove_zero_eig : bool, default=False
+        Leave out components whose eigenvalue is zero.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ARPACK's start vector and of random projections. Exact eigenpairs depend on it only through rounding.
+    copy_X : bool, default=True
+        Keep a copy of X, so that changes of the caller's array do not change the model.
+    n_jobs : int, optional
+        Number of processes for kernels that scikit-learn computes: functions, "sigmoid", and all kernels of sparse
+        samples.
+    gram : str or Strategy, default="auto"
+        How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU.
+    device : str or torch.device, default="auto"
+        As in `ConstrDRKM`.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
+        "rbf", "auto" computes in float64, and returns the precision of X all the same.
+    preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
+        How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
+        "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
+        projection, and need no regression (docs/denoising.md).
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        Eigenvalues of the centred kernel matrix, in descending order.
+    eigenvectors_ : array of shape (n_samples, n_components)
+        Eigenvectors of length 1; the codes of the samples are `eigenvectors_ · √eigenvalues_`.
+    dual_coef_, X_transformed_fit_ : arrays of shape (n_samples, n_features) and (n_samples, n_components)
+        Coefficients of the regression and the codes it was learned from, if it was learned.
+    X_fit_ : array or sparse matrix of shape (n_samples, n_features)
+        The samples.
+    gamma_ : float
+        Value of γ.
+    kernel_ : Kernel or ScikitKernel
+        The kernel that was used, with all parameters as numbers.
+    n_features_in_, feature_names_in_
+        Number and names of the features seen by `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from drkm import KernelPCA
+    >>> X = load_digits().data
+    >>> KernelPCA(n_components=7, kernel="rbf", gamma=1e-3).fit_transform(X).shape
+    (1797, 7)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        gram: Any = "auto",
+        device: Any = "auto",
+        dtype: Any = "auto",
+        preimage: str | None = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.gram = gram
+        self.device = device
+        self.dtype = dtype
+        self.preimage = preimage
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
+        chosen = self._parameters()
+        method = parameters.method_of(chosen)
+        learns = parameters.learns_inverse(chosen)
+        if parameters.is_precomputed(self.kernel) and (learns or self.preimage):
+            raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
+        with inputs.restored_on_failure(self), one_thread(samples.are_few(X)):
+            rows = samples.read(self, X, reset=True)
+            kept, found = fitting.fitted(rows, X, chosen, method)
+            self._set_fitted(kept, found, X)
+            if learns:
+                self._learn_inverse()
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit the model to the rows of X and return their codes."""
+        return self.fit(X, y, **params)._training_codes()
+
+    def transform(self, X: Any) -> Any:
+        """Return the codes of the rows of X, which are centred with the means of the training samples."""
+        check_is_fitted(self)
+        points = samples.read(self, X, reset=False)
+        if isinstance(self.kernel_, ScikitKernel):
+            codes = self._projection(points)
+        else:
+            points = points.toarray() if parameters.is_sparse(points) else points
+            codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
+            precision.check_finite(codes)
+        return inputs.write(codes.to(self._precision), X)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
+        check_is_fitted(self)
+        if self.preimage in parameters.SEARCHES:
+            codes = samples.read_codes(X, self._projection.weights)
+            inverse.check_search(self.preimage, self.kernel_, self.kernel)
+            points = inverse.preimages(codes, self.preimage, self._projection, self.eigenvalues_, self.eigenvectors_)
+            return inputs.write(points.to(self._precision), X)
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError(
+                "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
+                'preimage="fixed-point", "gradient" or "ridge"'
+            )
+        codes = samples.read_codes(X, self._projection.weights)
+        points = self._on_codes(codes) @ self.dual_coef_
+        return inputs.write(torch.from_numpy(points).to(self._precision), X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
+        check_is_fitted(self)
+        kernel = None if isinstance(self.kernel_, ScikitKernel) else self.kernel_
+        values, vectors = samples.as_array(self.eigenvalues_), samples.as_array(self.eigenvectors_)
+        found = KernelComponents(kernel, values, vectors, self._projection.weights, self._projection.shift)
+        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        kind = "torch" if isinstance(self.eigenvalues_, Tensor) else "numpy"
+        dual_coef = getattr(self, "dual_coef_", None)
+        points = self._projection.points
+        points = points.to(self._precision) if isinstance(points, Tensor) else points
+        model_file.write_components(path, SavedComponents(points, found, dual_coef, self._chosen, names, kind))
+
+    @classmethod
+    def from_saved(cls, saved: SavedComponents) -> KernelPCA:
+        """Rebuild the model of a file, after a check that its parameters and arrays belong together."""
+        model = cls(**saved.parameters)
+        parameters.check_saved(saved, model._parameters())
+        model.n_features_in_ = saved.samples.shape[1]
+        if saved.feature_names:
+            model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
+        model._set_fitted(saved.samples, saved.found, saved.found.weights if saved.kind_of_array == "torch" else None)
+        if saved.dual_coef is not None:
+            model.X_transformed_fit_, model.dual_coef_ = model._training_codes(), saved.dual_coef
+        return model
+
+    def to_torch(self) -> ProjectionModule:
+        """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
+        check_is_fitted(self)
+        return self._projection.module()
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = parameters.is_precomputed(self.kernel)
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.eigenvalues_.shape[0]
+
+    def _parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _parameter_names()}
+
+    def _set_fitted(self, kept: Any, found: KernelComponents, X: Any) -> None:
+        """Set the attributes of a fit to these samples; they are tensors if X is one."""
+        like = X if isinstance(X, Tensor) else None
+        chosen = self._parameters()
+        # For files: parameters that are set after a fit apply to the next one.
+        self._chosen = {name: value for name, value in chosen.items() if name != "device"}
+        choice = parameters.kernel_choice(chosen)
+        self.gamma_ = choice.gamma_of(kept.shape[1])
+        self.kernel_ = choice.scikit(self.gamma_) if found.kernel is None else found.kernel
+        # Scikit-learn's own where the caller named it: the regression is to be the same.
+        own = found.kernel if callable(self.kernel) else None
+        self._kernel_of_codes: Any = choice.scikit(self.gamma_) if own is None else own.original
+        is_tensor = isinstance(kept, Tensor)
+        # More than that of the samples where their distances need more digits.
+        points = kept.to(found.weights.dtype) if is_tensor else kept
+        self._precision = kept.dtype if is_tensor else found.weights.dtype
+        self._projection = KernelProjection(self.kernel_, points, found.weights, found.shift)
+        self.X_fit_ = inputs.write(kept, like) if is_tensor else kept
+        arrays = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
+        pairs = (torch.from_numpy(part).to(self._precision) for part in arrays)
+        self.eigenvalues_, self.eigenvectors_ = (inputs.write(part, like) for part in pairs)
+        for name in ("dual_coef_", "X_transformed_fit_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _training_codes(self) -> Any:
+        return self.eigenvectors_ * self.eigenvalues_**0.5
+
+    def _learn_inverse(self) -> None:
+        """Learn a kernel ridge regression from codes to samples, with the kernel of the model on the codes."""
+        if not self._n_features_out:
+            raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
+        self.X_transformed_fit_ = self._training_codes()
+        self.dual_coef_ = inverse.ridge_coefficients(self._on_codes(self.X_transformed_fit_), self.X_fit_, self.alpha)
+
+    def _on_codes(self, Z: Any) -> np.ndarray:
+        """Return the kernel values of codes with those of the training samples."""
+        dtype = self._projection.weights.dtype
+        return inverse.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, dtype)
+
+
+@cache
+def _parameter_names() -> list[str]:
+    """Return the names of the parameters, for which scikit-learn reads the signature at every call."""
+    return KernelPCA._get_param_names()

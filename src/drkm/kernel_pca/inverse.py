@@ -1,0 +1,71 @@
+"""From codes back to points: a kernel ridge regression that is learned in `fit`, or a search for pre-images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drkm.inference.kernel_projection import KernelProjection
+from drkm.inference.subspace import Components, on_landmarks
+from drkm.kernel_pca.parameters import SEARCHES
+from drkm.kernel_pca.samples import as_array
+from drkm.kernels.scikit_learn import ScikitKernel
+from drkm.training import parameters
+
+
+def ridge_coefficients(K: np.ndarray, points: Any, alpha: float) -> np.ndarray:
+    """Return the coefficients (K + αI)⁻¹X of the regression from codes to points; K is overwritten."""
+    from scipy.linalg import solve
+
+    K[np.diag_indices_from(K)] += alpha
+    try:
+        return solve(K, as_array(points), assume_a="pos", overwrite_a=True)
+    except np.linalg.LinAlgError as error:
+        told = f"alpha: with {alpha} the regression of fit_inverse_transform is singular, take a larger number"
+        raise np.linalg.LinAlgError(told) from error
+
+
+def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np.ndarray:
+    """Return the values of a kernel on codes; our own kernels compute them on the CPU, in this precision."""
+    if isinstance(kernel, ScikitKernel):
+        return kernel(as_array(Z), as_array(centres))
+    pair = (parameters.array("X", part).to("cpu", dtype) for part in (Z, centres))
+    return np.asarray(kernel(*pair))
+
+
+def check_search(method: str | None, kernel: Any, asked: Any) -> None:
+    """Raise an error if `preimage` is a search that there is not for this kernel; `asked` is the parameter."""
+    if method not in SEARCHES:
+        return
+    if kernel is None or isinstance(kernel, ScikitKernel):
+        needs = f"needs dense samples and a kernel of ours, got {getattr(kernel, 'metric', asked)!r}"
+        raise NotImplementedError(f'preimage: {method!r} {needs}; use "ridge"')
+    if method == "fixed-point" and not kernel.is_isotropic and not kernel.preimages_without_samples:
+        needs = f"needs a kernel of distances (RBF, Laplacian, Matern), got {type(kernel).__name__}"
+        raise TypeError(f'preimage: "fixed-point" {needs}; use "gradient" or "ridge"')
+
+
+def preimages(codes: Tensor, method: str, projection: KernelProjection, values: Any, vectors: Any) -> Tensor:
+    """Return the points whose images are nearest to the projections with these codes.
+
+    `values` and `vectors` are the eigenpairs whose `projection` gives codes to points.
+    """
+    kernel, X = projection.kernel, projection.points
+    values, H = (torch.as_tensor(part).to(codes) for part in (values, vectors))
+    positive = values > 0
+    if not positive.any():
+        raise ValueError("X: no component of the model has a positive eigenvalue, so that codes say nothing")
+    values, H = values[positive], H[:, positive]
+    if kernel.preimages_without_samples:
+        sums = projection.weights[:, positive] * values.sqrt()
+        mean = kernel.table(X).mean(dim=0)
+        basis = on_landmarks(kernel, torch.cat([sums, mean[:, None]], dim=1), center=True)
+    else:
+        basis = Components(kernel, X, H, center=True)
+    coordinates = basis.coordinates_from_scores(codes[:, positive] * values.sqrt())
+    from drkm.inference.preimage import preimage
+
+    return preimage(basis, coordinates, method=method).points

@@ -1,0 +1,98 @@
+"""Validation of the parameters of `KernelPCA`, and what follows from them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import torch
+
+from drkm.kernels import scikit_learn
+from drkm.kernels.scikit_learn import KernelChoice
+from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.problem.spectrum import SOLVERS, Method
+from drkm.training import parameters
+from drkm.training.parameters import one_of
+from drkm.validation import checks
+
+#: ways to find pre-images by a search, which need no regression
+SEARCHES = ("fixed-point", "gradient")
+PREIMAGES = (None, "ridge", *SEARCHES)
+
+
+def method_of(chosen: Mapping[str, Any]) -> Method:
+    """Check all parameters and return how eigenpairs are found."""
+    if chosen["n_components"] is not None:
+        checks.integer("n_components", chosen["n_components"], 1)
+    _check_kernel(chosen)
+    for name in ("gamma", "degree", "alpha", "tol"):
+        if chosen[name] is not None or name != "gamma":
+            checks.number(name, chosen[name], positive=False)
+    checks.real("coef0", chosen["coef0"])
+    for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
+        checks.boolean(name, chosen[name])
+    if chosen["max_iter"] is not None:
+        checks.integer("max_iter", chosen["max_iter"], 1)
+    power = chosen["iterated_power"]
+    if not is_auto(power):
+        checks.integer("iterated_power", power, 0)
+    one_of("preimage", chosen["preimage"], PREIMAGES)
+    solver = one_of("eigen_solver", chosen["eigen_solver"], SOLVERS)
+    return Method(solver, chosen["tol"], chosen["max_iter"], power, checks.random_state(chosen["random_state"]))
+
+
+def _check_kernel(chosen: Mapping[str, Any]) -> None:
+    kernel, n_jobs = chosen["kernel"], chosen["n_jobs"]
+    if not callable(kernel):
+        one_of("kernel", kernel, scikit_learn.NAMES)
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel: expected an object, as {kernel.__name__}(), got the class")
+    if getattr(kernel, "is_given", False):
+        raise ValueError(f'kernel: a kernel matrix is given as X with kernel="precomputed", got {kernel!r}')
+    if learns_inverse(chosen) and hasattr(kernel, "map"):
+        raise ValueError("kernel: a feature map has no values on codes to learn from, use preimage='gradient'")
+    if not isinstance(chosen["kernel_params"], dict | None):
+        raise TypeError(f"kernel_params: expected a dict or None, got {chosen['kernel_params']!r}")
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs: expected a number of processes, or -1 for all, got {n_jobs!r}")
+
+
+def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
+    """Raise an error if the parameters in a file are wrong, or do not belong to its kernel and its regression."""
+    method_of(chosen)
+    parameters.strategy(chosen["gram"])
+    parameters.dtype(chosen["dtype"], torch.device("cpu"))
+    choice, samples = kernel_choice(chosen), saved.samples
+    own = None if is_sparse(samples) else choice.own(choice.gamma_of(samples.shape[1]))
+    computed = saved.found.kernel and saved.found.kernel.original
+    if (computed is None) != (own is None) or (own is not choice.kernel and own != computed):
+        raise ValueError("kernel: expected the kernel that the parameters name")
+    if learns_inverse(chosen) != (saved.dual_coef is not None):
+        raise ValueError("dual_coef: expected if and only if an inverse transform is learned")
+
+
+def kernel_choice(chosen: Mapping[str, Any]) -> KernelChoice:
+    """Return the parameters that say which kernel is wanted."""
+    names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_jobs")
+    return KernelChoice(*(chosen[name] for name in names))
+
+
+def learns_inverse(chosen: Mapping[str, Any]) -> bool:
+    """Whether `fit` learns the regression behind `inverse_transform`."""
+    return chosen["fit_inverse_transform"] or chosen["preimage"] == "ridge"
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether samples are given as their kernel matrix."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter leaves the choice to the estimator."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_sparse(samples: Any) -> bool:
+    """Whether samples are a sparse matrix."""
+    return hasattr(samples, "tocsr")

@@ -1,0 +1,44 @@
+"""Whether the precision of samples can hold their kernel values, and the choice of float64 where it cannot."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from drkm.kernels import Kernel, bandwidth
+from drkm.machine.threads import one_thread
+
+
+def check_size(kernel: Kernel, X: Tensor) -> float:
+    """Return the largest ‖x‖², or kernel value, or raise an error if their precision cannot hold n times that."""
+    longest = X[torch.linalg.vector_norm(X, dim=1).argmax()][None]
+    largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
+    largest = largest.detach()
+    if not math.isfinite(len(X) * largest):
+        kind = str(X.dtype).removeprefix("torch.")
+        raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
+    return largest.item()
+
+
+def in_enough_digits(X: Tensor, sigma2: float, largest: float, gamma: float, *, may_change: bool) -> Tensor:
+    """Return samples in float64 if their distances in float32 are too inexact; an error if float64 is not enough.
+
+    `largest` is that of ‖x‖², which bounds the rounding error at no cost; without `may_change` X keeps its precision.
+    """
+    if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
+        return X
+    if may_change and bandwidth.is_hidden_by_rounding(sigma2, X):
+        X = X.double()
+    bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {gamma:.3g}, so that sigma2 is {sigma2:.3g},")
+    return X
+
+
+def check_finite(codes: Tensor) -> None:
+    """Raise an error if kernel values of points are more than their precision can hold."""
+    with one_thread():
+        finite = codes.isfinite()
+        if not finite.all():
+            bad = int((~finite.all(dim=1)).sum())
+            raise ValueError(f"X: the kernel returns NaN or inf for {bad} of these points")
