@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from drkm import inputs
+from drkm.distributed import collectives
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernels import Kernel, bandwidth
@@ -79,7 +80,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         As in `ConstrDRKM`.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
-        "rbf", "auto" computes in float64, and returns the precision of X all the same.
+        "rbf", or for the centred products of "poly", "auto" computes in float64, and returns the precision of X all the
+        same.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
         How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
         "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
@@ -355,9 +357,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             # Kernels with scikit-learn's names have numbers for parameters already.
             kernel = kernel.resolve(samples, layer=1) if kernel is self.kernel else kernel
             largest = _check_size(kernel, samples)
-            if kernel.is_isotropic and kernel is not self.kernel:
-                samples = self._in_enough_digits(kernel, samples, largest)
-                room = None if room is None or room.dtype != samples.dtype else room
+            samples = self._in_enough_digits(kernel, samples, largest)
+            room = None if room is None or room.dtype != samples.dtype else room
             strategy = parameters.strategy(self.gram)
             if strategy.shares:
                 raise ValueError(f"gram: {self.gram!r} shares samples among processes: use ConstrDRKM(center=True)")
@@ -373,14 +374,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return kernel_components.of_matrix(K, self.n_components, method, keep_zeros=keep_zeros)
 
     def _in_enough_digits(self, kernel: Kernel, X: Tensor, largest: float) -> Tensor:
-        """Return samples in float64 if their distances in float32 are too inexact; an error if float64 is not enough.
+        """Return samples in float64 if float32 is too inexact for their distances, or for products that are centred.
 
-        `largest` is that of ‖x‖², which bounds the rounding error at no cost.
+        An error if float64 is too inexact for distances. `largest` is that of ‖x‖², which bounds their rounding error
+        at no cost. Widths of kernel objects were checked when they were resolved, and features are centred themselves.
         """
+        may_change = isinstance(self.dtype, str) and self.dtype == "auto"
+        if not kernel.is_isotropic:
+            hidden = may_change and X.dtype == torch.float32 and kernel.is_pairwise and _is_lost_in_centring(kernel, X)
+            return X.double() if hidden else X
         sigma2 = kernel.bandwidth
-        if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
+        if kernel is self.kernel or torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
             return X
-        if isinstance(self.dtype, str) and self.dtype == "auto" and bandwidth.is_hidden_by_rounding(sigma2, X):
+        if may_change and bandwidth.is_hidden_by_rounding(sigma2, X):
             X = X.double()
         bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {self.gamma_:.3g}, so that sigma2 is {sigma2:.3g},")
         return X
@@ -474,6 +480,14 @@ def _check_size(kernel: Kernel, X: Tensor) -> float:
         kind = str(X.dtype).removeprefix("torch.")
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
     return largest.item()
+
+
+def _is_lost_in_centring(kernel: Kernel, X: Tensor) -> bool:
+    """Whether rounding hides what centring leaves of kernel values, as those of a polynomial far from zero."""
+    rows = collectives.spread_rows(X, bandwidth.DIGITS_ROWS).double()
+    K = kernel(rows, rows)
+    left = K.diagonal().mean() - K.mean()
+    return bool(torch.finfo(X.dtype).eps * K.abs().mean() > bandwidth.WORST_ROUNDING * left)
 
 
 def _check_finite(codes: Tensor) -> None:
