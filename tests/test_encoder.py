@@ -149,6 +149,19 @@ def test_training_points_get_their_codes_at_a_saddle_point_with_undetermined_dir
     assert not encoding.unbounded.any()
 
 
+def test_equal_samples_with_different_codes_get_those_of_one_and_are_ambiguous():
+    X = np.random.default_rng(1).standard_normal((80, 5))
+    X[40:] = X[:40]
+    model = ConstrDRKM((4, 3), eta=1.0, init="random", random_state=0).fit(X)
+    first, second = model.codes_[:40], model.codes_[40:]
+    apart = np.linalg.norm(first - second, axis=1) > 1e-3 * np.linalg.norm(first, axis=1)
+    assert apart.any()
+    encoding = model.encode(X[:40])
+    errors = np.minimum(*(np.abs(encoding.codes - own).max(axis=1) for own in (first, second)))
+    assert errors.max() <= 1e-8
+    assert encoding.ambiguous[apart].all()
+
+
 def test_codes_that_are_not_stationary_are_doubted():
     encoding = Encoding(torch.zeros(3, 2), torch.tensor([0.0, 0.1, 0.02]), None)
     assert encoding.doubt().startswith("codes of 2 of 3 points are not stationary (largest residual 0.1): fit to conv")
