@@ -134,6 +134,34 @@ def test_codes_stay_bounded_at_a_saddle_point_where_no_minimum_determines_them()
     np.testing.assert_array_equal(encoding.codes, codes)
 
 
+def test_training_points_get_their_codes_at_a_saddle_point_with_undetermined_directions():
+    r = np.random.default_rng(0)
+    X = 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
+    model = ConstrDRKM((3, 3), sigma2=(None, 300.0), eta=1.0).fit(X)
+    assert model.converged_
+    assert np.linalg.eigvalsh(model.multipliers_)[-1] > 0
+    rotation, null = model._inference.rotation.numpy(), model._inference.encoder.undetermined.numpy()
+    assert null.shape[1] > 0
+    own = model.codes_ @ rotation.T
+    encoding = model.encode(X)
+    # Minus the undetermined directions, from which a search would go elsewhere.
+    np.testing.assert_allclose(encoding.codes, (own - (own @ null) @ null.T) @ rotation, atol=1e-12)
+    assert not encoding.unbounded.any()
+
+
+def test_equal_samples_with_different_codes_get_those_of_one_and_are_ambiguous():
+    X = np.random.default_rng(1).standard_normal((80, 5))
+    X[40:] = X[:40]
+    model = ConstrDRKM((4, 3), eta=1.0, init="random", random_state=0).fit(X)
+    first, second = model.codes_[:40], model.codes_[40:]
+    apart = np.linalg.norm(first - second, axis=1) > 1e-3 * np.linalg.norm(first, axis=1)
+    assert apart.any()
+    encoding = model.encode(X[:40])
+    errors = np.minimum(*(np.abs(encoding.codes - own).max(axis=1) for own in (first, second)))
+    assert errors.max() <= 1e-8
+    assert encoding.ambiguous[apart].all()
+
+
 def test_codes_that_are_not_stationary_are_doubted():
     encoding = Encoding(torch.zeros(3, 2), torch.tensor([0.0, 0.1, 0.02]), None)
     assert encoding.doubt().startswith("codes of 2 of 3 points are not stationary (largest residual 0.1): fit to conv")

@@ -243,6 +243,20 @@ def test_distances_that_float32_would_round_away_are_those_of_scikit_learn(gram)
 
 
 @pytest.mark.parametrize("gram", ["auto", "tiled"])
+@pytest.mark.parametrize("kernel", ["poly", Polynomial(2)], ids=str)
+def test_products_that_centring_would_leave_nothing_of_in_float32_are_those_of_float64(kernel, gram):
+    X = (samples(150, 4) * [4, 3, 2, 1] + 1e4).astype(np.float32)
+    model = KernelPCA(2, kernel=kernel, degree=2, gram=gram)
+    expected = model.fit(X.astype(np.float64)).transform(X.astype(np.float64))
+    codes = model.fit(X).transform(X)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(np.abs(codes) / size, np.abs(expected) / size, atol=1e-5)
+    assert {part.dtype for part in (codes, model.X_fit_, model.eigenvalues_)} == {np.dtype(np.float32)}
+    # A precision that was asked for is kept.
+    assert KernelPCA(2, kernel=kernel, gram=gram, dtype="float32").fit(X)._projection.weights.dtype == torch.float32
+
+
+@pytest.mark.parametrize("gram", ["auto", "tiled"])
 def test_a_gamma_that_rounding_hides_is_refused(gram):
     wide = np.hstack([samples(90), 1e9 * samples(90, 1, seed=1)])
     with pytest.raises(

@@ -59,9 +59,9 @@ def _by_torch(
     # Kernels with scikit-learn's names have numbers for parameters already.
     kernel = kernel.resolve(X, layer=1) if kernel is chosen["kernel"] else kernel
     largest = precision.check_size(kernel, X)
-    if kernel.is_isotropic and kernel is not chosen["kernel"]:
-        may_change = is_auto(chosen["dtype"])
-        X = precision.in_enough_digits(X, kernel.bandwidth, largest, gamma, may_change=may_change)
+    # Those that were given as objects checked their bandwidth when it was resolved.
+    if not kernel.is_isotropic or kernel is not chosen["kernel"]:
+        X = precision.in_enough_digits(kernel, X, largest, gamma, may_change=is_auto(chosen["dtype"]))
         room = None if room is None or room.dtype != X.dtype else room
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:

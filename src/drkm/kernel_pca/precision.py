@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
 
@@ -22,17 +23,30 @@ def check_size(kernel: Kernel, X: Tensor) -> float:
     return largest.item()
 
 
-def in_enough_digits(X: Tensor, sigma2: float, largest: float, gamma: float, *, may_change: bool) -> Tensor:
-    """Return samples in float64 if their distances in float32 are too inexact; an error if float64 is not enough.
+def in_enough_digits(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, may_change: bool) -> Tensor:
+    """Return samples in float64 if float32 is too inexact for their distances, or for products that are centred.
 
-    `largest` is that of ‖x‖², which bounds the rounding error at no cost; without `may_change` X keeps its precision.
+    An error if float64 is too inexact for distances. `largest` is that of ‖x‖², which bounds their rounding error at no
+    cost; without `may_change` X keeps its precision. Explicit features are centred themselves and need no more digits.
     """
+    if not kernel.is_isotropic:
+        hidden = may_change and X.dtype == torch.float32 and kernel.is_pairwise and _is_lost_in_centring(kernel, X)
+        return X.double() if hidden else X
+    sigma2 = kernel.bandwidth
     if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
         return X
     if may_change and bandwidth.is_hidden_by_rounding(sigma2, X):
         X = X.double()
     bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {gamma:.3g}, so that sigma2 is {sigma2:.3g},")
     return X
+
+
+def _is_lost_in_centring(kernel: Kernel, X: Tensor) -> bool:
+    """Whether rounding hides what centring leaves of kernel values, as those of a polynomial far from zero."""
+    rows = collectives.spread_rows(X, bandwidth.DIGITS_ROWS).double()
+    K = kernel(rows, rows)
+    left = K.diagonal().mean() - K.mean()
+    return bool(torch.finfo(X.dtype).eps * K.abs().mean() > bandwidth.WORST_ROUNDING * left)
 
 
 def check_finite(codes: Tensor) -> None:

@@ -126,9 +126,11 @@ class StationaryEncoder:
         Close to a training sample the result is the sample's own stationary point, whether or not ψ has a minimum
         there, found by plain Newton steps. Everywhere else ψ is minimised. If the fit is a saddle point of J, so that Λ
         has positive eigenvalues, ψ may have no minimum: rows that run off keep the codes that they started from.
+
+        No step moves directions that stationarity does not determine. They are set to zero in the end: in the
+        beginning, it would move a training sample off its stationary point, and Newton's method to another one.
         """
-        null = self.undetermined
-        start = z - (z @ null) @ null.T
+        start, null = z, self.undetermined
         tol = max(TOL, 20 * torch.finfo(z.dtype).eps)
         there = self._expand(pull, start)
         z, residual = self._follow(pull, start, there, tol)
@@ -138,7 +140,7 @@ class StationaryEncoder:
         lost = ~(residual <= UNSETTLED) & ~(z.norm(dim=1) <= self.farthest)
         if len(rows := _where(lost)):
             z[rows], residual[rows] = start[rows], there.gradient[rows].norm(dim=1) / there.size[rows]
-        return z, residual, lost
+        return z - (z @ null) @ null.T, residual, lost
 
     def _follow(self, pull: Tensor, start: Tensor, there: LocalExpansion, tol: float) -> tuple[Tensor, Tensor]:
         """Take plain Newton steps while they are short and halve the residual or better; others get residual inf."""
