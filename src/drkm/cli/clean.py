@@ -84,14 +84,21 @@ class Choosing:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The data, their preparation, and the chosen model."""
+    """The data, their preparation, the rows prepared by it, and the chosen model."""
 
     table: Table
     preparation: Preparation
+    rows: np.ndarray
     model: ConstrDRKM
     noise: float
     expected: Expected
     cleaned: np.ndarray
+
+    def pixels(self, samples: np.ndarray) -> np.ndarray:
+        """Return prepared images as grey values from 0 to 255; white is the largest value if the file does not say."""
+        import torch
+
+        return self.preparation.knowing_white(torch.from_numpy(self.rows)).pixels(self.preparation.undo(samples))
 
     def facts(self) -> dict[str, Any]:
         """Return the results for JSON output."""
@@ -173,8 +180,7 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
         if files.names_folder(out):
             if preparation.shape is None:
                 raise ValueError("shape: these are no images; pass their shape, as in --shape 64x64, or write to .csv")
-            pixels = values * (255.0 / (preparation.white or table.values.max() or 1.0))
-            files.write_images(out, pixels.clip(0, 255), preparation.shape, table.names)
+            files.write_images(out, found.pixels(found.cleaned), preparation.shape, table.names)
         else:
             columns = table.columns or unnamed(values.shape[1])
             files.write_table(out, values, columns, shape=table.shape, before=table.row_names())
@@ -209,22 +215,24 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
             rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **wishes
         )
         cleaned = found.denoise(rows)
-    if choosing.figure is not None:
-        _draw(choosing.figure, rows, cleaned, preparation.shape)
     assert found.best_estimator is not None
     assert found.expected is not None
-    return Chosen(table, preparation, found.best_estimator, found.noise, found.expected, cleaned)
+    result = Chosen(table, preparation, rows, found.best_estimator, found.noise, found.expected, cleaned)
+    if choosing.figure is not None:
+        _draw(choosing.figure, result)
+    return result
 
 
-def _draw(path: Path, before: np.ndarray, after: np.ndarray, shape: tuple[int, ...] | None) -> None:
+def _draw(path: Path, found: Chosen) -> None:
     import numpy as np
 
     from drkm import plotting
 
+    before, after, shape = found.rows, found.cleaned, found.preparation.shape
     if shape is not None:
         rows = np.linspace(0, len(before) - 1, min(SHOWN_IMAGES, len(before))).round().astype(int)
-        pair = np.stack([before[rows], after[rows]]).reshape(2, len(rows), *shape)
-        figure = plotting.image_grid(pair.clip(0, 1), ("before", "after"), [""] * len(rows))
+        pair = np.stack([found.pixels(images[rows]) for images in (before, after)]).reshape(2, len(rows), *shape)
+        figure = plotting.image_grid(pair / 255, ("before", "after"), [""] * len(rows))
     else:
         figure = plotting.plot_cleaning(before[:SHOWN_POINTS], after[:SHOWN_POINTS])
     write_figure(path, figure)
