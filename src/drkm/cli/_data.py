@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
-from drkm.cli._outcome import note
+from drkm.cli._outcome import note, warn
 from drkm.inputs.preparation import WHITE, Preparation
 from drkm.wording import counted, unnamed
 
@@ -55,13 +55,31 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
-def drawn(rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+@dataclass(frozen=True)
+class TrainingRows:
+    """Prepared rows to train on, and their positions in the file if they were drawn."""
+
+    rows: np.ndarray
+    places: list[int] | None = None
+
+    def tell_strange(self, model: ConstrDRKM, columns: Sequence[str] | None) -> None:
+        """Warn of rows and columns that are strange to the model, by their names in the file."""
+        import torch
+
+        from drkm.strange_data import complaints
+
+        for told in complaints(model.kernels_[0], torch.from_numpy(self.rows), model.center, columns, self.places):
+            warn(f"data{told.removeprefix('X')}")
+
+
+def drawn(rows: np.ndarray, count: int | None, seed: int) -> TrainingRows:
     """Return so many of the rows, drawn at random and in their order; None keeps all."""
     if count is None:
-        return rows
+        return TrainingRows(rows)
     if count > len(rows):
         raise ValueError(f"sample: there are only {len(rows)} rows, got {count}")
-    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
+    places = np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))
+    return TrainingRows(rows[places], places.tolist())
 
 
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:

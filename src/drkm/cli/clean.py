@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -201,9 +202,11 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
     choosing.check(force=force)
     from drkm.cli._data import drawn, prepare
     from drkm.selection import select as choose
+    from drkm.strange_data import StrangeDataWarning
 
     table, preparation = prepare(data, reading, standard_tables=True)
-    rows = drawn(preparation.apply(table.values), reading.sample, choosing.seed)
+    samples = drawn(preparation.apply(table.values), reading.sample, choosing.seed)
+    rows = samples.rows
     wishes: dict[str, Any] = {
         "criterion": choosing.criterion,
         "n_jobs": choosing.jobs,
@@ -211,12 +214,14 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
         "random_state": choosing.seed,
     }
     with files.called("data", "X"), files.called("for", "for_"):
-        found = choose(
-            rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **wishes
-        )
+        level, verbose = choosing.level(preparation.scale), int(sys.stderr.isatty())
+        # Said below, where columns have names.
+        with warnings.catch_warnings(action="ignore", category=StrangeDataWarning):
+            found = choose(rows, noise=level, for_=for_, verbose=verbose, **wishes)
         cleaned = found.denoise(rows)
     assert found.best_estimator is not None
     assert found.expected is not None
+    samples.tell_strange(found.best_estimator, preparation.columns)
     result = Chosen(table, preparation, rows, found.best_estimator, found.noise, found.expected, cleaned)
     if choosing.figure is not None:
         _draw(choosing.figure, result)

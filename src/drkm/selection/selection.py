@@ -23,6 +23,7 @@ from drkm.selection.grid import Variants, check, configured, fits_of, kept_compo
 from drkm.selection.noise import LARGEST, NO_NOISE, is_rounding, noise_level
 from drkm.selection.result import Selection
 from drkm.selection.risk import denoising_losses, perturbations
+from drkm.strange_data import StrangeDataWarning
 from drkm.training import parameters
 from drkm.training.parameters import array, component_columns
 from drkm.validation import checks
@@ -265,7 +266,9 @@ def _attempt(job: _Job) -> list[dict[str, Any]]:
 def _evaluate(job: _Job) -> list[dict[str, Any]]:
     """Fit one model and return the losses of its variants, one number per held-out point."""
     clock = time.perf_counter()
-    model = _fitted(job.base, job.fixed, job.train)
+    # The final fit warns once, with the names of columns and the positions of rows in X.
+    with warnings.catch_warnings(action="ignore", category=StrangeDataWarning):
+        model = _fitted(job.base, job.fixed, job.train)
     fit_seconds = (time.perf_counter() - clock) / len(job.variants)
     rows = []
     for _, variant in job.variants:
