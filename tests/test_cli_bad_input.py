@@ -167,7 +167,10 @@ def test_more_rows_than_there_are_cannot_be_drawn_to_choose_a_model(here):
         (np.array(["a"]), "holds <U1, not real numbers"),
         (np.array(1.0), "got a single number"),
         (np.array([[1j]]), "holds complex128, not real numbers"),
-        (np.array([[1.0, np.inf]]), "has inf in row 1 of column 1"),
+        (
+            np.array([[1.0, np.inf]]),
+            "has inf in row 1 of column 1 and no finite number in 1 of its 2 entries: remove such rows\n",
+        ),
         (np.ones((1, 5)), "drkm: data: Found array with 1 sample(s)"),
     ],
 )
@@ -181,6 +184,9 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "notes.txt").write_text("no picture")
     assert "has no images: none of its files ends in .png" in refused("fit", folder, "-o", "out")
+    assert "are not read" not in refused("fit", folder, "-o", "out")
+    (folder / "2024").mkdir()
+    assert ".ppm; folders in it are not read" in refused("fit", folder, "-o", "out")
     Image.new("L", (4, 3)).save(folder / "a.png")
     Image.new("L", (5, 3)).save(folder / "b.png")
     sentence = "which is 3x5 pixels (height by width), a.png 3x4: bring them to one size with --resize 3x4"
@@ -235,6 +241,8 @@ def test_options_of_fit(words, sentence, here):
             ["traverse", "model", "-o", "o.npy", "--component", "1:3"],
             "drkm: component: layer 1 has indices 0 to 2, got 3",
         ),
+        (["traverse", "model", "-o", "o.npy", "--steps", "3", "--values", "1,2"], "drkm: steps: --values 1,2 says all"),
+        (["traverse", "model", "-o", "o.npy", "--span", "1", "--values", "1,2"], "drkm: span: --values 1,2 says all"),
         (["traverse", "model", "-o", "o.npy", "--span", "nan"], "drkm: span: expected a finite number, got nan"),
         (["fit", "X.npy", "-o", "X.npy", "--force"], "X.npy is the file of the data, choose another"),
         (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),

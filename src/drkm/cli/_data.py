@@ -176,7 +176,7 @@ def check_finite(path: Path, table: files.Table, purpose: str = "", *, gaps: boo
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
-        mend = "remove such rows" if gaps else files.how_to_fill(purpose)
+        mend = files.how_to_fill(purpose) if np.isnan(table.values).any() and not gaps else "remove such rows"
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
             f"{(~finite).sum()} of its {finite.size} entries: {mend}"

@@ -74,7 +74,8 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = [file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")]
     if not files:
-        raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}")
+        inner = "; folders in it are not read" if any(file.is_dir() for file in path.iterdir()) else ""
+        raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}{inner}")
     return sorted(files)
 
 
