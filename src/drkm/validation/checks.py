@@ -68,9 +68,15 @@ def random_state(value: Any) -> np.random.RandomState:
         raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
 
 
-def not_numbers(array: np.ndarray) -> str:
-    """Describe values of an array that numpy would wrongly convert to numbers; an empty string if there are none."""
+def not_numbers(array: np.ndarray, frame: Any = None) -> str:
+    """Describe values of an array that numpy would wrongly convert to numbers; an empty string if there are none.
+
+    Values of a data frame are described with the name of their column.
+    """
     kind = array.dtype.kind
+    if kind not in "biuf" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        columns = ((name, not_numbers(np.asarray(column))) for name, column in frame.items())
+        return next((f"{found} in column {name!r}" for name, found in columns if found), "")
     if kind in "USO":
         texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
         return next((f"text like {str(entry)[:20]!r}" for entry in texts), "")
