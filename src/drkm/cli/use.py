@@ -274,5 +274,7 @@ def _by_model(
         facts |= {"mean_squared_change": change, "not_converged": unfinished, "strange": strange}
         options.print_json(facts)
         return
-    told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}, written to {out}"
+    # drkm select reports errors of prepared data, which are other numbers.
+    units = " in the units of the file" if fitted.preparation.changes_values else ""
+    told = f"{counted(len(values), 'sample')} denoised, mean squared change {change:.4g}{units}, written to {out}"
     say(f"{told}\n{counted(unfinished, 'pre-image')} did not converge" if unfinished else told)
