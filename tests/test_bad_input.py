@@ -99,7 +99,7 @@ def test_sparse_input_is_refused(model):
         refused(lambda samples=samples: model.transform(samples), TypeError, "X", "sparse", "dense")
 
 
-LAYERS = "2 layers"
+LAYERS = "one per layer, 2 in all"
 BAD_PARAMETERS = [
     ({"n_components": (20, 11)}, ValueError, ("31 components", "31 samples", "got 30")),
     ({"n_components": ()}, ValueError, ("at least one layer", "none")),
@@ -152,7 +152,7 @@ BAD_PARAMETERS = [
     ({"solver": Penalty(lam=(1, 2, 3))}, ValueError, ("lam of Penalty", LAYERS, "got 3")),
     ({"solver": Penalty(lam="a")}, TypeError, ("lam of Penalty", "positive", "'a'")),
     ({"solver": Penalty(learn_bandwidth=True)}, ValueError, ("learn_bandwidth=True", "learn_bandwidth=False", "model")),
-    ({"solver": Eigensolver()}, ValueError, ("Eigensolver", "one layer", LAYERS)),
+    ({"solver": Eigensolver()}, ValueError, ("Eigensolver", "one layer", "got 2 layers")),
     ({"axes": "pca"}, ValueError, ("'pca'", "ritz", "varimax", "ica", "None")),
     ({"axes": 3}, ValueError, ("got 3", "ritz")),
     ({"axes": np.array(["ritz", "ica"])}, ValueError, ("'ica'", "ritz", "None")),

@@ -202,7 +202,7 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
         (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
         (["-c", "0"], "drkm: components: expected an integer of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
-        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one for each of the 2 layers, got 3"),
+        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one per layer, 2 in all, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
         (["--kernel", "linear", "--sigma2", "2"], "sigma2: the kernel linear has no bandwidth"),
         (["--eta", "0"], "eta: expected a positive number"),
@@ -244,6 +244,8 @@ def test_options_of_fit(words, sentence, here):
         (["traverse", "model", "-o", "o.npy", "--steps", "3", "--values", "1,2"], "drkm: steps: --values 1,2 says all"),
         (["traverse", "model", "-o", "o.npy", "--span", "1", "--values", "1,2"], "drkm: span: --values 1,2 says all"),
         (["traverse", "model", "-o", "o.npy", "--span", "nan"], "drkm: span: expected a finite number, got nan"),
+        (["fit", "X.npy", "-o", "m", "--sample", "9", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["select", "X.npy", "--seed", "-1"], "Invalid value for '--seed'"),
         (["fit", "X.npy", "-o", "X.npy", "--force"], "X.npy is the file of the data, choose another"),
         (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),
         (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
@@ -271,6 +273,8 @@ def test_data_with_other_columns_than_the_model(here, tmp_path_factory):
     assert "other.csv lacks the column c that the model was trained on" in said
     said = refused("encode", folder / "named.model", folder / "named.csv", "-o", "codes.npy", "--id", "who")
     assert "has no column 'who' for --id, its columns are a, b, c" in said
+    said = refused("encode", folder / "named.model", folder / "named.csv", "-o", "codes.npy", "--drop", "b")
+    assert "named.csv has the column 'b', which the model was trained on: leave it out of --drop" in said
 
 
 def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_path_factory):

@@ -59,7 +59,7 @@ class Choosing:
     max_seconds: Annotated[
         float | None, _of_choice(metavar="NUMBER", help="Seconds after which no further stage of the search begins.")
     ] = None
-    seed: Annotated[int, _of_choice(metavar="N", help="Seed of the random draws.")] = 0
+    seed: Annotated[int, _of_choice(metavar="N", min=0, help="Seed of the random draws.")] = 0
     figure: Annotated[
         Path | None, _of_choice(metavar="FILE", help="Draw samples before and after to this file: png, svg or pdf.")
     ] = None

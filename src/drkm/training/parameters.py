@@ -99,7 +99,7 @@ def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel,
     if not is_list(given):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
     if len(given) != layers:
-        raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
+        raise ValueError(f"kernel: expected one per layer, {layers} in all, got {len(given)}")
     chosen = []
     for entry in given:
         if _is_function(entry):
@@ -117,7 +117,7 @@ def bandwidths(sigma2: Any, layers: int) -> list[float | str | None]:
     given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
     widths = list(given) if is_list(given) else [given] * layers
     if len(widths) != layers:
-        raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
+        raise ValueError(f"sigma2: expected one per layer, {layers} in all, got {len(widths)}")
     return [None if width is None or width == "auto" else check_bandwidth(width) for width in widths]
 
 

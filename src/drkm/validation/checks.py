@@ -111,5 +111,5 @@ def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
     if not is_list(given):
         raise TypeError(f"{name}: expected a positive number or one per layer, got {value!r}")
     if len(given) != layers:
-        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
+        raise ValueError(f"{name}: expected one per layer, {layers} in all, got {len(given)}")
     return tuple(number(name, entry) for entry in given)
