@@ -283,7 +283,7 @@ def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_pat
     assert drkm("fit", folder / "X.npy", "-o", folder / "model", "-c", "2").code == 0
     Image.new("L", (2, 2)).save(folder / "a.png")
     said = refused("encode", folder / "model", folder / "a.png", "-o", "codes.npy")
-    assert "a.png holds values from 0 to 255, the model was trained on an array whose white is not known" in said
+    assert "a.png holds values from 0 to 255, the model was trained on an array or on floating-point images" in said
 
 
 def test_what_is_there_is_not_replaced(models, tmp_path):

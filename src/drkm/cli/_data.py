@@ -228,8 +228,8 @@ class PreparedModel:
         check_finite(path, table, "model", gaps=gaps)
         if table.pictures and prepared.white is None:
             raise ValueError(
-                f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
-                "fit it on pictures, or give an array here"
+                f"data: {path} holds values from 0 to 255, the model was trained on an array or on floating-point "
+                "images, whose white is not known: fit it on pictures like these, or give it an array"
             )
         wanted = self.model.n_features_in_
         if table.values.shape[1] != wanted:
