@@ -357,6 +357,7 @@ def test_a_figure_shows_images_in_their_greys_whatever_white_is(scale, tmp_path,
     words = ("--auto", "--noise", "3", "--max-seconds", "0.001", "--scale", scale, "--figure", tmp_path / "f.png")
     done = command("denoise", tmp_path / "noisy.npy", "-o", tmp_path / "clean.npy", *words)
     assert done.code == 0, done.err
+    assert ("errors are of prepared data" in done.out) == (scale != "auto")
     shown = np.linspace(0, 29, 10).round().astype(int)
     expected = [pictures[shown] for pictures in (images, np.load(tmp_path / "clean.npy"))]
     np.testing.assert_allclose(drawn[0], np.clip(np.stack(expected) / images.max(), 0, 1), atol=1e-9)

@@ -128,8 +128,8 @@ class Chosen:
             f"shrink {_in_words(model.shrink)}",
             self.expected.describe(),
         ]
-        if done := self.preparation.describe():
-            lines.append(f"errors are of prepared data: {done}")
+        if self.preparation.changes_values:
+            lines.append(f"errors are of prepared data: {self.preparation.describe()}")
         return "\n".join(lines)
 
 
