@@ -48,10 +48,14 @@ BAD_SAMPLES = {
     "dates": (np.ones((5, 4), dtype="M8[D]"), ValueError, ("X", "numbers", "dates")),
     "1-d": (X[0], ValueError, ("1D", "2D")),
     "3-d": (np.ones((5, 3, 2)), ValueError, ("3", "2")),
-    "frame of text": (pd.DataFrame({"a": ["x", "y", "z"]}), ValueError, ("X", "'x'")),
+    "frame of text": (pd.DataFrame({"a": ["x", "y", "z"]}), ValueError, ("X", "'x' in column 'a'")),
     "frame of numbers as text": (pd.DataFrame(X.astype(str)), ValueError, ("X", "numbers", "text")),
     "rows of other lengths": ([[1.0, 2.0], [3.0], [4.0]], ValueError, ("X", "one number for each sample")),
-    "frame with dates": (pd.DataFrame({"a": pd.date_range("2020", periods=3), "b": 1.0}), TypeError, ("X", "numbers")),
+    "frame with dates": (
+        pd.DataFrame({"a": pd.date_range("2020", periods=3), "b": 1.0}),
+        ValueError,
+        ("X", "times in column 'a'"),
+    ),
     "masked": (np.ma.masked_array(X, X > 1), ValueError, ("X", "masked")),
     "records": (np.zeros(5, dtype=[("a", float), ("b", float)]), TypeError, ("X", "numbers")),
     "tensor with NaN": (torch.tensor(with_entry(NAN)), ValueError, ("X", "NaN")),
@@ -95,7 +99,7 @@ def test_sparse_input_is_refused(model):
         refused(lambda samples=samples: model.transform(samples), TypeError, "X", "sparse", "dense")
 
 
-LAYERS = "2 layers"
+LAYERS = "one per layer, 2 in all"
 BAD_PARAMETERS = [
     ({"n_components": (20, 11)}, ValueError, ("31 components", "31 samples", "got 30")),
     ({"n_components": ()}, ValueError, ("at least one layer", "none")),
@@ -148,7 +152,7 @@ BAD_PARAMETERS = [
     ({"solver": Penalty(lam=(1, 2, 3))}, ValueError, ("lam of Penalty", LAYERS, "got 3")),
     ({"solver": Penalty(lam="a")}, TypeError, ("lam of Penalty", "positive", "'a'")),
     ({"solver": Penalty(learn_bandwidth=True)}, ValueError, ("learn_bandwidth=True", "learn_bandwidth=False", "model")),
-    ({"solver": Eigensolver()}, ValueError, ("Eigensolver", "one layer", LAYERS)),
+    ({"solver": Eigensolver()}, ValueError, ("Eigensolver", "one layer", "got 2 layers")),
     ({"axes": "pca"}, ValueError, ("'pca'", "ritz", "varimax", "ica", "None")),
     ({"axes": 3}, ValueError, ("got 3", "ritz")),
     ({"axes": np.array(["ritz", "ica"])}, ValueError, ("'ica'", "ritz", "None")),

@@ -345,6 +345,36 @@ def test_a_folder_of_images_is_cleaned_by_one_command(tmp_path):
     assert figure.stat().st_size > 1000
 
 
+@pytest.mark.parametrize("scale", ["auto", "4", "standard"])
+def test_a_figure_shows_images_in_their_greys_whatever_white_is(scale, tmp_path, monkeypatch):
+    from drkm import plotting
+
+    pytest.importorskip("PIL")
+    images = load_digits().images[:30] + 3 * np.random.default_rng(0).standard_normal((30, 8, 8))
+    np.save(tmp_path / "noisy.npy", images)
+    drawn, draw = [], plotting.image_grid
+    monkeypatch.setattr(plotting, "image_grid", lambda pictures, *more: drawn.append(pictures) or draw(pictures, *more))
+    words = ("--auto", "--noise", "3", "--max-seconds", "0.001", "--scale", scale, "--figure", tmp_path / "f.png")
+    done = command("denoise", tmp_path / "noisy.npy", "-o", tmp_path / "clean.npy", *words)
+    assert done.code == 0, done.err
+    assert ("errors are of prepared data" in done.out) == (scale != "auto")
+    shown = np.linspace(0, 29, 10).round().astype(int)
+    expected = [pictures[shown] for pictures in (images, np.load(tmp_path / "clean.npy"))]
+    np.testing.assert_allclose(drawn[0], np.clip(np.stack(expected) / images.max(), 0, 1), atol=1e-9)
+
+
+def test_images_with_gaps_are_cleaned_to_a_folder(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    images = load_digits().images[:30] + 3 * np.random.default_rng(0).standard_normal((30, 8, 8))
+    images[3, 4, 4] = np.nan
+    np.save(tmp_path / "noisy.npy", images)
+    words = ("--auto", "--noise", "3", "--max-seconds", "0.001", "--impute", "mean")
+    done = command("denoise", tmp_path / "noisy.npy", "-o", tmp_path / "clean", *words)
+    assert done.code == 0, done.err
+    found = np.stack([np.asarray(Image.open(file)) for file in sorted((tmp_path / "clean").iterdir())])
+    assert error(found * np.nanmax(images) / 255, np.nan_to_num(images)) < 20
+
+
 def test_commands_say_what_they_lack(tmp_path):
     write_table(tmp_path / "t.csv", plane(30)[0])
     table, out = tmp_path / "t.csv", tmp_path / "o.csv"

@@ -69,15 +69,20 @@ def test_files_that_are_no_models(command, name, sentence, here):
 UNUSABLE = {
     "empty.csv": (b"", "empty.csv has no rows"),
     "names.csv": (b"a,b\n", "names.csv has no rows"),
-    "ragged.csv": (b"a,b\n1,2\n3\n", "has 1 entries in row 2 and 2 in the first line"),
+    "ragged.csv": (b"a,b\n1,2\n3\n", "has 1 entry in row 2 and 2 in the first line"),
     "word.csv": (b"a,b\n1,2\n3,x\n4,5\n", "no number in row 2 of column 'b': 'x'"),
     "gap.csv": (b"a,b\n1,2\n,3\n", "has an empty entry in row 2 of column 'a'"),
     "text.csv": (b"a,kind,place\n1,x,u\n3,y,v\n", "has text in columns kind, place (row 1: 'x'): leave them out with"),
     "twice.csv": (b"a,a\n1,2\n", "has two columns called 'a'"),
     "nan.csv": (b"a,b\n1,2\n3,nan\n", "has nan in row 2 of column 'b' and no finite number in 1 of its 4 entries"),
     "gaps.csv": (b"a,b\n1,2\n,3\n4,5\n6,NA\n", "2 entries that are no numbers, the first in row 2 of column 'a' ('')"),
-    "commas.csv": (b"a;b\n1,5;2\n3,25;4\n", "has decimal commas (row 1: '1,5'): write numbers with decimal points"),
-    "mixed.csv": (b"kind;b\nx;1\ny;2,5\nz;3\n", "has decimal commas (row 2: '2,5')"),
+    "commas.csv": (b"a;b\n1,5;2\n3,25;4\n", "has commas in numbers (row 1: '1,5'): write decimal points"),
+    "thousands.csv": (
+        b'a,b\n"1,500",2\n"3,250",4\n',
+        "(row 1: '1,500'): write decimal points, and thousands without commas",
+    ),
+    "bare.csv": (b"1,5;2,5;3,5\n3,25;4,5;5,5\n", "has commas in numbers (row 1: '3,25')"),
+    "mixed.csv": (b"kind;b\nx;1\ny;2,5\nz;3\n", "has commas in numbers (row 2: '2,5')"),
     "huge.csv": (b"a,b\n1," + 140_000 * b"1" + b"\n", "huge.csv cannot be read as a table: field larger than"),
     "bytes.csv": (b"\xff\xfe\x00", "bytes.csv is not UTF-8 text: save it with that encoding"),
     "broken.npy": (b"\x93NUMPY", "broken.npy cannot be read as .npy"),
@@ -162,7 +167,10 @@ def test_more_rows_than_there_are_cannot_be_drawn_to_choose_a_model(here):
         (np.array(["a"]), "holds <U1, not real numbers"),
         (np.array(1.0), "got a single number"),
         (np.array([[1j]]), "holds complex128, not real numbers"),
-        (np.array([[1.0, np.inf]]), "has inf in row 1 of column 1"),
+        (
+            np.array([[1.0, np.inf]]),
+            "has inf in row 1 of column 1 and no finite number in 1 of its 2 entries: remove such rows\n",
+        ),
         (np.ones((1, 5)), "drkm: data: Found array with 1 sample(s)"),
     ],
 )
@@ -176,6 +184,9 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "notes.txt").write_text("no picture")
     assert "has no images: none of its files ends in .png" in refused("fit", folder, "-o", "out")
+    assert "are not read" not in refused("fit", folder, "-o", "out")
+    (folder / "2024").mkdir()
+    assert ".ppm; folders in it are not read" in refused("fit", folder, "-o", "out")
     Image.new("L", (4, 3)).save(folder / "a.png")
     Image.new("L", (5, 3)).save(folder / "b.png")
     sentence = "which is 3x5 pixels (height by width), a.png 3x4: bring them to one size with --resize 3x4"
@@ -191,7 +202,7 @@ def test_pictures_that_do_not_go_together(here, tmp_path_factory):
         (["-c", "40"], "drkm: components: 40 components need at least 40 samples, got 30 samples"),
         (["-c", "0"], "drkm: components: expected an integer of at least 1, got 0"),
         (["--kernel", "cat"], "kernel: unknown name 'cat', allowed are rbf"),
-        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one for each of the 2 layers, got 3"),
+        (["--kernel", "rbf,rbf,rbf"], "kernel: expected one per layer, 2 in all, got 3"),
         (["--sigma2", "wide"], "sigma2: unknown rule 'wide', allowed are auto, median, scale"),
         (["--kernel", "linear", "--sigma2", "2"], "sigma2: the kernel linear has no bandwidth"),
         (["--eta", "0"], "eta: expected a positive number"),
@@ -230,7 +241,11 @@ def test_options_of_fit(words, sentence, here):
             ["traverse", "model", "-o", "o.npy", "--component", "1:3"],
             "drkm: component: layer 1 has indices 0 to 2, got 3",
         ),
+        (["traverse", "model", "-o", "o.npy", "--steps", "3", "--values", "1,2"], "drkm: steps: --values 1,2 says all"),
+        (["traverse", "model", "-o", "o.npy", "--span", "1", "--values", "1,2"], "drkm: span: --values 1,2 says all"),
         (["traverse", "model", "-o", "o.npy", "--span", "nan"], "drkm: span: expected a finite number, got nan"),
+        (["fit", "X.npy", "-o", "m", "--sample", "9", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["select", "X.npy", "--seed", "-1"], "Invalid value for '--seed'"),
         (["fit", "X.npy", "-o", "X.npy", "--force"], "X.npy is the file of the data, choose another"),
         (["traverse", "model", "-o", "o.npy", "--values", ""], "values: expected numbers with commas"),
         (["traverse", "model", "-o", "o.npy", "--values", "nan"], "values: expected finite numbers"),
@@ -258,6 +273,8 @@ def test_data_with_other_columns_than_the_model(here, tmp_path_factory):
     assert "other.csv lacks the column c that the model was trained on" in said
     said = refused("encode", folder / "named.model", folder / "named.csv", "-o", "codes.npy", "--id", "who")
     assert "has no column 'who' for --id, its columns are a, b, c" in said
+    said = refused("encode", folder / "named.model", folder / "named.csv", "-o", "codes.npy", "--drop", "b")
+    assert "named.csv has the column 'b', which the model was trained on: leave it out of --drop" in said
 
 
 def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_path_factory):
@@ -266,7 +283,7 @@ def test_pictures_for_a_model_of_an_array_whose_white_is_not_known(here, tmp_pat
     assert drkm("fit", folder / "X.npy", "-o", folder / "model", "-c", "2").code == 0
     Image.new("L", (2, 2)).save(folder / "a.png")
     said = refused("encode", folder / "model", folder / "a.png", "-o", "codes.npy")
-    assert "a.png holds values from 0 to 255, the model was trained on an array whose white is not known" in said
+    assert "a.png holds values from 0 to 255, the model was trained on an array or on floating-point images" in said
 
 
 def test_what_is_there_is_not_replaced(models, tmp_path):

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +54,53 @@ def picture(path):
 def rows_of(path):
     with open(path, newline="") as file:
         return list(csv.reader(file))
+
+
+def test_fields_of_json_output_are_those_of_the_page(place, tmp_path):
+    model, table, read = place / "iris.model", place / "iris.csv", ("--id", "plant", "--drop", "species")
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", page, re.MULTILINE))
+    commands = {
+        "`fit`": ("fit", table, "-o", tmp_path / "m", "-c", "2", *read),
+        "`encode`": ("encode", model, table, "-o", tmp_path / "c.csv", "--quality", "--anomaly"),
+        "`denoise`": ("denoise", model, table, "-o", tmp_path / "d.csv"),
+        "`select`, `denoise --auto`": ("denoise", table, "-o", tmp_path / "a.csv", "--auto", *read),
+        "`traverse`": ("traverse", model, "-o", tmp_path / "t.csv"),
+        "`explore`": ("explore", model, "-o", tmp_path / "p.html"),
+        "`fill`": ("fill", table, "-o", tmp_path / "f.csv", *read),
+    }
+    for row, words in commands.items():
+        quick = ("--noise", "0.3", "--max-seconds", "0.001") if "--auto" in words else ()
+        done = drkm(*words, *quick, "--json")
+        assert done.code == 0, done
+        missing = set(json.loads(done.out)) - set(re.findall(r"`(\w+)`", rows[row]))
+        assert not missing, (row, missing)
+
+
+@pytest.mark.parametrize("white", [1.0, 5000.0])
+def test_floating_point_pictures_are_neither_divided_nor_written_black(white, tmp_path):
+    values = (load_digits().images[:30] / 16 * white).astype(np.float32)
+    (tmp_path / "in").mkdir()
+    for number, image in enumerate(values):
+        Image.fromarray(image).save(tmp_path / "in" / f"{number:02d}.tif")
+    done = drkm("fit", tmp_path / "in", "-o", tmp_path / "m", "-c", "25")
+    assert done.code == 0, done
+    assert done.out.endswith("with how the data were read: images of 8x8\n")
+    done = drkm("denoise", tmp_path / "m", tmp_path / "in", "-o", tmp_path / "out")
+    assert done.code == 0, done
+    found = np.stack([picture(tmp_path / "out" / f"{number:02d}.png") for number in range(30)])
+    assert np.corrcoef(found.ravel(), values.ravel())[0, 1] > 0.98
+    assert found.max() > 200
+    assert drkm("encode", tmp_path / "m", tmp_path / "in" / "03.tif", "-o", tmp_path / "c.csv").code == 0
+
+
+def test_a_change_of_prepared_data_says_its_units(place, tmp_path):
+    done = drkm("denoise", place / "iris.model", place / "iris.csv", "-o", tmp_path / "clean.csv")
+    assert re.search(r"mean squared change [\d.e-]+ in the units of the file, written to", done.out), done
+    done = drkm("denoise", place / "pictures.model", place / "pictures", "-o", tmp_path / "clean")
+    assert re.search(r"mean squared change [\d.e-]+ in grey values from 0 to 255, written to", done.out), done
+    done = drkm("denoise", place / "digits.model", place / "digits.npy", "-o", tmp_path / "clean.npy")
+    assert re.search(r"mean squared change [\d.e-]+, written to", done.out), done
 
 
 def test_fit_prints_the_summary_and_where_the_model_is(place):

@@ -34,6 +34,10 @@ VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
         ("\ufeffa;b\r\n1.5;-2\r\n3;4e-3\r\n", ("a", "b"), None),
         ("a\tb\n1.5\t-2\n\n3\t4e-3", ("a", "b"), None),
         ('"a, or so",b\n"1.5",-2\n3,4e-3\n', ("a, or so", "b"), None),
+        # names with more commas than there are semicolons between them
+        ("height, cm;weight, kg\n1.5;-2\n3;4e-3\n", ("height, cm", "weight, kg"), None),
+        ('"a, b, c";"d, e"\n1.5;-2\n3;4e-3\n', ("a, b, c", "d, e"), None),
+        ("a;b;c,d;e\n1.5,-2\n3,4e-3\n", ("a;b;c", "d;e"), None),
         # as data frames write unnamed columns, and the names of their rows
         ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
         (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),

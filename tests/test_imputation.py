@@ -295,14 +295,47 @@ def test_fill_returns_the_same_table_but_for_its_gaps(named, tmp_path):
 
 
 def test_fill_returns_a_parquet_table_with_its_text(tmp_path, monkeypatch):
-    frame = pd.DataFrame({"kind": ["x", "y", "x"], "a": [1.0, np.nan, 2.0], "b": [3, 4, 5]})
+    frame = pd.DataFrame({"kind": ["x", None, "x"], "a": [1.0, np.nan, 2.0], "b": [3, 4, 5]})
     monkeypatch.setattr(pd, "read_parquet", lambda file: frame)
     # The file is empty, which pyarrow would report.
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "in.parquet").write_bytes(b"")
     done = drkm("fill", tmp_path / "in.parquet", "-o", tmp_path / "out.csv", "--impute", "mean")
     assert done.code == 0, done
-    assert (tmp_path / "out.csv").read_text() == "kind,a,b\nx,1.0,3\ny,1.5,4\nx,2.0,5\n"
+    assert (tmp_path / "out.csv").read_text() == "kind,a,b\nx,1.0,3\n,1.5,4\nx,2.0,5\n"
+
+
+def test_fill_keeps_names_and_text_in_an_archive_but_not_in_an_array(tmp_path):
+    (tmp_path / "in.csv").write_text("data,a,who,b,year\nx,1,u,3,99\ny,,v,4,98\nx,2,w,5,97\n")
+    words = ("fill", tmp_path / "in.csv", "--impute", "mean", "--drop", "year")
+    done = drkm(*words, "-o", tmp_path / "out.npz")
+    assert done.code == 0, done
+    assert "text in column data: not used as data, written as it is" in done.err
+    with np.load(tmp_path / "out.npz") as held:
+        found = {name: held[name].tolist() for name in held}
+    assert found == {
+        "data": [[1, 3], [1.5, 4], [2, 5]],
+        "data_names": ["a", "b"],
+        "data_": ["x", "y", "x"],
+        "who": ["u", "v", "w"],
+        "year": ["99", "98", "97"],
+    }
+    done = drkm(
+        "fit", tmp_path / "out.npz", "-o", tmp_path / "m.safetensors", "--components", "1", "--scale", "standard"
+    )
+    assert done.code == 0, done
+    assert "columns a, b" in drkm("info", tmp_path / "m.safetensors").out
+    done = drkm(*words, "-o", tmp_path / "out.npy")
+    assert "text in column data: not used as data, left out, npy has no place for it" in done.err
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), found["data"])
+
+
+@pytest.mark.parametrize("first", ["", "plant"])
+def test_fill_keeps_names_of_rows_in_an_archive(first, tmp_path):
+    (tmp_path / "in.csv").write_text(f"{first},a,b\nu,1,3\nv,,4\nw,2,5\n")
+    done = drkm("fill", tmp_path / "in.csv", "--impute", "mean", "-o", tmp_path / "out.npz")
+    assert done.code == 0, done
+    assert np.load(tmp_path / "out.npz")[first or "name"].tolist() == ["u", "v", "w"]
 
 
 def test_fill_takes_an_archive_with_names(tmp_path):
@@ -310,6 +343,8 @@ def test_fill_takes_an_archive_with_names(tmp_path):
     done = drkm("fill", tmp_path / "x.npz", "-o", tmp_path / "out.csv", "--impute", "mean")
     assert (done.code, done.err) == (0, "")
     assert (tmp_path / "out.csv").read_text() == "a,b\n1.0,3.0\n2.0,3.0\n"
+    assert drkm("fill", tmp_path / "x.npz", "-o", tmp_path / "out.npz", "--impute", "mean").code == 0
+    assert np.load(tmp_path / "out.npz")["data_names"].tolist() == ["a", "b"]
 
 
 def test_fill_takes_no_images(tmp_path):

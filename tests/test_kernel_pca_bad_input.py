@@ -6,7 +6,7 @@ import scipy.sparse
 import torch
 from sklearn.exceptions import NotFittedError
 
-from drkm import KernelPCA, kernels
+from drkm import AnomalyDetector, Imputer, KernelPCA, denoise, kernels, select
 
 X = np.random.RandomState(0).randn(40, 4)
 
@@ -80,6 +80,21 @@ def test_masked_entries_and_dates_are_no_numbers():
             method(masked)
     with pytest.raises(ValueError, match=r"^X: expected numbers, got dates or times"):
         KernelPCA(2).fit(np.full((5, 2), "2020-01-01", dtype="datetime64[D]"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [("x", "text like 'x'"), ("2.5", "text like '2.5'"), (np.datetime64("2020-01-01"), "dates or times")],
+)
+def test_columns_of_a_frame_that_are_no_numbers_are_named(entry, words):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(c=entry, b=X[:, 1] > 0)
+    for method in (KernelPCA(2).fit, Imputer().fit, AnomalyDetector().fit):
+        with pytest.raises(ValueError, match=f"^X: expected numbers, got {words} in column 'c'$"):
+            method(frame)
+    for function in (select, denoise):
+        with pytest.raises(TypeError, match=f"^X: expected real numbers, got {words} in column 'c'$"):
+            function(frame)
 
 
 def test_columns_of_one_name_are_refused_in_one_sentence():

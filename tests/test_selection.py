@@ -279,7 +279,7 @@ def test_bad_input_gets_one_clear_sentence():
         select(X, GRID, noise=None)
     with pytest.raises(ValueError, match="random_state: expected an integer of at least 0, got 'a'"):
         select(X, GRID, random_state="a")
-    with pytest.raises(ValueError, match="sigma2: expected one for each of the 1 layers, got 2"):
+    with pytest.raises(ValueError, match="sigma2: expected one per layer, 1 in all, got 2"):
         select(X, {"n_components": [4], "sigma2": [(1.0, 2.0)]}, noise=0.1)
     with pytest.raises(ValueError, match="criterion: unknown name 'magic', allowed are risk, reconstruction"):
         select(X, GRID, criterion="magic")

@@ -46,7 +46,7 @@ def test_names_of_other_kernels_take_it_and_a_file_keeps_it(tmp_path):
         ({"kernel": RBF(2.0), "sigma2": 3.0}, r"sigma2: a kernel object has its own, give RBF\(sigma2=3.0\)"),
         ({"kernel": RBF(), "sigma2": "scale"}, "sigma2: a kernel object has its own"),
         ({"kernel": "linear", "sigma2": 3.0}, 'sigma2: the kernel linear has no bandwidth, give "auto" in its place'),
-        ({"sigma2": (1.0, 2.0, 3.0)}, "sigma2: expected one for each of the 2 layers, got 3"),
+        ({"sigma2": (1.0, 2.0, 3.0)}, "sigma2: expected one per layer, 2 in all, got 3"),
         ({"sigma2": -1.0}, "sigma2: expected a positive finite number, got -1"),
         ({"sigma2": "wide"}, "sigma2: unknown rule 'wide'"),
         ({"sigma2": "median"}, 'sigma2: "median" needs inputs that do not move, got it in layer 2'),

@@ -10,7 +10,8 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
-from drkm import ConstrDRKM, datasets, load
+from command_line import drkm as command
+from drkm import ConstrDRKM, datasets, load, select
 from drkm.datasets import DatasetError
 from drkm.gram import Fourier, Nystroem
 from drkm.kernels import RBF, FeatureMap
@@ -316,3 +317,41 @@ def test_frames_and_tensors_get_flags_of_their_kind():
     assert isinstance(ConstrDRKM(2).fit(frame).encode(frame).strange, np.ndarray)
     tensor = torch.from_numpy(TRAINED)
     assert ConstrDRKM(2).fit(tensor).encode(tensor).strange.dtype == torch.bool
+
+
+def strange_table(n=40):
+    """Return a table with one constant column and one row far from all others."""
+    rows = np.random.default_rng(0).standard_normal((n, 6))
+    frame = pd.DataFrame(rows, columns=[f"c{index}" for index in range(6)])
+    frame.loc[n - 2] += 1e3
+    frame["c5"] = 3.0
+    return frame
+
+
+def test_a_selection_warns_once_with_names_of_columns_and_places_of_rows():
+    with pytest.warns(StrangeDataWarning) as caught:
+        select(strange_table(), {"n_components": [2, 3], "sigma2": [1.0, 2.0]}, noise=0.1)
+    told = sorted(str(one.message) for one in caught if one.category is StrangeDataWarning)
+    assert len(told) == 2, told
+    assert told[0].startswith("X: column 'c5' (of 6) has one value")
+    assert told[1].startswith("X: row 38 (counted from 0) has a kernel value of about 0")
+
+
+@pytest.mark.parametrize("words", [("select",), ("denoise", "--auto", "-o", "clean.csv")], ids=lambda words: words[0])
+def test_commands_that_choose_a_model_name_strange_columns(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    strange_table().iloc[:38].to_csv("t.csv", index=False)
+    done = command(words[0], "t.csv", *words[1:], "--noise", "0.5", "--max-seconds", "0.001")
+    assert done.code == 0, done.err
+    assert "warning: data: column 'c5' (of 6) has one value in all samples" in done.err
+    assert done.err.count("warning") == 1
+
+
+def test_a_strange_row_of_a_drawn_part_has_its_number_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = strange_table()
+    frame.to_csv("t.csv", index=False)
+    seed = next(seed for seed in range(9) if 38 in np.random.default_rng(seed).choice(40, 20, replace=False))
+    done = command("fit", "t.csv", "-o", "m.safetensors", "--sample", "20", "--seed", seed, "--components", "3")
+    assert done.code == 0, done.err
+    assert "warning: data: row 38 (counted from 0) has a kernel value of about 0" in done.err

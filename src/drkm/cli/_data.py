@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
-from drkm.cli._outcome import note
+from drkm.cli._outcome import note, warn
 from drkm.inputs.preparation import WHITE, Preparation
 from drkm.wording import counted, unnamed
 
@@ -55,13 +55,31 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
     return table, Preparation(scale=_divisor(given.scale, WHITE if eight_bits else 1.0), **facts)
 
 
-def drawn(rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+@dataclass(frozen=True)
+class TrainingRows:
+    """Prepared rows to train on, and their positions in the file if they were drawn."""
+
+    rows: np.ndarray
+    places: list[int] | None = None
+
+    def tell_strange(self, model: ConstrDRKM, columns: Sequence[str] | None) -> None:
+        """Warn of rows and columns that are strange to the model, by their names in the file."""
+        import torch
+
+        from drkm.strange_data import complaints
+
+        for told in complaints(model.kernels_[0], torch.from_numpy(self.rows), model.center, columns, self.places):
+            warn(f"data{told.removeprefix('X')}")
+
+
+def drawn(rows: np.ndarray, count: int | None, seed: int) -> TrainingRows:
     """Return so many of the rows, drawn at random and in their order; None keeps all."""
     if count is None:
-        return rows
+        return TrainingRows(rows)
     if count > len(rows):
         raise ValueError(f"sample: there are only {len(rows)} rows, got {count}")
-    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))]
+    places = np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))
+    return TrainingRows(rows[places], places.tolist())
 
 
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
@@ -158,7 +176,7 @@ def check_finite(path: Path, table: files.Table, purpose: str = "", *, gaps: boo
     if not finite.all():
         row, column = (int(index) for index in np.argwhere(~finite)[0])
         name = repr(table.columns[column]) if table.columns else str(column)
-        mend = "remove such rows" if gaps else files.how_to_fill(purpose)
+        mend = files.how_to_fill(purpose) if np.isnan(table.values).any() and not gaps else "remove such rows"
         raise ValueError(
             f"data: {path} has {table.values[row, column]} in row {row + 1} of column {name} and no finite number in "
             f"{(~finite).sum()} of its {finite.size} entries: {mend}"
@@ -210,8 +228,8 @@ class PreparedModel:
         check_finite(path, table, "model", gaps=gaps)
         if table.pictures and prepared.white is None:
             raise ValueError(
-                f"data: {path} holds values from 0 to 255, the model was trained on an array whose white is not known: "
-                "fit it on pictures, or give an array here"
+                f"data: {path} holds values from 0 to 255, the model was trained on an array or on floating-point "
+                "images, whose white is not known: fit it on pictures like these, or give it an array"
             )
         wanted = self.model.n_features_in_
         if table.values.shape[1] != wanted:

@@ -97,7 +97,7 @@ class TrainingOptions:
     max_seconds: Annotated[
         float | None, _of_training(metavar="NUMBER", help="Maximum seconds per start; the best point so far is kept.")
     ] = None
-    seed: Annotated[int, _of_training(metavar="N", help="Seed of random starts and of --sample.")] = 0
+    seed: Annotated[int, _of_training(metavar="N", min=0, help="Seed of random starts and of --sample.")] = 0
     device: Annotated[str, _of_training(metavar="NAME", help="auto, cpu, cuda, cuda:1, …")] = "auto"
     dtype: Annotated[str, _named(_of_training, "auto, float32 or float64.", "auto", "float32", "float64")] = "auto"
     checkpoint: Annotated[

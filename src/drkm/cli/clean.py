@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -58,7 +59,7 @@ class Choosing:
     max_seconds: Annotated[
         float | None, _of_choice(metavar="NUMBER", help="Seconds after which no further stage of the search begins.")
     ] = None
-    seed: Annotated[int, _of_choice(metavar="N", help="Seed of the random draws.")] = 0
+    seed: Annotated[int, _of_choice(metavar="N", min=0, help="Seed of the random draws.")] = 0
     figure: Annotated[
         Path | None, _of_choice(metavar="FILE", help="Draw samples before and after to this file: png, svg or pdf.")
     ] = None
@@ -84,14 +85,21 @@ class Choosing:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The data, their preparation, and the chosen model."""
+    """The data, their preparation, the rows prepared by it, and the chosen model."""
 
     table: Table
     preparation: Preparation
+    rows: np.ndarray
     model: ConstrDRKM
     noise: float
     expected: Expected
     cleaned: np.ndarray
+
+    def pixels(self, samples: np.ndarray) -> np.ndarray:
+        """Return prepared images as grey values from 0 to 255; white is the largest value if the file does not say."""
+        import torch
+
+        return self.preparation.knowing_white(torch.from_numpy(self.rows)).pixels(self.preparation.undo(samples))
 
     def facts(self) -> dict[str, Any]:
         """Return the results for JSON output."""
@@ -120,8 +128,8 @@ class Chosen:
             f"shrink {_in_words(model.shrink)}",
             self.expected.describe(),
         ]
-        if done := self.preparation.describe():
-            lines.append(f"errors are of prepared data: {done}")
+        if self.preparation.changes_values:
+            lines.append(f"errors are of prepared data: {self.preparation.describe()}")
         return "\n".join(lines)
 
 
@@ -173,8 +181,7 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
         if files.names_folder(out):
             if preparation.shape is None:
                 raise ValueError("shape: these are no images; pass their shape, as in --shape 64x64, or write to .csv")
-            pixels = values * (255.0 / (preparation.white or table.values.max() or 1.0))
-            files.write_images(out, pixels.clip(0, 255), preparation.shape, table.names)
+            files.write_images(out, found.pixels(found.cleaned), preparation.shape, table.names)
         else:
             columns = table.columns or unnamed(values.shape[1])
             files.write_table(out, values, columns, shape=table.shape, before=table.row_names())
@@ -195,9 +202,11 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
     choosing.check(force=force)
     from drkm.cli._data import drawn, prepare
     from drkm.selection import select as choose
+    from drkm.strange_data import StrangeDataWarning
 
     table, preparation = prepare(data, reading, standard_tables=True)
-    rows = drawn(preparation.apply(table.values), reading.sample, choosing.seed)
+    samples = drawn(preparation.apply(table.values), reading.sample, choosing.seed)
+    rows = samples.rows
     wishes: dict[str, Any] = {
         "criterion": choosing.criterion,
         "n_jobs": choosing.jobs,
@@ -205,26 +214,30 @@ def chosen(data: Path, reading: TrainingData, choosing: Choosing, for_: str, *, 
         "random_state": choosing.seed,
     }
     with files.called("data", "X"), files.called("for", "for_"):
-        found = choose(
-            rows, noise=choosing.level(preparation.scale), for_=for_, verbose=int(sys.stderr.isatty()), **wishes
-        )
+        level, verbose = choosing.level(preparation.scale), int(sys.stderr.isatty())
+        # Said below, where columns have names.
+        with warnings.catch_warnings(action="ignore", category=StrangeDataWarning):
+            found = choose(rows, noise=level, for_=for_, verbose=verbose, **wishes)
         cleaned = found.denoise(rows)
-    if choosing.figure is not None:
-        _draw(choosing.figure, rows, cleaned, preparation.shape)
     assert found.best_estimator is not None
     assert found.expected is not None
-    return Chosen(table, preparation, found.best_estimator, found.noise, found.expected, cleaned)
+    samples.tell_strange(found.best_estimator, preparation.columns)
+    result = Chosen(table, preparation, rows, found.best_estimator, found.noise, found.expected, cleaned)
+    if choosing.figure is not None:
+        _draw(choosing.figure, result)
+    return result
 
 
-def _draw(path: Path, before: np.ndarray, after: np.ndarray, shape: tuple[int, ...] | None) -> None:
+def _draw(path: Path, found: Chosen) -> None:
     import numpy as np
 
     from drkm import plotting
 
+    before, after, shape = found.rows, found.cleaned, found.preparation.shape
     if shape is not None:
         rows = np.linspace(0, len(before) - 1, min(SHOWN_IMAGES, len(before))).round().astype(int)
-        pair = np.stack([before[rows], after[rows]]).reshape(2, len(rows), *shape)
-        figure = plotting.image_grid(pair.clip(0, 1), ("before", "after"), [""] * len(rows))
+        pair = np.stack([found.pixels(images[rows]) for images in (before, after)]).reshape(2, len(rows), *shape)
+        figure = plotting.image_grid(pair / 255, ("before", "after"), [""] * len(rows))
     else:
         figure = plotting.plot_cleaning(before[:SHOWN_POINTS], after[:SHOWN_POINTS])
     write_figure(path, figure)

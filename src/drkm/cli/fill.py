@@ -52,7 +52,8 @@ def fill(
     Rows are denoised, their gaps take the denoised values, and this is repeated until they hardly change. Kernels,
     widths and weights of components are those that best fill known entries that were masked for this purpose. All other
     entries are unchanged. A csv file has all columns of the table in their order: text, and columns of --id and --drop,
-    are not used as data but written as they are.
+    are not used as data but written as they are. An npz file has the numbers as data, their names as data_names, and
+    each other column as an array of its name; an npy file has the numbers alone.
     """
     import numpy as np
 
@@ -66,16 +67,12 @@ def fill(
     columns = replace(training_columns(reading, gaps=True), skips_text=True)
     table = files.read_table(data, array=reading.array, columns=columns, pictures=None)
     tell_names(data, table)
-    _tell_text(data, table, reading)
+    _tell_text(data, table, reading, out)
     check_finite(data, table, gaps=True)
     gaps = int(np.isnan(table.values).sum())
     values = filling_of(data, table, impute).fill(table.values) if gaps else table.values
-    names = table.columns or unnamed(values.shape[1])
     with files.called("out"):
-        if out.suffix.lower() == ".csv" and table.places:
-            files.write_table(out, values[:, :0], [], before=_whole_table(data, table, values, reading))
-        else:
-            files.write_table(out, values, names, shape=table.shape, before=table.row_names())
+        _write(out, data, table, values, reading)
     if json:
         options.print_json({"out": out, "samples": len(values), "features": values.shape[1], "filled": gaps})
         return
@@ -83,7 +80,25 @@ def fill(
     say(f"{counted(gaps, 'gap')} of {counted(len(values), 'sample')} filled ({share}), written to {out}")
 
 
-def _tell_text(data: Path, table: Table, reading: Reading) -> None:
+def _write(out: Path, data: Path, table: Table, values: np.ndarray, reading: Reading) -> None:
+    """Write all columns of a table where there is a place for text, or an array."""
+    from drkm import files
+
+    kind, names = out.suffix.lower(), table.columns or unnamed(values.shape[1])
+    titles = {"data_names": table.columns} if kind == ".npz" and table.columns else {}
+    if not table.places or kind == ".npy":
+        files.write_table(out, values, names, shape=table.shape, before=table.row_names(), after=titles)
+        return
+    whole = _whole_table(data, table, values, reading)
+    if kind == ".csv":
+        files.write_table(out, values[:, :0], [], before=whole)
+        return
+    # A first column without a name has the names of the rows.
+    others = {name or "name": whole[name] for place, name in enumerate(whole) if place not in table.places}
+    files.write_table(out, values, names, before=others, after=titles)
+
+
+def _tell_text(data: Path, table: Table, reading: Reading, out: Path) -> None:
     """Report columns of text, which nobody named."""
     from drkm import files
 
@@ -91,7 +106,8 @@ def _tell_text(data: Path, table: Table, reading: Reading) -> None:
     text = [name for place, name in enumerate(table.header) if place not in table.places and name not in named]
     if text and table.places:
         columns = "column" if len(text) == 1 else "columns"
-        note(f"{data}: text in {columns} {files.listed(text)}: not used as data, written as it is in csv files")
+        done = "left out, npy has no place for it" if out.suffix.lower() == ".npy" else "written as it is"
+        note(f"{data}: text in {columns} {files.listed(text)}: not used as data, {done}")
 
 
 def _whole_table(data: Path, table: Table, values: np.ndarray, reading: Reading) -> dict[str, list[str]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from drkm import ConstrDRKM
+    from drkm.cli._data import TrainingRows
     from drkm.inputs.preparation import Preparation
 
 EXAMPLES = examples(
@@ -60,13 +61,13 @@ def fit(
     from drkm import files
     from drkm.training.checkpoint import Checkpoint
 
-    rows, preparation = _rows(data, reading, training.seed)
+    samples, preparation = _samples(data, reading, training.seed)
     kept = None if training.checkpoint is None else Checkpoint(training.checkpoint, keep=True)
     fitted = estimator(model, training, kept, progress=sys.stderr.isatty() if progress is None else progress)
     if model.anomalies:
-        _choose_for_anomalies(fitted, rows, model)
+        _choose_for_anomalies(fitted, samples.rows, model)
     with files.called("data", "X"), files.called("components", "n_components"):
-        _train(fitted, rows, preparation.columns, training.checkpoint)
+        _train(fitted, samples, preparation.columns, training.checkpoint)
     with files.called("out"):
         fitted.save(out, preparation=preparation)
     if kept is not None and not fitted.fitted_.result.status.cut_short:
@@ -84,7 +85,7 @@ def _check_paths(data: Path, out: Path, checkpoint: Path | None, *, force: bool)
         raise ValueError(f"checkpoint: {checkpoint} is the file of the model, choose another")
 
 
-def _rows(data: Path, reading: TrainingData, seed: int) -> tuple[np.ndarray, Preparation]:
+def _samples(data: Path, reading: TrainingData, seed: int) -> tuple[TrainingRows, Preparation]:
     """Return the rows to train on and their preparation."""
     from drkm.cli._data import drawn, prepare
 
@@ -107,17 +108,16 @@ def _choose_for_anomalies(fitted: ConstrDRKM, rows: np.ndarray, given: ModelOpti
         fitted.set_params(**parameters(torch.from_numpy(rows)))
 
 
-def _train(model: ConstrDRKM, rows: np.ndarray, columns: Sequence[str] | None, checkpoint: Path | None) -> None:
-    import torch
+def _train(model: ConstrDRKM, samples: TrainingRows, columns: Sequence[str] | None, checkpoint: Path | None) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     from drkm.solvers import Status
-    from drkm.strange_data import StrangeDataWarning, complaints
+    from drkm.strange_data import StrangeDataWarning
 
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # Said below, where columns have names.
         warnings.simplefilter("ignore", StrangeDataWarning)
-        model.fit(rows)
+        model.fit(samples.rows)
     result, message = model.fitted_.result, model.fitted_.message
     if result.status is Status.INTERRUPTED:
         way = "use --checkpoint FILE to be able to resume, or --max-seconds to keep the best so far"
@@ -128,8 +128,7 @@ def _train(model: ConstrDRKM, rows: np.ndarray, columns: Sequence[str] | None, c
         warn(f"{message}; the same command with a larger --max-seconds and --force resumes from {checkpoint}")
     elif not result.converged:
         warn(message)
-    for told in complaints(model.kernels_[0], torch.from_numpy(rows), model.center, columns):
-        warn(f"data{told.removeprefix('X')}")
+    samples.tell_strange(model, columns)
 
 
 def _tell(model: ConstrDRKM, preparation: Preparation, out: Path, *, json: bool) -> None:

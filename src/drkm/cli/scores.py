@@ -57,7 +57,7 @@ def evaluate(
 
     Prints all disentanglement metrics; chance is the score of the same codes with their rows shuffled. A second table
     has scores per factor, named by the columns (csv, parquet, arrays of an npz) or by factor_names in the file. The
-    columns that encode --quality adds are not codes and are left out.
+    columns that encode --quality and --anomaly add are not codes and are left out.
     """
     from drkm.metrics import evaluate_files
 

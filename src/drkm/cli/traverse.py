@@ -24,6 +24,8 @@ EXAMPLES = examples(
     "drkm traverse photos.safetensors -o components.png",
     "drkm traverse X.safetensors -o moved.csv --component 1:0 --base 12 --steps 5",
 )
+#: default number of values, and standard deviations on both sides of the mean that they reach
+STEPS, SPAN = 7, 2.0
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ def traverse(
         typer.Option(metavar="L:I", help="Component as layer:index; may be repeated. By default all of layer 1."),
     ] = None,
     values: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="Values of the code, as in -0.1,0,0.1; instead of --steps.")
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Values of the code, as in -0.1,0,0.1; instead of --steps and --span."),
     ] = None,
-    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of values.")] = 7,
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Number of values.")] = STEPS,
     span: Annotated[
         float,
         typer.Option(metavar="NUMBER", help="Standard deviations on both sides of the mean that they reach."),
-    ] = 2.0,
+    ] = SPAN,
     base: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +79,8 @@ def traverse(
     from drkm.cli._data import PreparedModel
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
+    if values is not None and (steps, span) != (STEPS, SPAN):
+        raise ValueError(f"{'steps' if steps != STEPS else 'span'}: --values {values} says all values, leave one out")
     if not np.isfinite(span):
         raise ValueError(f"span: expected a finite number, got {span}")
     fitted = PreparedModel(model, device)

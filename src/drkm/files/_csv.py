@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import operator
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -52,9 +55,9 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
     _check_size(file)
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
-            first = stream.readline()
+            delimiter = _delimiter(stream)
             stream.seek(0)
-            lines = [line for line in csv.reader(stream, delimiter=_delimiter(first)) if line]
+            lines = [line for line in csv.reader(stream, delimiter=delimiter) if line]
     except UnicodeDecodeError:
         raise Refused("is not UTF-8 text: save it with that encoding") from None
     except csv.Error as error:
@@ -68,7 +71,8 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
         raise Refused("has no rows")
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise Refused(f"has {len(row)} entries in row {number} and {len(header)} in the first line")
+            entries = "entry" if len(row) == 1 else "entries"
+            raise Refused(f"has {len(row)} {entries} in row {number} and {len(header)} in the first line")
     return named, header, rows
 
 
@@ -100,8 +104,20 @@ def _check_size(file: Path) -> None:
     check_room(int(size + ENTRY * entries + LINE * lines), f"holds about {entries:.2g} entries")
 
 
-def _delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
+def _delimiter(stream: TextIO) -> str:
+    """Return what separates the entries of the first two lines: as many in both, most of them numbers in the second.
+
+    A count of commas alone would be misled by names ("weight, kg") and decimal commas in a file with semicolons.
+    """
+    best, delimiter = (False, 0.0, 0), ","
+    for candidate in ",;\t":
+        stream.seek(0)
+        first, *others = [*islice(filter(None, csv.reader(stream, delimiter=candidate)), 2)] or [[]]
+        last = others[0] if others else first
+        numbers = sum(_is_number(entry) or _has_decimal_comma(entry) for entry in last)
+        found = (len(first) == len(last) > 1, numbers / max(1, len(last)), len(first))
+        best, delimiter = max((best, delimiter), (found, candidate), key=operator.itemgetter(0))
+    return delimiter
 
 
 def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
@@ -163,7 +179,8 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Co
     if commas:
         number, index = min(commas)
         entry = rows[number][index].strip()
-        return f"has decimal commas (row {number + 1}: {entry!r}): write numbers with decimal points"
+        mend = "write decimal points, and thousands without commas"
+        return f"has commas in numbers (row {number + 1}: {entry!r}): {mend}"
     text = [index for index, numbers in wrong.items() if numbers and _is_text([row[index] for row in rows])]
     if text:
         number = next(row for row in wrong[text[0]] if rows[row][text[0]].strip().lower() not in GAPS)

@@ -54,11 +54,16 @@ def pillow() -> Any:
 
 
 def read_images(path: Path, rule: Pictures) -> Table:
-    """Read the images of a folder in the order of their names, or a single one, with values from 0 to 255."""
+    """Read the images of a folder in the order of their names, or a single one.
+
+    Values are from 0 to 255, except those of floating-point images, whose white is not known.
+    """
     files = _files(path)
-    images = []
+    images, known = [], True
     for file in files:
-        images.append(_read(path, file, rule))
+        image, floating = _read(path, file, rule)
+        images.append(image)
+        known = known and not floating
         _check_size(path, file, images, files[0], rule)
         if len(images) == 1:
             # All have the size of the first or are refused; they are held one by one and then as one array.
@@ -66,7 +71,7 @@ def read_images(path: Path, rule: Pictures) -> Table:
     stack = np.stack(_of_one_kind(path, files, images, rule))
     # A name that is not UTF-8 could be written to no table and no page.
     names = tuple(os.fsencode(file.name).decode("utf-8", "backslashreplace") for file in files)
-    return Table(stack.reshape(len(stack), -1), None, names, "file", stack.shape[1:], pictures=True)
+    return Table(stack.reshape(len(stack), -1), None, names, "file", stack.shape[1:], pictures=known)
 
 
 def _files(path: Path) -> list[Path]:
@@ -74,18 +79,20 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = [file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")]
     if not files:
-        raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}")
+        inner = "; folders in it are not read" if any(file.is_dir() for file in path.iterdir()) else ""
+        raise Refused(f"has no images: none of its files ends in {', '.join(SUFFIXES)}{inner}")
     return sorted(files)
 
 
-def _read(path: Path, file: Path, rule: Pictures) -> np.ndarray:
+def _read(path: Path, file: Path, rule: Pictures) -> tuple[np.ndarray, bool]:
+    """Return the pixels of an image, and whether they are floating-point numbers in the file."""
     with nullcontext() if file == path else reading(_named(path, file, "").rstrip(), UNREADABLE, Refused):
         with _opened(file) as image:
             _check_pixels(*image.size)
             # Verifies the checksums of PNG files, which are otherwise ignored, and consumes the image.
             image.verify()
         with _opened(file) as image:
-            return _pixels(image, rule)
+            return _pixels(image, rule), image.mode == "F"
 
 
 def _opened(file: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from drkm.files._arrays import read_frame
 from drkm.files._csv import read_entries
@@ -43,6 +44,11 @@ def _titles(count: int) -> Sequence[str]:
     return [f"label {index}" for index in range(count)] if count > 1 else ["label"]
 
 
+def _entries(column: Any) -> list[str]:
+    """Return the entries of a column of a data frame as text, with nothing for a missing one, as csv files have it."""
+    return ["" if missing else str(entry).strip() for entry, missing in zip(column, column.isna(), strict=True)]
+
+
 def _text_columns(path: Path, names: Sequence[str], header: bool | None) -> tuple[bool, list[str], list[list[str]]]:
     """Return whether columns have names, the names or else the indices of the columns, and their entries."""
     if path.suffix.lower() == ".parquet":
@@ -50,7 +56,7 @@ def _text_columns(path: Path, names: Sequence[str], header: bool | None) -> tupl
         known = [str(name) for name in frame.columns]
         if not len(frame):
             raise Refused("has no rows")
-        entries = [[str(entry).strip() for entry in frame.iloc[:, index]] for index in range(len(known))]
+        entries = [_entries(frame.iloc[:, index]) for index in range(len(known))]
         named = True
     else:
         named, known, rows = read_entries(path, Columns(only=names, header=header))

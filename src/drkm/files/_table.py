@@ -114,6 +114,9 @@ class Columns:
             missing = [name for name in names if name not in position]
             if missing:
                 raise Refused(f"has no column {missing[0]!r} for --{option}, its columns are {listed(header)}")
+        needed = [name for name in self.drop if name in (self.only or ())]
+        if needed:
+            raise Refused(f"has the column {needed[0]!r}, which the model was trained on: leave it out of --drop")
         missing = [name for name in self.only or () if name not in position]
         if missing:
             columns = "the column" if len(missing) == 1 else "the columns"

@@ -60,7 +60,7 @@ def check(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     layers, names = len(header["sizes"]), header["feature_names"]
     for name in ("kernels", "eta", "lam", "errors", "traces"):
         if len(header.get(name, range(layers))) != layers:
-            raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(header[name])}")
+            raise ValueError(f"{name}: expected one per layer, {layers} in all, got {len(header[name])}")
     if names and len(names) != header["n_features"]:
         raise ValueError(f"feature_names: expected {header['n_features']}, got {len(names)}")
     parts.check(tensors, _tensor_parts(tensors, header), others=True)

@@ -15,6 +15,7 @@ from drkm.inference.eigencomponents import PREIMAGE_TOL
 from drkm.machine import interrupts
 from drkm.selection.grid import Variants, configured, kept_components
 from drkm.selection.risk import denoising_losses
+from drkm.strange_data import StrangeDataWarning
 from drkm.training.parameters import component_columns
 
 
@@ -61,7 +62,9 @@ def _attempt(job: Job) -> list[dict[str, Any]]:
 def _evaluate(job: Job) -> list[dict[str, Any]]:
     """Fit one model and return the losses of its variants, one number per held-out point."""
     clock = time.perf_counter()
-    model = fitted(job.base, job.fixed, job.train)
+    # The final fit warns once, with the names of columns and the positions of rows in X.
+    with warnings.catch_warnings(action="ignore", category=StrangeDataWarning):
+        model = fitted(job.base, job.fixed, job.train)
     fit_seconds = (time.perf_counter() - clock) / len(job.variants)
     rows = []
     for _, variant in job.variants:

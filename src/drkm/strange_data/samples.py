@@ -33,10 +33,17 @@ LEAST_SAMPLES, OUTWEIGHS = 10, 0.5
 BLOCK = 1 << 20
 
 
-def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[Any] | None = None) -> list[str]:
+def complaints(
+    kernel: Kernel,
+    X: Tensor | Rows,
+    center: bool,
+    names: Sequence[Any] | None = None,
+    places: Sequence[int] | None = None,
+) -> list[str]:
     """Return a warning for each way in which samples are strange to the kernel of the first layer.
 
-    `names` are the column names. Precomputed Gram matrices and the caller's feature maps have no columns to check.
+    `names` are the column names, and `places` the positions of the samples among those that they were drawn from, if
+    they were. Precomputed Gram matrices and the caller's feature maps have no columns to check.
     """
     kernel = kernel.original
     if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
@@ -46,14 +53,16 @@ def complaints(kernel: Kernel, X: Tensor | Rows, center: bool, names: Sequence[A
     # Processes that share the samples check a subset of all of them.
     X = X if collectives.current() is None else rows
     about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
-    told, limit = _outliers(kernel, X, about)
+    told, limit = _outliers(kernel, X, about, places)
     rows = rows.double()
     kept = rows[_squares(rows, about) < limit]
     heavy, outweigh = _columns(kept if len(kept) > 1 else rows, about is not None, names)
     return told + outweigh + _say_nothing([index for index in constant if index not in heavy], X.shape[1], names)
 
 
-def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[list[str], float]:
+def _outliers(
+    kernel: Kernel, X: Tensor | Rows, about: Tensor | None, places: Sequence[int] | None
+) -> tuple[list[str], float]:
     """Return a warning about samples far from all others, and the squared length beyond which samples are."""
     squares = torch.cat([_squares(part, about) for part in _parts(X)])
     farthest = squares.topk(min(CANDIDATES, len(squares)))
@@ -74,7 +83,9 @@ def _outliers(kernel: Kernel, X: Tensor | Rows, about: Tensor | None) -> tuple[l
         why = ("is", "are", "longer than all other samples together")
     if not alone.any():
         return [], torch.inf
-    return [_alone(farthest.indices[alone].tolist(), len(alone), why)], farthest.values[alone].min().item()
+    which = farthest.indices[alone].tolist()
+    which = which if places is None else [places[index] for index in which]
+    return [_alone(which, len(alone), why)], farthest.values[alone].min().item()
 
 
 def _alone(which: list[int], looked_at: int, why: tuple[str, str, str]) -> str:

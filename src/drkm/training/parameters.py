@@ -99,7 +99,7 @@ def layer_kernels(kernel: Any, layers: int, sigma2: Any = None) -> tuple[Kernel,
     if not is_list(given):
         raise TypeError(f"kernel: expected a name, a drkm.kernels object or one of those per layer, got {kernel!r}")
     if len(given) != layers:
-        raise ValueError(f"kernel: expected one for each of the {layers} layers, got {len(given)}")
+        raise ValueError(f"kernel: expected one per layer, {layers} in all, got {len(given)}")
     chosen = []
     for entry in given:
         if _is_function(entry):
@@ -117,7 +117,7 @@ def bandwidths(sigma2: Any, layers: int) -> list[float | str | None]:
     given = sigma2.tolist() if hasattr(sigma2, "tolist") else sigma2
     widths = list(given) if is_list(given) else [given] * layers
     if len(widths) != layers:
-        raise ValueError(f"sigma2: expected one for each of the {layers} layers, got {len(widths)}")
+        raise ValueError(f"sigma2: expected one per layer, {layers} in all, got {len(widths)}")
     return [None if width is None or width == "auto" else check_bandwidth(width) for width in widths]
 
 
@@ -184,14 +184,18 @@ def array(name: str, value: Any) -> Tensor:
     """Return numbers as a float64 tensor in our memory layout; tensors stay on their device."""
     if isinstance(value, Tensor):
         return aligned(checks.dense_real(name, value).detach().double())
+    told = ""
     try:
         given = np.asarray(value)
+        told = checks.not_numbers(given, value)
         # numpy would convert None to NaN.
-        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or checks.not_numbers(given):
+        if np.iscomplexobj(given) or (given.dtype == object and given.ndim == 0) or told:
             raise TypeError("no real numbers")
         return copied(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: expected real numbers, got {' '.join(repr(value).split()):.60}") from error
+        # The text of a data frame begins with the names of its columns.
+        got = told if told and hasattr(value, "columns") else f"{' '.join(repr(value).split()):.60}"
+        raise TypeError(f"{name}: expected real numbers, got {got}") from error
     except OverflowError as error:
         raise ValueError(f"{name}: expected numbers that float64 can hold, got one beyond 1.8e308") from error
 

@@ -68,9 +68,15 @@ def random_state(value: Any) -> np.random.RandomState:
         raise ValueError(f"random_state: expected {allowed}, got {value!r}") from error
 
 
-def not_numbers(array: np.ndarray) -> str:
-    """Describe values of an array that numpy would wrongly convert to numbers; an empty string if there are none."""
+def not_numbers(array: np.ndarray, frame: Any = None) -> str:
+    """Describe values of an array that numpy would wrongly convert to numbers; an empty string if there are none.
+
+    Values of a data frame are described with the name of their column.
+    """
     kind = array.dtype.kind
+    if kind not in "biuf" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        columns = ((name, not_numbers(np.asarray(column))) for name, column in frame.items())
+        return next((f"{found} in column {name!r}" for name, found in columns if found), "")
     if kind in "USO":
         texts = (entry for entry in array.flat if isinstance(entry, str | bytes))
         return next((f"text like {str(entry)[:20]!r}" for entry in texts), "")
@@ -105,5 +111,5 @@ def per_layer(name: str, value: Any, layers: int) -> tuple[float, ...]:
     if not is_list(given):
         raise TypeError(f"{name}: expected a positive number or one per layer, got {value!r}")
     if len(given) != layers:
-        raise ValueError(f"{name}: expected one for each of the {layers} layers, got {len(given)}")
+        raise ValueError(f"{name}: expected one per layer, {layers} in all, got {len(given)}")
     return tuple(number(name, entry) for entry in given)
