@@ -103,7 +103,7 @@ def test_json_holds_every_row_and_no_nan(arrays, tmp_path):
         ("codes.npy", b"not numpy at all", "cannot be read"),
         ("codes.npz", b"PK\x03\x04 broken", "cannot be read"),
         ("codes.npy", b"\x80\x04\x95\x0c", "cannot be read"),
-        ("codes.csv", b"1,2\n3\n", "has 1 entries in row 2"),
+        ("codes.csv", b"1,2\n3\n", "has 1 entry in row 2"),
         ("codes.csv", b"1,2\n3,x\n", "no number in row 2"),
         ("codes.csv", b"a,b\n", "has no rows"),
         ("codes.csv", b"\xff\xfe\x00", "is not UTF-8 text"),
