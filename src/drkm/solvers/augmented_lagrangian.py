@@ -75,8 +75,8 @@ class AugmentedLagrangian(Solver[AugmentedLagrangianState]):
 
     @property
     def blocks(self) -> int:
-        """Number of n×S blocks: two per pair, and temporary ones of a step."""
-        return 2 * self.memory + 25
+        """Number of n×S blocks: two per pair, temporary ones of a step, and gaps that freed ones leave in memory."""
+        return 2 * self.memory + 40
 
     def start(self, energy: Energy, H: Tensor) -> AugmentedLagrangianState:
         """Start with the multipliers that stationarity would imply at the start."""
