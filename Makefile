@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo reproduce test test-all test-paths test-gpu coverage bench docs lint clean
+.PHONY: demo reproduce test test-all test-paths test-oldest test-gpu coverage bench docs lint clean
 
 # Tests run in one process per core, at most four, each with one thread; whole files stay together where they can.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
@@ -36,6 +36,16 @@ HOW ?=
 test-paths: $(STAMP)
 	$(BIN)/python tests/code_paths.py $(HOW)
 
+# With the oldest versions of other libraries, which warn of what later ones changed.
+OLDEST := .venv-oldest
+test-oldest:
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt torch
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt -e ".[cli,plot,data,dask,web]" \
+		hypothesis pandas pymanopt pytest pytest-timeout pytest-xdist safetensors
+	$(OLDEST)/bin/python -m pytest $(PARALLEL) \
+		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning -W ignore::ResourceWarning
+
 # On a machine with a GPU and a Python of its own: torch, scikit-learn, pytest and pytest-timeout will do.
 test-gpu:
 	python3 -m pytest -m gpu $$(grep -rl "mark.gpu" tests --include="test_*.py")
@@ -63,4 +73,4 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist results docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist results docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

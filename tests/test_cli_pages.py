@@ -11,6 +11,7 @@ from command_line import drkm, refused
 from drkm import __version__, metrics
 from drkm.cli.app import app
 from drkm.files import write_table
+from versions import skip_before
 
 COMMANDS = [command.callback.__name__ for command in app.registered_commands]
 
@@ -55,6 +56,7 @@ def test_the_first_sentence_of_every_help_fits_on_its_line(name):
     assert re.search(rf"^  {name} .*[^.]\.$", drkm("--help").out, re.MULTILINE)
 
 
+@pytest.mark.skipif(**skip_before("typer", "0.28"))
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [

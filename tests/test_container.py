@@ -16,6 +16,7 @@ from drkm.files import container
 from drkm.files.tensor_file import DTYPES
 from drkm.machine import memory
 from drkm.machine.memory import NotEnoughMemory
+from versions import skip_before
 
 SAMPLES = np.random.RandomState(0).randn(60, 5)
 
@@ -157,6 +158,7 @@ def test_no_flipped_bit_switches_checking_off(tmp_path):
                 read(path)
 
 
+@pytest.mark.skipif(**skip_before("safetensors", "0.6"))
 def test_the_library_of_the_format_reads_what_is_written(tmp_path):
     from safetensors import safe_open
 

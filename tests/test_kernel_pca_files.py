@@ -262,7 +262,7 @@ def test_a_file_is_read_by_a_process_that_knows_nothing_else(tmp_path):
 def test_loading_and_transforming_imports_nothing_but_torch_scikit_learn_and_what_it_needs_of_ours(tmp_path):
     KernelPCA(2, kernel="rbf").fit(X).save(tmp_path / "model")
     code = f"""
-import sys, torch, sklearn.base, sklearn.utils.validation
+import sys, torch, sklearn.base, sklearn.utils.validation, numpy.typing
 sys.path[:0] = {[path for path in sys.path if path]!r}
 before = set(sys.modules)
 import numpy, drkm

@@ -14,6 +14,7 @@ from drkm.gram import Dense
 from drkm.kernels import RBF
 from drkm.problem import stiefel
 from drkm.problem.energy import Energy
+from versions import skip_before
 
 LAWS = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-6}
@@ -104,6 +105,8 @@ class TestRetraction:
         H = orthonormal(30, 4)
         torch.testing.assert_close(stiefel.retraction(H, torch.zeros_like(H)), H, rtol=0, atol=1e-14)
 
+    # In earlier versions expm, of which pymanopt makes geodesics, refuses read-only arrays.
+    @pytest.mark.skipif(**skip_before("scipy", "1.12"))
     def test_agrees_with_the_geodesic_to_second_order(self):
         H = orthonormal(30, 4)
         Z = stiefel.projection(H, draw(30, 4, seed=1))

@@ -103,7 +103,8 @@ def _one_sentence(message: str) -> str:
     if first.startswith(("The DType", "Cannot cast")):
         return "X: expected numbers, got columns of other kinds beside them"
     if first.startswith(("Complex data", "Found array")):
-        return f"X: {first}"
+        # Two sentences before version 1.7.
+        return f"X: {first.replace('. ', ', ')}"
     if first.startswith("Expected unique column names"):
         return f"X: expected columns of different names, got {message.split('- ', 1)[-1].splitlines()[0]}"
     if first.startswith("Expected a 2-dimensional container"):
