@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from drkm.gram.exponents import Exponents, cross_product
-from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
 
 #: kernel values with new points that are held at once if scikit-learn computes them
@@ -45,7 +44,7 @@ class KernelProjection:
 
     def __call__(self, new: Any) -> Tensor:
         """Return the codes of the rows of a tensor or, for a scikit-learn kernel, of an array, which may be sparse."""
-        if isinstance(self.kernel, ScikitKernel):
+        if not self.kernel.is_of_torch:
             step = max(1, ENTRIES // self.points.shape[0])
             parts = [self.kernel(new[i : i + step], self.points) for i in range(0, new.shape[0], step)]
             products = [np.asarray(part, dtype=self.weights.numpy().dtype) @ self.weights.numpy() for part in parts]
@@ -69,7 +68,7 @@ class KernelProjection:
 
     def module(self) -> ProjectionModule:
         """Return the projection as a `torch.nn.Module`."""
-        if isinstance(self.kernel, ScikitKernel):
+        if not self.kernel.is_of_torch:
             if self.kernel.metric != "precomputed":
                 raise ValueError(
                     f"kernel: to_torch needs a kernel that torch computes, got {self.kernel.metric!r}; allowed are "

@@ -16,7 +16,6 @@ from torch import Tensor
 from drkm import inputs
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 from drkm.kernel_pca import fitting, inverse, parameters, precision, samples
-from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.machine.threads import one_thread
 from drkm.persistence import model_file
 from drkm.persistence.kernel_pca_file import SavedComponents
@@ -171,12 +170,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return the codes of the rows of X, which are centred with the means of the training samples."""
         check_is_fitted(self)
         points = samples.read(self, X, reset=False)
-        if isinstance(self.kernel_, ScikitKernel):
-            codes = self._projection(points)
-        else:
+        if self.kernel_.is_of_torch:
             points = points.toarray() if parameters.is_sparse(points) else points
             codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
             precision.check_finite(codes)
+        else:
+            codes = self._projection(points)
         return inputs.write(codes.to(self._precision), X)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -199,7 +198,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
         check_is_fitted(self)
-        kernel = None if isinstance(self.kernel_, ScikitKernel) else self.kernel_
+        kernel: Any = self.kernel_ if self.kernel_.is_of_torch else None
         values, vectors = samples.as_array(self.eigenvalues_), samples.as_array(self.eigenvectors_)
         found = KernelComponents(kernel, values, vectors, self._projection.weights, self._projection.shift)
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]

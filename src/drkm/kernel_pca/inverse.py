@@ -12,7 +12,6 @@ from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernel_pca.parameters import SEARCHES
 from drkm.kernel_pca.samples import as_array
-from drkm.kernels.scikit_learn import ScikitKernel
 from drkm.training import parameters
 
 
@@ -30,7 +29,7 @@ def ridge_coefficients(K: np.ndarray, points: Any, alpha: float) -> np.ndarray:
 
 def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np.ndarray:
     """Return the values of a kernel on codes; our own kernels compute them on the CPU, in this precision."""
-    if isinstance(kernel, ScikitKernel):
+    if not kernel.is_of_torch:
         return kernel(as_array(Z), as_array(centres))
     pair = (parameters.array("X", part).to("cpu", dtype) for part in (Z, centres))
     return np.asarray(kernel(*pair))
@@ -40,7 +39,7 @@ def check_search(method: str | None, kernel: Any, asked: Any) -> None:
     """Raise an error if `preimage` is a search that there is not for this kernel; `asked` is the parameter."""
     if method not in SEARCHES:
         return
-    if kernel is None or isinstance(kernel, ScikitKernel):
+    if kernel is None or not kernel.is_of_torch:
         needs = f"needs dense samples and a kernel of ours, got {getattr(kernel, 'metric', asked)!r}"
         raise NotImplementedError(f'preimage: {method!r} {needs}; use "ridge"')
     if method == "fixed-point" and not kernel.is_isotropic and not kernel.preimages_without_samples:

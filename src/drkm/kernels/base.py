@@ -54,6 +54,8 @@ class Kernel(ABC):
 
     #: its name in `kernel="…"` and on the command line; a kernel without a name can only be given as an object
     name: str = ""
+    #: whether torch computes it; scikit-learn's kernels are computed by scikit-learn
+    is_of_torch: bool = True
     #: the family: f of an exponent, f of the exponent of distances, explicit features, or a given Gram matrix
     is_pairwise: bool = False
     is_isotropic: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class ScikitKernel:
         Parameters of the kernel; those that a named kernel does not know are ignored.
     n_jobs : int, optional
     """
+
+    is_of_torch: ClassVar[bool] = False
 
     metric: Any
     parameters: dict[str, Any] = field(default_factory=dict)
