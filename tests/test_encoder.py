@@ -117,9 +117,13 @@ def test_residual_and_ambiguity_come_on_request():
     assert tensors.ambiguous.dtype == torch.bool
 
 
+def three_clusters(r):
+    return 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
+
+
 def test_codes_stay_bounded_at_a_saddle_point_where_no_minimum_determines_them():
     r = np.random.default_rng(0)
-    X = 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
+    X = three_clusters(r)
     model = ConstrDRKM((8, 8), sigma2=(None, 1455.0), eta=1.0).fit(X)
     assert model.converged_
     assert np.linalg.eigvalsh(model.multipliers_)[-1] > 0
@@ -135,8 +139,7 @@ def test_codes_stay_bounded_at_a_saddle_point_where_no_minimum_determines_them()
 
 
 def test_training_points_get_their_codes_at_a_saddle_point_with_undetermined_directions():
-    r = np.random.default_rng(0)
-    X = 0.01 * r.standard_normal((110, 20)) + 10 * r.standard_normal((3, 20))[r.integers(0, 3, 110)]
+    X = three_clusters(np.random.default_rng(0))
     model = ConstrDRKM((3, 3), sigma2=(None, 300.0), eta=1.0).fit(X)
     assert model.converged_
     assert np.linalg.eigvalsh(model.multipliers_)[-1] > 0
