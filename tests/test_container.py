@@ -53,7 +53,7 @@ TENSORS = {
     "scalar": torch.tensor(2.5),
     "none": torch.zeros(0, 4),
     # all types that a file can hold
-    **{f"state.{name}": numbers(dtype) for name, dtype in DTYPES.items()},
+    **{f"state.{name}": numbers(getattr(torch, dtype)) for name, (dtype, _) in DTYPES.items()},
 }
 
 

@@ -8,15 +8,17 @@ import zlib
 from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from drkm.files import tensor_file
 from drkm.files._whole import write_whole
-from drkm.files.rows import Rows
-from drkm.files.tensor_file import TensorFile, parsed
+from drkm.files.tensor_file import Stored, TensorFile, name_of, parsed
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from drkm.files.rows import Rows
 
 HEADER, CHECKSUMS = "drkm", "checksums"
 #: marks a header that has checksums
@@ -43,20 +45,32 @@ def _numbers(value: Any) -> Any:
     raise TypeError(f"header: {value!r} is none of the numbers, texts and lists that a file can hold")
 
 
-def _checksums(tensors: Mapping[str, Tensor | Rows], header: str) -> dict[str, int]:
+def _checksums(numbers: Mapping[str, Tensor | Rows | Stored], header: str) -> dict[str, int]:
     """Return the checksums of the tensors and, under an empty name, of the header."""
-    return {name: _checksum(tensor) for name, tensor in tensors.items()} | {"": zlib.crc32(header.encode())}
+    return {name: _checksum(part) for name, part in numbers.items()} | {"": zlib.crc32(header.encode())}
 
 
-def _checksum(numbers: Tensor | Rows) -> int:
-    kind = f"{numbers.dtype} {tuple(numbers.shape)}".encode()
-    return reduce(lambda value, part: zlib.crc32(part, value), tensor_file.contents(numbers), zlib.crc32(kind))
+def _checksum(numbers: Tensor | Rows | Stored) -> int:
+    kind = f"torch.{name_of(numbers.dtype)} {tuple(numbers.shape)}".encode()
+    parts = [numbers.content.data] if isinstance(numbers, Stored) else tensor_file.contents(numbers)
+    return reduce(lambda value, part: zlib.crc32(part, value), parts, zlib.crc32(kind))
 
 
 def read(
     path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu"
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors and the header of a file of this kind, or raise an error that says what is wrong.
+    """Read the tensors and the header of a file of this kind, or raise an error that says what is wrong."""
+    import torch
+
+    stored, header = read_stored(path, kind, version)
+    return {
+        name: torch.from_numpy(part.content).view(getattr(torch, part.dtype)).reshape(part.shape).to(device)
+        for name, part in stored.items()
+    }, header
+
+
+def read_stored(path: str | os.PathLike[str], kind: str, version: int) -> tuple[dict[str, Stored], dict[str, Any]]:
+    """Read a file as `read` does, without torch.
 
     The file is closed afterwards and may change.
     """
@@ -72,14 +86,14 @@ def read(
             file = TensorFile(opened)
             header = parsed(file.metadata.get(HEADER, "null"))
             _check_kind(header, target, kind, version)
-            tensors = file.read(f"path: reading {target}")
-            _check_sums(file.metadata, header, tensors, target)
+            stored = file.read(f"path: reading {target}")
+            _check_sums(file.metadata, header, stored, target)
     except WrongFile:
         raise
     except (ValueError, OSError) as error:
         raise ValueError(f"path: {target} is truncated or not a drkm {kind} ({error})") from error
     header.pop(PROMISE, None)
-    return {name: tensor.to(device) for name, tensor in tensors.items()}, header
+    return stored, header
 
 
 class WrongFile(ValueError):
@@ -98,7 +112,7 @@ def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
         )
 
 
-def _check_sums(metadata: dict[str, str], header: dict[str, Any], tensors: dict[str, Tensor], target: Path) -> None:
+def _check_sums(metadata: dict[str, str], header: dict[str, Any], stored: dict[str, Stored], target: Path) -> None:
     """Check that the content of the file matches its checksums.
 
     The first versions wrote no checksums. Their files have no other metadata either, and no header that announces
@@ -106,6 +120,6 @@ def _check_sums(metadata: dict[str, str], header: dict[str, Any], tensors: dict[
     """
     if set(metadata) == {HEADER} and not header.get(PROMISE):
         return
-    if set(metadata) == {HEADER, CHECKSUMS} and _checksums(tensors, metadata[HEADER]) == parsed(metadata[CHECKSUMS]):
+    if set(metadata) == {HEADER, CHECKSUMS} and _checksums(stored, metadata[HEADER]) == parsed(metadata[CHECKSUMS]):
         return
     raise WrongFile(f"path: {target} is damaged, it is not what was written")

@@ -2,7 +2,7 @@
 
 The safetensors library maps files into memory: truncating the file then kills the process, writing to it changes the
 tensors, and the last bits of sums depend on the places of tensors in the file. Before it writes, it forms everything in
-memory, where samples that stay in a file may not fit.
+memory, where samples that stay in a file may not fit. Reading needs numpy alone.
 """
 
 from __future__ import annotations
@@ -12,43 +12,70 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from drkm.files.rows import Rows
 from drkm.machine.memory import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from drkm.files.rows import Rows
 
 #: bytes before the header: its length
 PREFIX = 8
 #: maximum number of bytes that the format allows for a header
 LARGEST_HEADER = 100_000_000
 MOST_DIMENSIONS, TOO_MANY = 16, 1 << 60
+#: types by the names of the format, with the names of numpy and torch and the bytes per number
 DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-    "C64": torch.complex64,
+    "F64": ("float64", 8),
+    "F32": ("float32", 4),
+    "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2),
+    "I64": ("int64", 8),
+    "I32": ("int32", 4),
+    "I16": ("int16", 2),
+    "I8": ("int8", 1),
+    "U8": ("uint8", 1),
+    "BOOL": ("bool", 1),
+    "C64": ("complex64", 8),
 }
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
+NAMES = {dtype: name for name, (dtype, _) in DTYPES.items()}
+#: bytes of a cache line, at which the numbers of every tensor begin
+ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Position of a tensor, in bytes from the beginning of the file."""
+    """Type and position of a tensor, in bytes from the beginning of the file."""
 
-    dtype: torch.dtype
+    dtype: str
     shape: tuple[int, ...]
     begin: int
     end: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The content of a tensor, before numpy or torch gives it a type.
+
+    Attributes
+    ----------
+    dtype : str
+        Name of the type in torch and, for all but bfloat16, in numpy.
+    shape : tuple of int
+    content : array of uint8
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    content: np.ndarray
+
+    def array(self) -> np.ndarray:
+        """Return the numbers as an array."""
+        return self.content.view(self.dtype).reshape(self.shape)
 
 
 class TensorFile:
@@ -76,18 +103,24 @@ class TensorFile:
         if place != size:
             raise ValueError(f"it has {size} bytes where {place} are described")
 
-    def read(self, what: str) -> dict[str, Tensor]:
+    def read(self, what: str) -> dict[str, Stored]:
         """Read the tensors, each into its own memory, if there is enough."""
-        require(sum(entry.end - entry.begin for entry in self.entries.values()), torch.device("cpu"), what)
-        return {name: self._tensor(name, entry) for name, entry in self.entries.items()}
+        require(sum(entry.end - entry.begin for entry in self.entries.values()), "cpu", what)
+        return {name: self._stored(name, entry) for name, entry in self.entries.items()}
 
-    def _tensor(self, name: str, entry: Entry) -> Tensor:
-        # torch aligns its allocations to 64 bytes.
-        flat = torch.empty(math.prod(entry.shape), dtype=entry.dtype)
+    def _stored(self, name: str, entry: Entry) -> Stored:
+        content = _aligned(entry.end - entry.begin)
         self._file.seek(entry.begin)
-        if self._file.readinto(flat.view(torch.uint8).numpy().data) != entry.end - entry.begin:  # type: ignore[attr-defined]
+        if self._file.readinto(content.data) != len(content):  # type: ignore[attr-defined]
             raise ValueError(f"{name} is cut short")
-        return flat.reshape(entry.shape)
+        return Stored(entry.dtype, entry.shape, content)
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Return memory for so many bytes that begins where a cache line does; numpy's own need not."""
+    room = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    begin = -room.ctypes.data % ALIGNMENT
+    return room[begin : begin + size]
 
 
 def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mapping[str, str]) -> None:
@@ -98,7 +131,7 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mappin
     for name in names:
         dtype, shape = tensors[name].dtype, tensors[name].shape
         end = place + math.prod(shape) * dtype.itemsize
-        described[name] = {"dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [place, end]}
+        described[name] = {"dtype": NAMES[name_of(dtype)], "shape": list(shape), "data_offsets": [place, end]}
         place = end
     header = json.dumps(described, separators=(",", ":")).encode()
     header += b" " * (-len(header) % PREFIX)
@@ -110,11 +143,18 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mappin
 
 def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
     """Yield the bytes of all numbers; those in a file a few rows at a time."""
-    parts = (numbers[rows] for rows in numbers.tiles()) if isinstance(numbers, Rows) else (numbers,)
+    import torch
+
+    parts = (numbers,) if isinstance(numbers, torch.Tensor) else (numbers[rows] for rows in numbers.tiles())
     for part in parts:
         # torch cannot view some strides as bytes, not even those of an empty tensor.
         if part.numel():
             yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
+
+
+def name_of(dtype: Any) -> str:
+    """Return the name of a torch type."""
+    return str(dtype).removeprefix("torch.")
 
 
 def parsed(text: str) -> Any:
@@ -135,8 +175,8 @@ def _entry(name: str, fields: Any, origin: int) -> Entry:
     """Return the entry of a tensor after a check that its shape and type match its bytes."""
     match fields:
         case {"dtype": str(kind), "shape": [*shape], "data_offsets": [int(begin), int(end)], **more} if not more:
-            dtype = DTYPES.get(kind)
-            if dtype is not None and _is_shape(shape) and math.prod(shape) * dtype.itemsize == end - begin:
+            dtype, width = DTYPES.get(kind, ("", 0))
+            if dtype and _is_shape(shape) and math.prod(shape) * width == end - begin:
                 return Entry(dtype, tuple(shape), origin + begin, origin + end)
     raise ValueError(f"the tensor {name!r} is not described as it should be")
 

@@ -26,12 +26,12 @@ class NotEnoughMemory(MemoryError):
     """Work does not fit into memory; raised before anything large is allocated."""
 
 
-def available(device: torch.device) -> int:
+def available(device: torch.device | str) -> int:
     """Return the bytes that can still be allocated on a device.
 
     On a CPU this is `available_on_host`; on a GPU the free memory plus the memory that torch holds in reserve.
     """
-    if device.type == "cuda":
+    if str(device).startswith("cuda"):
         import torch
 
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -39,19 +39,19 @@ def available(device: torch.device) -> int:
     return available_on_host()
 
 
-def fits(needed: int, device: torch.device, share: float = 1.0) -> bool:
+def fits(needed: int, device: torch.device | str, share: float = 1.0) -> bool:
     """Whether that many bytes are available, or are at most a share of what is available."""
     return needed <= TRIFLE or needed <= share * available(device)
 
 
-def require(needed: int, device: torch.device, what: str, instead: str = "") -> None:
+def require(needed: int, device: torch.device | str, what: str, instead: str = "") -> None:
     """Raise `NotEnoughMemory` unless that many bytes are available.
 
     Parameters
     ----------
     needed : int
         Bytes.
-    device : torch.device
+    device : torch.device or str
     what : str
         What needs them: the beginning of the error message.
     instead : str
