@@ -1,8 +1,8 @@
 """The cost of starting: python -m benchmarks imports.
 
-`import drkm` compared with `import torch`, and a process that loads a fitted kernel PCA and transforms one point, with
-ours and with scikit-learn's. The minimum for an estimator on torch is `import torch, sklearn.base`. Processor seconds,
-the least of several processes.
+`import drkm` compared with `import torch`, and a process that loads a fitted kernel PCA and transforms one point: with
+ours, with ours as `to_numpy` writes it, and with scikit-learn's. The minimum for an estimator on torch is
+`import torch, sklearn.base`. Processor seconds, the least of several processes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ CODE = {
     "scikit-learn: load, transform": "import joblib, numpy as np; joblib.load('rival').transform(np.ones((1, {d})))",
     "KernelPCA: load, transform": "import drkm, numpy as np; drkm.load('own').transform(np.ones((1, {d})))",
     "ConstrDRKM: load, transform": "import drkm, numpy as np; drkm.load('layer').transform(np.ones((1, {d})))",
+    "KernelPCA.to_numpy: load, transform": (
+        "import drkm, numpy as np; drkm.serving.load('served').transform(np.ones((1, {d})))"
+    ),
+    "ConstrDRKM.to_numpy: load, transform": (
+        "import drkm, numpy as np; drkm.serving.load('layer.served').transform(np.ones((1, {d})))"
+    ),
     "torch.export: load, call": (
         "import torch; torch.export.load('exported.pt2').module()(torch.ones((1, {d}), dtype=torch.float64))"
     ),
@@ -42,11 +48,14 @@ def write_models(folder: Path) -> None:
     joblib.dump(Theirs(COMPONENTS, kernel="rbf").fit(X), folder / "rival")
     own = KernelPCA(COMPONENTS, kernel="rbf").fit(X)
     own.save(folder / "own")
+    own.to_numpy().save(folder / "served")
     rows = ({0: torch.export.Dim("rows")},)
     torch.export.save(
         torch.export.export(own.to_torch(), (torch.from_numpy(X[:8]),), dynamic_shapes=rows), folder / "exported.pt2"
     )
-    ConstrDRKM(COMPONENTS, center=True).fit(X).save(folder / "layer")
+    layer = ConstrDRKM(COMPONENTS, center=True).fit(X)
+    layer.save(folder / "layer")
+    layer.to_numpy().save(folder / "layer.served")
 
 
 def seconds(code: str, folder: Path) -> float:

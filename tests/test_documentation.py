@@ -68,8 +68,9 @@ def run_program(page, number):
     return program, names
 
 
-@pytest.mark.parametrize("number", [2, 3])
-def test_programs_print_what_the_page_says(number, capsys):
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_programs_print_what_the_page_says(number, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     program, _ = run_program(FOR_KERNEL_PCA, number)
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\) {4}# (.*)", program)
 

@@ -467,9 +467,9 @@ def test_a_module_of_torch_takes_kernel_values_of_a_precomputed_kernel():
 
 def test_models_that_torch_cannot_hold_are_refused():
     X = samples(30)
-    with pytest.raises(ValueError, match="n_components: to_torch is for one layer, got 2 layers"):
+    with pytest.raises(ValueError, match="n_components: to_torch and to_numpy are for one layer, got 2 layers"):
         ConstrDRKM((3, 2)).fit(X).to_torch()
-    with pytest.raises(ValueError, match="kernel: to_torch needs a kernel that torch computes, got 'sigmoid'"):
+    with pytest.raises(ValueError, match="to_torch and to_numpy need a kernel that torch computes, got 'sigmoid'"):
         KernelPCA(1, kernel="sigmoid", gamma=1e-4).fit(X).to_torch()
 
 

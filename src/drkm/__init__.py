@@ -26,7 +26,7 @@ _HOMES = {
     "load": "drkm.estimator",
     "select": "drkm.selection",
 }
-_PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "solvers")
+_PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "serving", "solvers")
 #: modules under the names that they had in the first version
 _FORMER = {"io": "drkm.persistence.model_file", "processes": "drkm.distributed.process_group"}
 

@@ -25,7 +25,7 @@ HEADER, CHECKSUMS = "drkm", "checksums"
 PROMISE = "has_checksums"
 
 
-def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor | Rows], header: dict[str, Any]) -> None:
+def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor | Rows | Stored], header: dict[str, Any]) -> None:
     """Write tensors and a JSON header atomically."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the name of a file, got {path!r}")
@@ -52,8 +52,7 @@ def _checksums(numbers: Mapping[str, Tensor | Rows | Stored], header: str) -> di
 
 def _checksum(numbers: Tensor | Rows | Stored) -> int:
     kind = f"torch.{name_of(numbers.dtype)} {tuple(numbers.shape)}".encode()
-    parts = [numbers.content.data] if isinstance(numbers, Stored) else tensor_file.contents(numbers)
-    return reduce(lambda value, part: zlib.crc32(part, value), parts, zlib.crc32(kind))
+    return reduce(lambda value, part: zlib.crc32(part, value), tensor_file.contents(numbers), zlib.crc32(kind))
 
 
 def read(

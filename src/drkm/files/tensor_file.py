@@ -73,6 +73,11 @@ class Stored:
     shape: tuple[int, ...]
     content: np.ndarray
 
+    @classmethod
+    def of(cls, array: np.ndarray) -> Stored:
+        """Return the content of an array."""
+        return cls(str(array.dtype), array.shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
     def array(self) -> np.ndarray:
         """Return the numbers as an array."""
         return self.content.view(self.dtype).reshape(self.shape)
@@ -123,15 +128,15 @@ def _aligned(size: int) -> np.ndarray:
     return room[begin : begin + size]
 
 
-def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mapping[str, str]) -> None:
+def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows | Stored], metadata: Mapping[str, str]) -> None:
     """Write tensors in sequence, the widest types first, so that each is aligned to its own width."""
-    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    kinds = {name: NAMES[name_of(part.dtype)] for name, part in tensors.items()}
+    names = sorted(tensors, key=lambda name: (-DTYPES[kinds[name]][1], name))
     described: dict[str, Any] = {"__metadata__": metadata}
     place = 0
     for name in names:
-        dtype, shape = tensors[name].dtype, tensors[name].shape
-        end = place + math.prod(shape) * dtype.itemsize
-        described[name] = {"dtype": NAMES[name_of(dtype)], "shape": list(shape), "data_offsets": [place, end]}
+        end = place + math.prod(tensors[name].shape) * DTYPES[kinds[name]][1]
+        described[name] = {"dtype": kinds[name], "shape": list(tensors[name].shape), "data_offsets": [place, end]}
         place = end
     header = json.dumps(described, separators=(",", ":")).encode()
     header += b" " * (-len(header) % PREFIX)
@@ -141,8 +146,11 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows], metadata: Mappin
             file.write(part)
 
 
-def contents(numbers: Tensor | Rows) -> Iterator[memoryview]:
+def contents(numbers: Tensor | Rows | Stored) -> Iterator[memoryview]:
     """Yield the bytes of all numbers; those in a file a few rows at a time."""
+    if isinstance(numbers, Stored):
+        yield numbers.content.data
+        return
     import torch
 
     parts = (numbers,) if isinstance(numbers, torch.Tensor) else (numbers[rows] for rows in numbers.tiles())

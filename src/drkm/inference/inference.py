@@ -109,11 +109,13 @@ class Inference:
         fitted = self.fitted
         if len(fitted.sizes) > 1:
             raise ValueError(
-                f"n_components: to_torch is for one layer, got {len(fitted.sizes)} layers, whose codes are found by "
-                "iteration for every point; use transform"
+                f"n_components: to_torch and to_numpy are for one layer, got {len(fitted.sizes)} layers, whose codes "
+                "are found by iteration for every point; use transform"
             )
         if fitted.is_shared and not fitted.kernels[0].is_explicit:
-            raise ValueError("gram: to_torch needs all samples in one process, got samples that processes share")
+            raise ValueError(
+                "gram: to_torch and to_numpy need all samples in one process, got samples that processes share"
+            )
         weights, shift = self.encoder.first.affine()
         to_codes = self.encoder.code_matrix() @ self.rotation
         points = None if fitted.kernels[0].is_explicit else in_memory(fitted.X)

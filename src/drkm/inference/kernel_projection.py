@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from drkm.gram.exponents import Exponents, cross_product
+from drkm.kernels.base import KINDS
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
+from drkm.serving import Projection
+from drkm.serving.formulas import FORMULAS
 
 #: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
@@ -68,20 +71,37 @@ class KernelProjection:
 
     def module(self) -> ProjectionModule:
         """Return the projection as a `torch.nn.Module`."""
+        return ProjectionModule(*self._parts())
+
+    def numpy(self, precision: torch.dtype) -> Projection:
+        """Return the projection as a function of arrays, with codes in this precision."""
+        kernel, points, weights, shift = self._parts()
+        name, parameters, points = ("Linear", {}, None) if kernel is None else kernel.served(points)
+        if name not in FORMULAS or (kernel is not None and KINDS[name] is not type(kernel)):
+            raise ValueError(
+                f"kernel: to_numpy needs one of {', '.join(FORMULAS)}, got {name}; use to_torch, or save the model"
+            )
+        given = None if points is None else points.numpy(force=True)
+        numbers = weights.numpy(force=True), shift.numpy(force=True)
+        return Projection(name, parameters, given, *numbers, precision=str(precision).removeprefix("torch."))
+
+    def _parts(self) -> tuple[Any, Tensor | None, Tensor, Tensor]:
+        """Return kernel, points, weights and shift of new points; without a kernel, their kernel values are given."""
         if not self.kernel.is_of_torch:
             if self.kernel.metric != "precomputed":
                 raise ValueError(
-                    f"kernel: to_torch needs a kernel that torch computes, got {self.kernel.metric!r}; allowed are "
-                    "rbf, linear, cosine, poly of a whole degree, precomputed and drkm.kernels objects"
+                    "kernel: to_torch and to_numpy need a kernel that torch computes, got "
+                    f"{self.kernel.metric!r}; allowed are rbf, linear, cosine, poly of a whole degree, precomputed "
+                    "and drkm.kernels objects"
                 )
-            return ProjectionModule(None, None, self.weights, self.shift)
+            return None, None, self.weights, self.shift
         if self.kernel.is_given:
-            return ProjectionModule(None, None, self.weights, self.shift)
+            return None, None, self.weights, self.shift
         if self.kernel.preimages_without_samples:
             # Only kernel values with the landmarks are needed: k(x, Z)(FA) - b.
             inner = self.kernel
-            return ProjectionModule(inner.kernel, inner.landmarks, inner.factor @ self.weights, self.shift)
-        return ProjectionModule(self.kernel, self.points, self.weights, self.shift)
+            return inner.kernel, inner.landmarks, inner.factor @ self.weights, self.shift
+        return self.kernel, self.points, self.weights, self.shift
 
 
 class ProjectionModule(torch.nn.Module):

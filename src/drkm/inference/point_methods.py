@@ -21,6 +21,7 @@ from drkm.inference.inference import Inference
 from drkm.inference.kernel_projection import ProjectionModule
 from drkm.inference.preimage import PreImage
 from drkm.problem.shrinkage import Shrinkage
+from drkm.serving import Projection
 from drkm.training import parameters
 from drkm.validation import checks
 
@@ -222,6 +223,15 @@ class PointMethods(TransformerMixin):
         """
         check_is_fitted(self)
         return self._inference.projection().module()
+
+    def to_numpy(self) -> Projection:
+        """Return `transform` of a one-layer model with numpy alone, as a `drkm.serving.Projection`.
+
+        Its file is read and used without torch, so that a process that only transforms points starts at once.
+        """
+        check_is_fitted(self)
+        projection = self._inference.projection()
+        return projection.numpy(projection.weights.dtype)
 
     def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
         """Return the squared distance between each row and its reconstruction, and which rows are strange."""

@@ -19,6 +19,7 @@ from drkm.kernel_pca import fitting, inverse, parameters, precision, samples
 from drkm.machine.threads import one_thread
 from drkm.persistence import model_file
 from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.serving import Projection
 from drkm.training.kernel_components import KernelComponents
 
 
@@ -225,6 +226,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
         check_is_fitted(self)
         return self._projection.module()
+
+    def to_numpy(self) -> Projection:
+        """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
+        check_is_fitted(self)
+        return self._projection.numpy(self._precision)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -104,6 +104,10 @@ class Kernel(ABC):
         """Entry in the header of a model file."""
         return {"type": type(self).__name__, "parameters": self.parameters}
 
+    def served(self, points: Tensor | None) -> tuple[str, dict[str, Any], Tensor | None]:
+        """Return the name, the parameters and the points with which `drkm.serving` computes it, if it does."""
+        return type(self).__name__, self.parameters, points
+
     def describe(self) -> str:
         """Return a one-line description."""
         inside = ", ".join(
@@ -371,6 +375,10 @@ class Explicit(Kernel):
     """k(x, y) = φ(x)·φ(y) for a feature map φ that can be computed and differentiated."""
 
     is_explicit = True
+
+    def served(self, points: Tensor | None) -> tuple[str, dict[str, Any], Tensor | None]:
+        """Return the name and the parameters with which `drkm.serving` computes the features, if it does."""
+        return type(self).__name__, self.parameters, None
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

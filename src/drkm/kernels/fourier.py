@@ -157,6 +157,10 @@ class FourierFeatures(Approximation):
         """Return a copy with another width and the same frequencies."""
         return replace(self, kernel=self.kernel.with_parameters(**parameters))
 
+    def served(self, points: Tensor | None) -> tuple[str, dict[str, Any], Tensor | None]:
+        """Return the frequencies as points: the width is part of them."""
+        return type(self).__name__, {}, self.scaled.T
+
     def features(self, x: Tensor) -> Tensor:
         """Return cosines and sines, side by side."""
         phase = x @ self.scaled

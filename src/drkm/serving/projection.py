@@ -1,0 +1,156 @@
+"""The codes of a one-layer model as a function of samples, and its file.
+
+Tensors of a file, for m given points, d features and k components:
+
+    points              samples, landmarks or frequencies, m×d; missing if the kernel needs none
+    weights, shift      A and b of the codes k(x, X)A - b; A is m×k, 2m×k for Fourier features, d×k without points
+
+The header has the name and the parameters of the kernel, and the precision of the codes. A file never holds code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from drkm.files import container
+from drkm.files.tensor_file import Stored
+from drkm.serving.formulas import FORMULAS, Values
+from drkm.validation import parts
+
+KIND, VERSION = "projection", 1
+#: kernel values that are held at once
+ENTRIES = 1 << 22
+PRECISIONS = ("float32", "float64")
+HEADER = {
+    "kind": parts.text,
+    "version": parts.count(1),
+    "kernel": parts.choice(*FORMULAS),
+    "parameters": parts.present,
+    "precision": parts.choice(*PRECISIONS),
+}
+
+
+@dataclass(frozen=True)
+class Projection:
+    """`transform` of a one-layer model, x ↦ k(x, X)A - b, with numpy alone.
+
+    Fitted models make one with `to_numpy()`.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel's class; "Linear" without points also projects the values of a precomputed kernel.
+    parameters : mapping
+        Its parameters, as numbers.
+    points : array of shape (m, d) or None
+        X: samples, landmarks or frequencies. None for a kernel whose features are computed from x alone.
+    weights : array of shape (m, k), (2m, k) or (d, k)
+        A.
+    shift : array of shape (k,)
+        b.
+    precision : {"float64", "float32"}
+        Of the codes; that of the weights is the one of the computation.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_digits
+    >>> import drkm
+    >>> X = load_digits().data[:300]
+    >>> path = os.path.join(tempfile.mkdtemp(), "digits.codes")
+    >>> drkm.KernelPCA(5, kernel="rbf", gamma=1e-3).fit(X).to_numpy().save(path)
+    >>> drkm.serving.load(path).transform(X[:8]).shape
+    (8, 5)
+    """
+
+    kernel: str
+    parameters: Mapping[str, Any]
+    points: np.ndarray | None
+    weights: np.ndarray
+    shift: np.ndarray
+    precision: str = "float64"
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the codes of the rows of X, for a precomputed kernel those of rows of kernel values."""
+        x = self._read(X)
+        codes = np.empty((len(x), len(self.shift)), self.weights.dtype)
+        step = max(1, ENTRIES // len(self.weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for begin in range(0, len(x), step):
+                rows = slice(begin, begin + step)
+                np.matmul(self._values(x[rows]), self.weights, out=codes[rows])
+            codes -= self.shift
+        if not np.isfinite(codes).all():
+            bad = int((~np.isfinite(codes).all(axis=1)).sum())
+            raise ValueError(f"X: the kernel returns NaN or inf for {bad} of these points")
+        return codes.astype(self.precision, copy=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, which `load` reads."""
+        arrays = {"points": self.points, "weights": self.weights, "shift": self.shift}
+        header = {"kernel": self.kernel, "parameters": dict(self.parameters), "precision": self.precision}
+        stored = {name: Stored.of(array) for name, array in arrays.items() if array is not None}
+        container.write(path, stored, {"kind": KIND, "version": VERSION, **header})
+
+    @property
+    def n_features(self) -> int:
+        """d, the number of features of a sample."""
+        return self.weights.shape[0] if self.points is None else self.points.shape[1]
+
+    @cached_property
+    def _values(self) -> Values:
+        points = np.empty((0, 0)) if self.points is None else self.points
+        return FORMULAS[self.kernel].prepared(points, self.parameters)
+
+    def _read(self, X: Any) -> np.ndarray:
+        try:
+            x = np.asarray(X, dtype=self.weights.dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X: expected a table of numbers, got {type(X).__name__} ({error})") from error
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            got = "×".join(map(str, x.shape)) or "one number"
+            raise ValueError(f"X: expected rows of {self.n_features} features, got {got}")
+        if not np.isfinite(x).all():
+            raise ValueError("X: contains NaN or infinity")
+        return x
+
+
+def load(path: str | os.PathLike[str]) -> Projection:
+    """Read the file of a projection, or raise an error that says what is wrong."""
+    stored, header = container.read_stored(path, KIND, VERSION)
+    try:
+        return _rebuilt(stored, header)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"path: {os.fspath(path)} is not a drkm {KIND} ({error})") from error
+
+
+def _rebuilt(stored: Mapping[str, Stored], header: dict[str, Any]) -> Projection:
+    """Return the projection after a check that its parts belong together."""
+    parts.check(header, HEADER)
+    formula = FORMULAS[header["kernel"]]
+    parts.check(header["parameters"], formula.parameters)
+    names = (*(("points",) if formula.columns else ()), "weights", "shift")
+    if set(stored) != set(names):
+        raise ValueError(f"expected {', '.join(names)}, got {', '.join(sorted(stored)) or 'nothing'}")
+    arrays = {name: _matrix(name, stored[name], 1 if name == "shift" else 2) for name in names}
+    points, weights, shift = arrays.get("points"), arrays["weights"], arrays["shift"]
+    rows = len(weights) if points is None else formula.columns * len(points)
+    if weights.shape != (rows, len(shift)) or len({array.dtype for array in arrays.values()}) > 1:
+        raise ValueError(f"weights: expected {rows}×{len(shift)} numbers in the precision of the others")
+    return Projection(header["kernel"], header["parameters"], points, weights, shift, header["precision"])
+
+
+def _matrix(name: str, stored: Stored, dimensions: int) -> np.ndarray:
+    if stored.dtype not in PRECISIONS or len(stored.shape) != dimensions or 0 in stored.shape:
+        shape = "×".join(map(str, stored.shape))
+        raise ValueError(f"{name}: expected numbers in {dimensions} dimensions, got {stored.dtype} of shape {shape}")
+    array = stored.array()
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers, got NaN or inf")
+    return array
