@@ -1,5 +1,6 @@
 """Codes of one-layer models with numpy alone: those of `transform`, without importing torch."""
 
+import pickle
 import subprocess
 import sys
 
@@ -115,13 +116,33 @@ def test_many_points_are_projected_a_few_at_a_time(monkeypatch):
         (np.ones(6), "X: expected rows of 6 features, got 6"),
         (3.0, "X: expected rows of 6 features, got one number"),
         (np.full((2, 6), np.nan), "X: contains NaN or infinity"),
-        ([["a"] * 6], "X: expected a table of numbers, got list"),
+        ([["a"] * 6], "X: expected a table of numbers"),
+        ([[1j] * 6], "X: expected a table of numbers"),
+        ([[object()] * 6], "X: expected a table of numbers"),
         (np.full((2, 6), 1e200), "X: the kernel returns NaN or inf for 2 of these points"),
     ],
 )
 def test_points_that_have_no_codes_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         KernelPCA(2, kernel="poly").fit(samples(30)).to_numpy().transform(X)
+
+
+@pytest.mark.parametrize("model", [KernelPCA(2, kernel="rbf"), ConstrDRKM(2)], ids=str)
+def test_columns_in_another_order_are_refused(model, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(samples(30), columns=list("abcdef"))
+    model.fit(frame).to_numpy().save(tmp_path / "codes")
+    served = load(tmp_path / "codes")
+    np.testing.assert_allclose(served.transform(frame), np.asarray(model.transform(frame)), atol=1e-12)
+    np.testing.assert_array_equal(served.transform(frame.to_numpy()), served.transform(frame))
+    with pytest.raises(ValueError, match="X: expected the columns of the fit in order, got 'b' for 'a'"):
+        served.transform(frame[list("bacdef")])
+
+
+def test_it_can_be_pickled_after_use():
+    served = KernelPCA(2, kernel="rbf").fit(samples(30)).to_numpy()
+    codes = served.transform(samples(5, seed=1))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(served)).transform(samples(5, seed=1)), codes)
 
 
 def test_a_process_that_transforms_points_imports_neither_torch_nor_scikit_learn(tmp_path):
@@ -135,6 +156,7 @@ def test_a_process_that_transforms_points_imports_neither_torch_nor_scikit_learn
 
 ARRAYS = {"points": np.ones((4, 3)), "weights": np.ones((4, 2)), "shift": np.zeros(2)}
 HEADER = {"kind": "projection", "version": 1, "kernel": "RBF", "parameters": {"sigma2": 1.0}, "precision": "float64"}
+HEADER["feature_names"] = []
 
 
 def write(path, arrays=ARRAYS, **header):
@@ -150,6 +172,7 @@ def write(path, arrays=ARRAYS, **header):
         ({"parameters": {"sigma2": 1.0, "nu": 2.5}}, "'nu': expected no such part"),
         ({"kernel": "Matern", "parameters": {"sigma2": 1.0, "nu": 2.0}}, "nu: got 2.0, allowed are 1.5 and 2.5"),
         ({"precision": "int64"}, "precision: expected one of float32, float64"),
+        ({"feature_names": ["a", "b"]}, "feature_names: expected 3, got 2"),
         ({"version": 2}, "was written by a newer drkm"),
         ({"kind": "model"}, "is not a drkm projection"),
         ({"arrays": {**ARRAYS, "weights": np.ones((5, 2))}}, "weights: expected 4×2 numbers"),

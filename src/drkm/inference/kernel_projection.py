@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -73,7 +74,7 @@ class KernelProjection:
         """Return the projection as a `torch.nn.Module`."""
         return ProjectionModule(*self._parts())
 
-    def numpy(self, precision: torch.dtype) -> Projection:
+    def numpy(self, precision: torch.dtype, feature_names: Sequence[str] = ()) -> Projection:
         """Return the projection as a function of arrays, with codes in this precision."""
         kernel, points, weights, shift = self._parts()
         name, parameters, points = ("Linear", {}, None) if kernel is None else kernel.served(points)
@@ -82,8 +83,8 @@ class KernelProjection:
                 f"kernel: to_numpy needs one of {', '.join(FORMULAS)}, got {name}; use to_torch, or save the model"
             )
         given = None if points is None else points.numpy(force=True)
-        numbers = weights.numpy(force=True), shift.numpy(force=True)
-        return Projection(name, parameters, given, *numbers, precision=str(precision).removeprefix("torch."))
+        numbers, codes = (weights.numpy(force=True), shift.numpy(force=True)), str(precision).removeprefix("torch.")
+        return Projection(name, parameters, given, *numbers, codes, tuple(map(str, feature_names)))
 
     def _parts(self) -> tuple[Any, Tensor | None, Tensor, Tensor]:
         """Return kernel, points, weights and shift of new points; without a kernel, their kernel values are given."""

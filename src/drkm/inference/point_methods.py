@@ -231,7 +231,7 @@ class PointMethods(TransformerMixin):
         """
         check_is_fitted(self)
         projection = self._inference.projection()
-        return projection.numpy(projection.weights.dtype)
+        return projection.numpy(projection.weights.dtype, getattr(self, "feature_names_in_", ()))
 
     def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
         """Return the squared distance between each row and its reconstruction, and which rows are strange."""

@@ -230,7 +230,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def to_numpy(self) -> Projection:
         """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
         check_is_fitted(self)
-        return self._projection.numpy(self._precision)
+        return self._projection.numpy(self._precision, getattr(self, "feature_names_in_", ()))
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

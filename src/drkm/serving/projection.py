@@ -5,13 +5,14 @@ Tensors of a file, for m given points, d features and k components:
     points              samples, landmarks or frequencies, m×d; missing if the kernel needs none
     weights, shift      A and b of the codes k(x, X)A - b; A is m×k, 2m×k for Fourier features, d×k without points
 
-The header has the name and the parameters of the kernel, and the precision of the codes. A file never holds code.
+The header has the name and the parameters of the kernel, the names of the features, and the precision of the codes. A
+file never holds code.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,7 @@ HEADER = {
     "kernel": parts.choice(*FORMULAS),
     "parameters": parts.present,
     "precision": parts.choice(*PRECISIONS),
+    "feature_names": parts.several(parts.text),
 }
 
 
@@ -56,6 +58,8 @@ class Projection:
         b.
     precision : {"float64", "float32"}
         Of the codes; that of the weights is the one of the computation.
+    feature_names : sequence of str
+        Names of the columns that a data frame must have, in their order; empty if the model was fitted without names.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class Projection:
     weights: np.ndarray
     shift: np.ndarray
     precision: str = "float64"
+    feature_names: Sequence[str] = ()
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the codes of the rows of X, for a precomputed kernel those of rows of kernel values."""
@@ -95,6 +100,7 @@ class Projection:
         """Write one safetensors file, which `load` reads."""
         arrays = {"points": self.points, "weights": self.weights, "shift": self.shift}
         header = {"kernel": self.kernel, "parameters": dict(self.parameters), "precision": self.precision}
+        header["feature_names"] = list(self.feature_names)
         stored = {name: Stored.of(array) for name, array in arrays.items() if array is not None}
         container.write(path, stored, {"kind": KIND, "version": VERSION, **header})
 
@@ -108,11 +114,24 @@ class Projection:
         points = np.empty((0, 0)) if self.points is None else self.points
         return FORMULAS[self.kernel].prepared(points, self.parameters)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be prepared again is not pickled.
+        return {name: value for name, value in vars(self).items() if name != "_values"}
+
     def _read(self, X: Any) -> np.ndarray:
+        """Return points as an array in the precision of the weights."""
+        names = getattr(X, "columns", None)
+        if names is not None and self.feature_names:
+            for name, expected in zip(names, self.feature_names, strict=False):
+                if str(name) != expected:
+                    raise ValueError(f"X: expected the columns of the fit in order, got {name!r} for {expected!r}")
+        x = np.asarray(X)
         try:
-            x = np.asarray(X, dtype=self.weights.dtype)
+            if x.dtype.kind not in "biufO":
+                raise TypeError(f"got {x.dtype}")
+            x = x.astype(self.weights.dtype, copy=False)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"X: expected a table of numbers, got {type(X).__name__} ({error})") from error
+            raise ValueError(f"X: expected a table of numbers ({error})") from error
         if x.ndim != 2 or x.shape[1] != self.n_features:
             got = "×".join(map(str, x.shape)) or "one number"
             raise ValueError(f"X: expected rows of {self.n_features} features, got {got}")
@@ -135,18 +154,22 @@ def _rebuilt(stored: Mapping[str, Stored], header: dict[str, Any]) -> Projection
     parts.check(header, HEADER)
     formula = FORMULAS[header["kernel"]]
     parts.check(header["parameters"], formula.parameters)
-    names = (*(("points",) if formula.columns else ()), "weights", "shift")
-    if set(stored) != set(names):
-        raise ValueError(f"expected {', '.join(names)}, got {', '.join(sorted(stored)) or 'nothing'}")
-    arrays = {name: _matrix(name, stored[name], 1 if name == "shift" else 2) for name in names}
+    expected = {**({"points": 2} if formula.columns else {}), "weights": 2, "shift": 1}
+    if set(stored) != set(expected):
+        raise ValueError(f"expected {', '.join(expected)}, got {', '.join(sorted(stored)) or 'nothing'}")
+    arrays = {name: _numbers(name, stored[name], dimensions) for name, dimensions in expected.items()}
+    names = header["feature_names"]
     points, weights, shift = arrays.get("points"), arrays["weights"], arrays["shift"]
     rows = len(weights) if points is None else formula.columns * len(points)
     if weights.shape != (rows, len(shift)) or len({array.dtype for array in arrays.values()}) > 1:
         raise ValueError(f"weights: expected {rows}×{len(shift)} numbers in the precision of the others")
-    return Projection(header["kernel"], header["parameters"], points, weights, shift, header["precision"])
+    projection = Projection(header["kernel"], header["parameters"], points, weights, shift, header["precision"], names)
+    if names and len(names) != projection.n_features:
+        raise ValueError(f"feature_names: expected {projection.n_features}, got {len(names)}")
+    return projection
 
 
-def _matrix(name: str, stored: Stored, dimensions: int) -> np.ndarray:
+def _numbers(name: str, stored: Stored, dimensions: int) -> np.ndarray:
     if stored.dtype not in PRECISIONS or len(stored.shape) != dimensions or 0 in stored.shape:
         shape = "×".join(map(str, stored.shape))
         raise ValueError(f"{name}: expected numbers in {dimensions} dimensions, got {stored.dtype} of shape {shape}")
