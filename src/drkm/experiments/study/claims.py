@@ -13,6 +13,7 @@ from drkm.experiments.study.scales import DATASET_NAMES, SCORE_NAMES
 from drkm.experiments.study.verdicts import (
     TIE,
     Difference,
+    Rule,
     decided,
     described,
     difference,
@@ -109,7 +110,7 @@ def cases(
 
 def enough(
     cases: Sequence[Case],
-    rule: Callable[[int, int, int], Verdict],
+    rule: Rule,
     why: str,
     *,
     measured: str = "{notes}",

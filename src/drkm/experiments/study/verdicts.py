@@ -9,7 +9,7 @@ datasets can fail on one, and holds only if all four were run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -27,6 +27,8 @@ LEVEL = 0.95
 STEADY = 0.05
 #: a lead that is surely smaller than this does not count; scores are between 0 and 1
 TIE = 0.01
+#: numbers of cases that held, that failed, and of all cases → verdict
+Rule = Callable[[int, int, int], Verdict]
 
 
 @dataclass(frozen=True)
@@ -132,38 +134,26 @@ def alike(found: Difference | None, margin: float) -> Verdict:
     return Verdict.FAILED if found.low > margin or found.high < -margin else Verdict.UNDECIDED
 
 
-def majority(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about most cases, some of them undecided: it fails if half of all cases fail."""
-    if of and yes > of / 2:
-        return Verdict.HELD
-    return Verdict.FAILED if of and no >= of / 2 else Verdict.UNDECIDED
+def _rule(holds: Callable[[int, int, int], bool], fails: Callable[[int, int, int], bool] | None = None) -> Rule:
+    """Return a rule from two conditions; by default it fails where it does not hold. Without cases it is undecided."""
+
+    def judge(yes: int, no: int, of: int) -> Verdict:
+        if of and holds(yes, no, of):
+            return Verdict.HELD
+        return Verdict.FAILED if of and (fails is None or fails(yes, no, of)) else Verdict.UNDECIDED
+
+    return judge
 
 
-def not_most(yes: int, no: int, of: int) -> Verdict:
-    """Judge "this is not so in most cases": fails if it is so in more than half."""
-    return Verdict.UNDECIDED if not of else Verdict.FAILED if yes > of / 2 else Verdict.HELD
-
-
-def most(yes: int, no: int, of: int) -> Verdict:
-    """Judge "this is so in most cases", where every case is decided."""
-    return Verdict.UNDECIDED if not of else Verdict.HELD if yes > of / 2 else Verdict.FAILED
-
-
-def balanced(yes: int, no: int, of: int) -> Verdict:
-    """Judge "neither is ahead": fails if the two counts differ by more than a third of the cases."""
-    return Verdict.UNDECIDED if not of else Verdict.FAILED if abs(yes - no) > of / 3 else Verdict.HELD
-
-
-def everywhere(yes: int, no: int, of: int) -> Verdict:
-    """Judge "this is so in every case": fails if it is so in half of them or fewer."""
-    if of and yes == of:
-        return Verdict.HELD
-    return Verdict.FAILED if of and yes <= of / 2 else Verdict.UNDECIDED
-
-
-def everyone(yes: int, no: int, of: int) -> Verdict:
-    """Judge a claim about all cases: it fails if one fails, and holds if all hold."""
-    return Verdict.FAILED if no else Verdict.HELD if of and yes == of else Verdict.UNDECIDED
+#: so in most cases, some of which may be undecided; or where every case is decided; or not so in most cases
+majority = _rule(lambda yes, no, of: yes > of / 2, lambda yes, no, of: no >= of / 2)
+most = _rule(lambda yes, no, of: yes > of / 2)
+not_most = _rule(lambda yes, no, of: yes <= of / 2)
+#: neither side is ahead: the two counts differ by no more than a third of the cases
+balanced = _rule(lambda yes, no, of: abs(yes - no) <= of / 3)
+#: so in every case: fails if it is so in half of them or fewer, or if one case fails
+everywhere = _rule(lambda yes, no, of: yes == of, lambda yes, no, of: yes <= of / 2)
+everyone = _rule(lambda yes, no, of: yes == of, lambda yes, no, of: no > 0)
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
