@@ -12,21 +12,20 @@ from drkm.experiments.denoising import (
     _panels,
     _panels_run,
     _problems,
-    _table1_claims,
     digits,
     figure1,
     figure2,
     figure3,
     table1,
 )
-from drkm.experiments.denoising import _table1_tables as tables
 from drkm.experiments.denoising._panels import smaller
 from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, ONE_LAYER, ORDER
 from drkm.experiments.denoising._protocol import best, candidates, reconstruct
+from drkm.experiments.denoising._table1_claims import AS_PUBLISHED
 from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.registry import TASKS
 from drkm.experiments.reproduce import write_section
-from drkm.experiments.section import Verdict
+from drkm.experiments.section import Claim, Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
 from drkm.selection import select
 
@@ -169,12 +168,16 @@ def cell(dataset: str, noise: float, ratio: float, two: float = 1.0, deep: float
         "curve": dataset,
         "noise": noise,
         "errors": [{"method": name, "mse": mse, "distance": mse, "chosen": ""} for name, mse in errors.items()],
-        "protocol": [{**tables.AS_PUBLISHED, "kernel PCA": ratio, "deep": 1.0, "kernel PCA σ²": "", "deep σ²": ""}],
+        "protocol": [{**AS_PUBLISHED, "kernel PCA": ratio, "deep": 1.0, "kernel PCA σ²": "", "deep σ²": ""}],
     }
 
 
+def claims(cells: list[dict], points: int) -> list[Claim]:
+    return list(table1.EXPERIMENT.claims(cells, replace(TINY, n_train=points)))
+
+
 def judged(cells: list[dict], points: int = 3000) -> dict[str, Verdict]:
-    return {c.text: c.verdict for c in _table1_claims.judge(cells, tables.ratios(cells), points=points)}
+    return {claim.text: claim.verdict for claim in claims(cells, points)}
 
 
 def test_a_ratio_is_judged_by_one_and_by_the_published_one():
@@ -189,7 +192,7 @@ def test_a_ratio_is_judged_by_one_and_by_the_published_one():
 def test_a_claim_tells_how_the_ratio_depends_on_the_definition_of_the_error():
     both = cell("square", 0.05, 2.0)
     both["protocol"].append({**both["protocol"][0], "β": "projection", "kernel PCA": 0.5})
-    first = next(_table1_claims.judge([both], tables.ratios([both]), points=300))
+    first = claims([both], points=300)[0]
     assert first.measured == "2"
     assert "0.50 to 2.00" in first.why
 

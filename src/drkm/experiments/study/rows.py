@@ -39,6 +39,15 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
     }
 
 
+def pivoted(rows: Iterable[Row], by: Sequence[str], column: str, value: str) -> list[Row]:
+    """Return one line per combination of the values `by`, with one value of each of its rows; `column` names it."""
+    lines: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in by)
+        lines.setdefault(key, dict(zip(by, key, strict=True)))[column.format(**row)] = row[value]
+    return list(lines.values())
+
+
 def by_points(rows: Iterable[Row]) -> dict[int, list[Row]]:
     """Return rows by number of training images, the smallest first."""
     return dict(sorted(by_value(rows, "n").items()))
