@@ -16,7 +16,7 @@ from drkm.experiments.registry import EXPERIMENTS
 from drkm.experiments.section import Verdict
 from drkm.experiments.settings import Seeds
 from drkm.experiments.study import study
-from drkm.experiments.study.groups import Group, kernel_pca
+from drkm.experiments.study.groups import KERNEL_PCA, Group, families
 from drkm.experiments.study.scales import SIZES, TWO_LAYERS
 from drkm.experiments.study.study import Study
 from drkm.runs.configuration import SCALES, Configuration, Results
@@ -135,12 +135,12 @@ def test_a_draw_that_is_the_seed_is_the_same_run():
 
 def test_kernel_pca_without_centring_is_the_run_of_one_layer():
     sizes = SIZES["quick"]
-    plain, centred = (set(group.configurations(sizes)) for group in kernel_pca())
+    plain, centred = (set(group.configurations(sizes)) for group in families(*KERNEL_PCA))
     assert plain == set(Group(family="drkm", stacks=((10,),)).configurations(sizes))
     assert {run.parameters["center"] for run in centred} == {True}
-    assert {row["family"] for row in kernel_pca()[1].found(Results((run, {}, 1.0) for run in centred), sizes)} == {
-        "kpca-centred"
-    }
+    assert {
+        row["family"] for row in families(*KERNEL_PCA)[1].found(Results((run, {}, 1.0) for run in centred), sizes)
+    } == {"kpca-centred"}
 
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name not in ("candidates",)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families
 from drkm.experiments.study.rows import chosen
 from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES, label
 
@@ -31,16 +31,13 @@ EXPERIMENT = Study(
         "codes scored. The comparison of the paper has 10, 15 and 10 components, of which different layers are "
         "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     ),
-    groups=[
-        *(Group(family=name, stacks=STACKS, at="start_points") for name in FAMILIES),
-        *kernel_pca(at="start_points")[1:],
-    ],
+    groups=families(*FAMILIES, "kpca-centred", stacks=STACKS, at="start_points"),
     tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
     charts=charts.by_dataset(
         charts.boxes_together,
         "deep-layer",
         "Scores of ten components in one, two and three layers.",
-        charts.families_by_stack({**dict.fromkeys(FAMILIES, STACKS), "kpca-centred": STACKS[:1]}),
+        charts.families_by_stack(STACKS, *FAMILIES, "kpca-centred"),
         xlabel="components by layer",
     ),
     claims=_claims,

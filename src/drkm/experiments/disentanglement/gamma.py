@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, verdicts
 from drkm.experiments.study.rows import by_value, chosen
 from drkm.experiments.study.scales import DATASET_NAMES, SCORE_NAMES, SIZES
 from drkm.experiments.study.verdicts import STEADY
@@ -63,7 +63,7 @@ EXPERIMENT = Study(
         "nothing, because on the manifold it only multiplies the energy: the same run stands at every γ, and so does "
         "that of kernel PCA, which has none."
     ),
-    groups=[Group(family="paper", hyperparameter="grid"), Group(family="drkm"), *kernel_pca()],
+    groups=families(*COLUMNS.values(), hyperparameter="grid"),
     tables=[Table(name="gamma", by=("dataset", "family", "n", "gamma"))],
     charts=_charts,
     claims=_claims,

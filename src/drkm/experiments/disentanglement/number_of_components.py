@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_value, chosen, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, label
@@ -146,10 +146,7 @@ EXPERIMENT = Study(
         "training draws together for the recipe as published, over training draws alone for our defaults, whose fit is "
         "deterministic. Kernel PCA has ten components in its one layer."
     ),
-    groups=[
-        *(Group(family=name, stacks=CHOICES, at="components_points") for name in FAMILIES),
-        *kernel_pca(at="components_points"),
-    ],
+    groups=families(*FAMILIES, *KERNEL_PCA, stacks=CHOICES, at="components_points"),
     tables=[
         Table(name="components", by=("dataset", "family", "layers"), caption="Mean ± standard deviation by choice")
     ],
@@ -157,7 +154,7 @@ EXPERIMENT = Study(
         charts.boxes,
         "components-{metric}",
         f"{{metric}} by number of components. {charts.BOXES}; with few runs each is a dot.",
-        charts.families_by_stack({**dict.fromkeys(FAMILIES, CHOICES), **dict.fromkeys(KERNEL_PCA, ((10,),))}),
+        charts.families_by_stack(CHOICES, *FAMILIES, *KERNEL_PCA),
         xlabel="components of the three layers",
         tilt=True,
     ),

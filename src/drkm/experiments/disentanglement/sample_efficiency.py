@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
 from drkm.experiments.study.scales import BETA, SCORE_NAMES, SCORES
@@ -62,7 +62,7 @@ EXPERIMENT = Study(
         "score is not below ours any more. The β-VAE stops by held-out images"
         + (f" or after {sizes.max_steps} steps, which is early." if sizes.max_steps else ".")
     ),
-    groups=[*(Group(family=name) for name in FAMILIES), *kernel_pca()],
+    groups=families(*FAMILIES, *KERNEL_PCA),
     tables=[CATCHING_UP, Table(name="sample-efficiency", by=("dataset", "family", "n"))],
     charts=charts.by_dataset(
         charts.lines,

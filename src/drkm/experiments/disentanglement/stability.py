@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from drkm.experiments.experiment import MEASURED, Row
-from drkm.experiments.study import Study, StudySizes, Table, charts, claims, named_models, tables, task
-from drkm.experiments.study.scales import FAMILY_NAMES, ONE_LAYER, TWO_LAYERS
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, tables, task
+from drkm.experiments.study.scales import FAMILY_NAMES
 from drkm.plotting import GREY
 from drkm.validation import parts
 
 #: unseen images on which fits are compared
 COMMON = 500
-PAPER, OURS, SHALLOW, CENTRED, RIVAL = FAMILY_NAMES.values()
-#: model → its family, layers and options
-MODELS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
-    PAPER: ("paper", TWO_LAYERS, {}),
-    OURS: ("drkm", TWO_LAYERS, {}),
-    SHALLOW: ("drkm", ONE_LAYER, {}),
-    CENTRED: ("drkm", ONE_LAYER, {"center": True}),
-    RIVAL: ("beta-vae", TWO_LAYERS, {}),
-}
+PAPER, OURS, SHALLOW, _, RIVAL = FAMILY_NAMES.values()
 COLOURS = {**{FAMILY_NAMES[name]: colour for name, colour in charts.FAMILY_COLOURS.items()}, "chance": GREY}
 #: result of a run: lists with one entry per layer
 RESULTS = ("shared", "shared_chance", "angle", "agreement")
@@ -66,8 +57,8 @@ EXPERIMENT = Study(
         "same subspace, chance is what random subspaces share. Agreement compares single codes: 1 where every code "
         "has one partner and no second one (unsupervised disentanglement ranking with rank correlations)."
     ),
-    groups=named_models(
-        MODELS,
+    groups=families(
+        *FAMILY_NAMES,
         at="start_points",
         settings={"resamples": "resamples"},
         task="stability",

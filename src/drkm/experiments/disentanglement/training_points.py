@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, verdicts
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import at_common_points, chosen, values_of
 from drkm.experiments.study.scales import FAMILY_NAMES, SCORE_NAMES, SCORES
@@ -19,12 +19,7 @@ SIMILAR_SPREAD, LARGER_SPREAD = 1.25, 1.5
 #: range of the β-VAE's IRS on SmallNORB: published from 0.5 to almost 0.9
 WIDE_RANGE = 0.3
 THEIRS = {"family": "beta-vae"}
-GROUPS = [
-    Group(family="paper", hyperparameter="grid"),
-    Group(family="drkm"),
-    *kernel_pca(),
-    Group(family="beta-vae", hyperparameter="grid"),
-]
+GROUPS = families(*FAMILY_NAMES, hyperparameter="grid")
 
 
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:

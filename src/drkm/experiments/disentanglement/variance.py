@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, kernel_pca, task, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, families, task, verdicts
+from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_value, chosen, scored, values_of
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, SCORE_NAMES, SCORES
 from drkm.experiments.study.study import SCORED, TASKS
@@ -23,14 +24,14 @@ DRAW = 0
 SEEDS, DRAWS, HYPERPARAMETER, TIME = "start seed", "training draw", "σ², γ or β", "training time"
 VARIED = {name: name for name in (SEEDS, DRAWS, HYPERPARAMETER)}
 RANDOM_START = "drkm, random start"
+STARTED_AT_RANDOM = {"varied": SEEDS, "model": RANDOM_START}
 COLOURS = {**{FAMILY_NAMES[f]: colour for f, colour in charts.FAMILY_COLOURS.items()}, RANDOM_START: SKY}
 OURS, RIVAL = FAMILY_NAMES["drkm"], FAMILY_NAMES["beta-vae"]
 TIMED = {"varied": TIME}
 
 
-def _varied(varied: str, name: str, model: str = "", **more: Any) -> Group:
-    tags = {"varied": varied, "model": model or FAMILY_NAMES[name]}
-    return Group(family=name, at="start_points", tags=tags, **{"seeds": "spread_seeds", **more})
+def _varied(varied: str, *names: str, **more: Any) -> list[Group]:
+    return families(*names, **{"at": "start_points", "seeds": "spread_seeds", "tags": {"varied": varied}, **more})
 
 
 def _side_by_side(row: Row) -> Iterator[Row]:
@@ -40,17 +41,12 @@ def _side_by_side(row: Row) -> Iterator[Row]:
 
 
 GROUPS = [
-    _varied(SEEDS, "drkm", seeds=2, draw=DRAW),
-    _varied(SEEDS, "drkm", RANDOM_START, draw=DRAW, options=({"init": "random"},)),
-    _varied(SEEDS, "paper", draw=DRAW),
-    _varied(SEEDS, "beta-vae", draw=DRAW),
-    _varied(DRAWS, "drkm"),
-    _varied(DRAWS, "paper"),
-    *kernel_pca(at="start_points", seeds="spread_seeds", tags={"varied": DRAWS}),
-    _varied(DRAWS, "beta-vae"),
-    _varied(HYPERPARAMETER, "drkm", seeds=1, options=tuple(WIDTHS.values())),
-    _varied(HYPERPARAMETER, "paper", seeds=1, hyperparameter="all"),
-    _varied(HYPERPARAMETER, "beta-vae", seeds=1, hyperparameter="all"),
+    *_varied(SEEDS, "drkm", seeds=2, draw=DRAW),
+    *_varied(SEEDS, "drkm", draw=DRAW, options=({"init": "random"},), tags=STARTED_AT_RANDOM),
+    *_varied(SEEDS, "paper", "beta-vae", draw=DRAW),
+    *_varied(DRAWS, "drkm", "paper", *KERNEL_PCA, "beta-vae"),
+    *_varied(HYPERPARAMETER, "drkm", seeds=1, options=tuple(WIDTHS.values())),
+    *_varied(HYPERPARAMETER, "paper", "beta-vae", seeds=1, hyperparameter="all"),
     Group(
         family="",
         at="start_points",

@@ -4,9 +4,9 @@
 what is shown of them, `claims` and `verdicts` how claims are judged; `study` puts it all together.
 """
 
-from drkm.experiments.study.groups import Group, kernel_pca, named_models
+from drkm.experiments.study.groups import Group, families, named_models
 from drkm.experiments.study.scales import StudySizes
 from drkm.experiments.study.study import Study, task
 from drkm.experiments.study.tables import Table
 
-__all__ = ["Group", "Study", "StudySizes", "Table", "kernel_pca", "named_models", "task"]
+__all__ = ["Group", "Study", "StudySizes", "Table", "families", "named_models", "task"]

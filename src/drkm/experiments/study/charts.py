@@ -9,8 +9,17 @@ from typing import Any
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Figure
 from drkm.experiments.study.drawing import Cell, Series, box_panels, dot_grid, line_grid
+from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
-from drkm.experiments.study.scales import DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, Layers, StudySizes, label
+from drkm.experiments.study.scales import (
+    DATASET_NAMES,
+    FAMILY_NAMES,
+    METRIC_NAMES,
+    ONE_LAYER,
+    Layers,
+    StudySizes,
+    label,
+)
 from drkm.plotting import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 
 #: colour of each family in every figure
@@ -31,12 +40,14 @@ def families_by_points(*names: str) -> Callable[[list[Row]], list[Series]]:
     return lambda rows: [family(name, by_points(chosen(rows, family=name))) for name in names]
 
 
-def families_by_stack(stacks: Mapping[str, Sequence[Layers]]) -> Callable[[list[Row]], list[Series]]:
-    """Return a function of rows that returns the runs of each family by architecture."""
-    return lambda rows: [
-        family(name, {label(layers): chosen(rows, family=name, layers=layers) for layers in own})
-        for name, own in stacks.items()
-    ]
+def families_by_stack(stacks: Sequence[Layers], *names: str) -> Callable[[list[Row]], list[Series]]:
+    """Return a function of rows that returns the runs of each family by architecture; kernel PCA has one layer."""
+
+    def of(rows: list[Row], name: str) -> Series:
+        own = (ONE_LAYER,) if name in KERNEL_PCA else stacks
+        return family(name, {label(layers): chosen(rows, family=name, layers=layers) for layers in own})
+
+    return lambda rows: [of(rows, name) for name in names]
 
 
 def by_dataset(

@@ -13,7 +13,7 @@ from drkm.experiments.study.rows import scored
 from drkm.experiments.study.scales import FAMILY_NAMES, HYPERPARAMETER, ONE_LAYER, TWO_LAYERS, Layers, StudySizes
 from drkm.runs.configuration import Configuration, Results
 
-#: name of kernel PCA in tables and figures → the equivalent options of our model
+#: family of kernel PCA in tables and figures → the equivalent options of our model
 KERNEL_PCA: dict[str, dict[str, Any]] = {"kpca": {}, "kpca-centred": {"center": True}}
 #: families of models that have no layers
 FLAT = ("beta-vae", "random")
@@ -125,14 +125,19 @@ def named_models(models: Mapping[str, tuple[str, Layers, Mapping[str, Any]]], **
     ]
 
 
-def kernel_pca(**common: Any) -> list[Group]:
-    """Return kernel PCA, one layer of our model with as many components as are scored, without and with centring."""
+def families(*names: str, tags: Mapping[str, Any] | None = None, **common: Any) -> list[Group]:
+    """Return one group for each family of `FAMILY_NAMES`; kernel PCA has one layer, whatever the others have."""
     return [
         Group(
-            family="drkm",
-            stacks=(ONE_LAYER,),
-            options=(options,),
-            **{**common, "tags": {**common.get("tags", {}), "family": name, "model": FAMILY_NAMES[name]}},
+            **{"family": name, **common, **_kernel_pca(name)},
+            tags={"family": name, "model": FAMILY_NAMES[name], **(tags or {})},
         )
-        for name, options in KERNEL_PCA.items()
+        for name in names
     ]
+
+
+def _kernel_pca(name: str) -> dict[str, Any]:
+    """Return kernel PCA as our model: one layer with as many components as are scored; nothing for other families."""
+    if name not in KERNEL_PCA:
+        return {}
+    return {"family": "drkm", "stacks": (ONE_LAYER,), "options": (KERNEL_PCA[name],)}
