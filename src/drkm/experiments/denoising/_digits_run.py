@@ -7,18 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._methods import (
-    Denoiser,
-    Grid,
-    base_model,
-    choice,
-    deep_fits,
-    least_risk,
-    one_layer_grid,
-    rival,
-    rival_choice,
-    rival_settings,
-)
+from drkm.experiments.denoising import _methods as methods
 from drkm.experiments.denoising._problems import mean_squared_error
 from drkm.experiments.denoising._table1_cell import rounded
 from drkm.experiments.denoising.digits import CLEAN, NOISY, ONE, RIVAL, TWO, DigitSizes
@@ -87,27 +76,32 @@ def corrupt(images: Array, level: float, *, gaussian: bool, seed: int) -> Array:
     return np.where(hit, (rng.random(images.shape) < 0.5).astype(float), images)
 
 
-def choose(method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes) -> tuple[Denoiser, str]:
+def choose(
+    method: str, train: Array, validation: Array, noise: float, sizes: DigitSizes
+) -> tuple[methods.Denoiser, str]:
     """Return the denoiser of a method with the least estimated risk, and its settings in words."""
     from scipy.spatial.distance import pdist
 
     half_median = 0.5 * float(np.median(pdist(train, "sqeuclidean")))
     widths = [f * half_median for f in sizes.widths]
     if method == RIVAL:
-        denoisers = {entry: rival(entry, train) for entry in rival_settings(widths, sizes.components)}
-        best, chosen = least_risk(validation, noise, denoisers, draws=1)
-        return best, rival_choice(chosen)
+        denoisers = {entry: methods.rival(entry, train) for entry in methods.rival_settings(widths, sizes.components)}
+        best, chosen = methods.least_risk(validation, noise, denoisers, draws=1)
+        return best, methods.rival_choice(chosen)
     if method == ONE:
-        grid, base = one_layer_grid(widths, sizes.components), base_model(1)
+        grid, base = methods.one_layer_grid(widths, sizes.components), methods.base_model(1)
     else:
-        grid, base = _deep_grid(widths, sizes, len(train)), base_model(2)
+        grid, base = _deep_grid(widths, sizes, len(train)), methods.base_model(2)
     found = select(train, grid, estimator=base, validation=validation, noise=noise, draws=1)
-    return found.denoise, choice(found)
+    return found.denoise, methods.choice(found)
 
 
-def _deep_grid(widths: list[float], sizes: DigitSizes, n: int) -> Grid:
+def _deep_grid(widths: list[float], sizes: DigitSizes, n: int) -> methods.Grid:
     """Return two-layer models that denoise with the components of both layers."""
     return [
-        {**deep_fits(widths, (s, s), n, DEEP_WIDTH), "keep": [(s, max(1, round(q * s))) for q in sizes.fractions]}
+        {
+            **methods.deep_fits(widths, (s, s), n, DEEP_WIDTH),
+            "keep": [(s, max(1, round(q * s))) for q in sizes.fractions],
+        }
         for s in sizes.layers
     ]

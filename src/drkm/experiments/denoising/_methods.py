@@ -12,18 +12,8 @@ import numpy as np
 import torch
 
 from drkm.estimator import ConstrDRKM
-from drkm.experiments.denoising._problems import (
-    BOUND,
-    MEAN_SHIFT,
-    NOISY,
-    ONE_LAYER,
-    RIVAL,
-    TWO_LAYERS,
-    Array,
-    CurveSizes,
-    NoisyCurve,
-    posterior_mean,
-)
+from drkm.experiments.denoising import _problems as problems
+from drkm.experiments.denoising._problems import Array, CurveSizes, NoisyCurve
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
 from drkm.kernels import RBF
@@ -62,7 +52,7 @@ def noisy_points(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcom
 
 def bayes(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return the posterior mean, given the true curve and the true noise."""
-    return Outcome(posterior_mean(problem, problem.train), "true density")
+    return Outcome(problems.posterior_mean(problem, problem.train), "true density")
 
 
 def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
@@ -174,10 +164,10 @@ def selected(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) 
 
 
 METHODS: dict[str, Method] = {
-    NOISY: noisy_points,
-    MEAN_SHIFT: mean_shift,
-    RIVAL: rival_kernel_pca,
-    ONE_LAYER: partial(selected, 1),
-    TWO_LAYERS: partial(selected, 2),
-    BOUND: bayes,
+    problems.NOISY: noisy_points,
+    problems.MEAN_SHIFT: mean_shift,
+    problems.RIVAL: rival_kernel_pca,
+    problems.ONE_LAYER: partial(selected, 1),
+    problems.TWO_LAYERS: partial(selected, 2),
+    problems.BOUND: bayes,
 }

@@ -11,19 +11,10 @@ from scipy.spatial import KDTree
 from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
+from drkm.experiments.denoising import _problems as problems
 from drkm.experiments.denoising._methods import select_layers
 from drkm.experiments.denoising._panels import COMPONENTS
-from drkm.experiments.denoising._problems import (
-    BOUND,
-    NOISY,
-    TWO_LAYERS,
-    Array,
-    NoisyCurve,
-    mean_squared_error,
-    noise_of,
-    posterior_mean,
-    problem_of,
-)
+from drkm.experiments.denoising._problems import Array, NoisyCurve
 from drkm.experiments.denoising._protocol import reconstruct
 from drkm.experiments.denoising._table1_cell import errors, rounded
 from drkm.kernels import RBF
@@ -37,14 +28,14 @@ DRAWN = 1000
 
 def run_panels(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return the points of every panel with their errors."""
-    problem, sizes = problem_of(parameters, seed)
+    problem, sizes = problems.problem_of(parameters, seed)
     with one_thread():
         model, sigma2, steps = least_error(problem, sizes.protocol)
-        panels = {NOISY: problem.train}
+        panels = {problems.NOISY: problem.train}
         panels |= {name: reconstruct(model, problem.train, chosen, steps=steps) for name, chosen in COMPONENTS.items()}
-        selection = select_layers(2, problem, sizes, noise_of(problem))
-        panels[TWO_LAYERS] = selection.denoise(problem.train)
-        panels[BOUND] = posterior_mean(problem, problem.train)
+        selection = select_layers(2, problem, sizes, problems.noise_of(problem))
+        panels[problems.TWO_LAYERS] = selection.denoise(problem.train)
+        panels[problems.BOUND] = problems.posterior_mean(problem, problem.train)
     return {
         "σ²": sigma2,
         "steps": steps,
@@ -63,7 +54,7 @@ def least_error(problem: NoisyCurve, bandwidths: tuple[float, ...]) -> tuple[Con
             )
         for steps in (1, 3, 10, 30, None):
             points = reconstruct(model, problem.validation, [(2, 0)], steps=steps)
-            found.append((mean_squared_error(points, problem.validation_clean), sigma2, steps, model))
+            found.append((problems.mean_squared_error(points, problem.validation_clean), sigma2, steps, model))
     _, sigma2, steps, model = min(found, key=lambda entry: entry[0])
     return model, sigma2, steps
 

@@ -6,37 +6,28 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+from drkm.experiments.denoising import _problems as problems
 from drkm.experiments.denoising._methods import METHODS, Outcome
-from drkm.experiments.denoising._problems import (
-    FIRST_MEASURE,
-    ORDER,
-    PAPER_DEEP,
-    PAPER_KPCA,
-    Array,
-    NoisyCurve,
-    mean_squared_error,
-    noise_of,
-    problem_of,
-)
+from drkm.experiments.denoising._problems import Array, NoisyCurve
 from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.machine.threads import one_thread
 
 
 def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return the errors of all methods, and those of the paper's two models by every definition of the error."""
-    problem, sizes = problem_of(parameters, seed)
+    problem, sizes = problems.problem_of(parameters, seed)
     with one_thread():
-        estimate = noise_of(problem)
+        estimate = problems.noise_of(problem)
         outcomes = {name: method(problem, sizes, estimate) for name, method in METHODS.items()}
         protocol = candidates(problem, sizes.protocol)
-        for label, name in ((PAPER_KPCA, "kernel PCA"), (PAPER_DEEP, "deep")):
-            chosen = best(protocol, name, FIRST_MEASURE)
+        for label, name in ((problems.PAPER_KPCA, "kernel PCA"), (problems.PAPER_DEEP, "deep")):
+            chosen = best(protocol, name, problems.FIRST_MEASURE)
             outcomes[label] = Outcome(chosen.points, f"σ²={_widths(chosen)}")
         return {
             "estimated noise": rounded(estimate),
             "errors": [
                 {"method": name, "chosen": outcomes[name].chosen, **errors(problem, outcomes[name].points)}
-                for name in ORDER
+                for name in problems.ORDER
             ],
             "protocol": _protocol_errors(protocol),
         }
@@ -45,7 +36,7 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
 def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:
     """Return the distances of denoised training points from the clean points and from the curve."""
     return {
-        "mse": rounded(mean_squared_error(points, problem.clean)),
+        "mse": rounded(problems.mean_squared_error(points, problem.clean)),
         "distance": rounded(float(problem.curve.distance(points).mean())),
     }
 

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
+from drkm.experiments.denoising import _problems as problems
 from drkm.experiments.denoising._panels import missing
-from drkm.experiments.denoising._problems import (
-    DATASETS,
-    FIRST_MEASURE,
-    NOISES,
-    NOISY,
-    ONE_LAYER,
-    PAPER_DEEP,
-    PUBLISHED,
-    SIZES,
-    TWO_LAYERS,
-)
+from drkm.experiments.denoising._problems import DATASETS, NOISES
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
 from drkm.experiments.study.rows import chosen, pivoted
 
 #: the definition of the error by which claims are judged, where the paper leaves it open
-AS_PUBLISHED = {"β": "as published", "steps": "converged", "measure": FIRST_MEASURE}
+AS_PUBLISHED = {"β": "as published", "steps": "converged", "measure": problems.FIRST_MEASURE}
 #: largest tolerated error relative to the Bayes posterior mean, and number of cells in which two layers must not be
 #: worse than one
 TOLERATED, WINS = 1.15, 9
 SIMPLE, COMPLICATED = ("square", "half_circle"), ("square_spiral", "squares_spiral_ring")
-PAPER_POINTS = SIZES["paper"].n_train
+PAPER_POINTS = problems.SIZES["paper"].n_train
 #: curve and noise level
 Cell = tuple[str, float]
 CELLS: list[Cell] = [(curve, noise) for noise in NOISES for curve in DATASETS]
@@ -47,7 +38,7 @@ def judge(ratios: list[Row], errors: list[Row], points: int) -> Iterator[Claim]:
 
 def _published_ratio(cell: Cell, ratio: float | None, every: list[float], points: int) -> Claim:
     dataset, noise = cell
-    published = PUBLISHED[noise][dataset]
+    published = problems.PUBLISHED[noise][dataset]
     text = f"{DATASETS[dataset]}, σ_n = {noise}: the deep model denoises better than kernel PCA"
     if ratio is None:
         return missing(text, f"{published}")
@@ -82,30 +73,30 @@ def _about_errors(relative: list[Row]) -> Iterator[Claim]:
     """Yield the claims about the errors of all methods, relative to the Bayes posterior mean; one row per cell."""
     text = "The paper's deep model leaves points nearer to the clean ones than the noisy points were"
     why = "Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising."
-    nearer = [row[PAPER_DEEP] < row[NOISY] for row in relative]
+    nearer = [row[problems.PAPER_DEEP] < row[problems.NOISY] for row in relative]
     yield _counted(text, nearer, why, "implied; the paper does not show the noisy points")
 
     text = f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean"
-    near = [row[TWO_LAYERS] <= TOLERATED for row in relative]
+    near = [row[problems.TWO_LAYERS] <= TOLERATED for row in relative]
     yield _counted(text, near, f"{_worst(relative)}Selected without clean points; one draw.")
     text = f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} cells"
     why = "Mean squared error to the clean point; one draw, and differences count however small."
-    wins = [row[TWO_LAYERS] <= row[ONE_LAYER] for row in relative]
+    wins = [row[problems.TWO_LAYERS] <= row[problems.ONE_LAYER] for row in relative]
     yield _counted(text, wins, _on_average(relative) + why, enough=WINS)
 
 
 def _worst(relative: list[Row]) -> str:
     if not relative:
         return ""
-    worst = max(relative, key=lambda row: row[TWO_LAYERS])
+    worst = max(relative, key=lambda row: row[problems.TWO_LAYERS])
     dataset, noise = worst["cell"]
-    return f"Worst: {worst[TWO_LAYERS]:.3f} times ({DATASETS[dataset]}, σ_n = {noise}). "
+    return f"Worst: {worst[problems.TWO_LAYERS]:.3f} times ({DATASETS[dataset]}, σ_n = {noise}). "
 
 
 def _on_average(relative: list[Row]) -> str:
     if not relative:
         return ""
-    one, two = (fmean(row[name] for row in relative) for name in (ONE_LAYER, TWO_LAYERS))
+    one, two = (fmean(row[name] for row in relative) for name in (problems.ONE_LAYER, problems.TWO_LAYERS))
     return f"On average {two:.4f} against {one:.4f} times the error of the posterior mean. "
 
 

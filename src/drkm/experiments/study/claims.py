@@ -8,20 +8,9 @@ from typing import Any, NamedTuple
 
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
+from drkm.experiments.study import verdicts
 from drkm.experiments.study.rows import chosen, grouped, values_of
 from drkm.experiments.study.scales import DATASET_NAMES, SCORE_NAMES
-from drkm.experiments.study.verdicts import (
-    TIE,
-    Difference,
-    Rule,
-    decided,
-    described,
-    difference,
-    greater,
-    majority,
-    spread,
-    to_halve,
-)
 from drkm.wording import counted
 
 MEANS = "Difference of means, draw by draw, with its 95 % interval"
@@ -45,7 +34,7 @@ def claim(text: str, rows: Sequence[Row], found: Finding, published: str = "") -
 def _basis(rows: Sequence[Row], draws: int) -> str:
     """Return the number of draws or seeds behind a verdict, and how many more would halve its interval."""
     if draws > 1:
-        return f" Based on {draws} training draws; {to_halve(draws)} more would halve the interval."
+        return f" Based on {draws} training draws; {verdicts.to_halve(draws)} more would halve the interval."
     seeds = len({row["seed"] for row in rows if "seed" in row})
     return f" Based on {counted(seeds, 'seed')}." if seeds else ""
 
@@ -66,12 +55,12 @@ def compared(
     second: tuple[str, Sequence[Row]],
     score: str = "irs",
     *,
-    judge: Callable[[Difference | None], Verdict] = greater,
+    judge: Callable[[verdicts.Difference | None], Verdict] = verdicts.greater,
     ends: str = "holds where it is above 0.",
 ) -> Finding:
     """Judge the means of two named groups of runs; IRS is given with its chance level."""
-    measured = "; ".join(f"{name} {described(group, score)}" for name, group in (first, second))
-    found = difference(first[1], second[1], score)
+    measured = "; ".join(f"{name} {verdicts.described(group, score)}" for name, group in (first, second))
+    found = verdicts.difference(first[1], second[1], score)
     if found is None:
         return Finding(measured, Verdict.UNDECIDED, "Fewer than two runs on one side.")
     return Finding(measured, judge(found), f"{MEANS} in {SCORE_NAMES[score]}: {found}; {ends}", found.draws)
@@ -110,7 +99,7 @@ def cases(
 
 def enough(
     cases: Sequence[Case],
-    rule: Rule,
+    rule: verdicts.Rule,
     why: str,
     *,
     measured: str = "{notes}",
@@ -124,8 +113,8 @@ def enough(
     The text of the measurement may contain {yes}, {no}, {unsure} and {total}, counts of cases, and {notes}, replaced by
     `nothing` if there are none. Without `known` the claim is undecided, without `can_hold` it cannot hold.
     """
-    verdicts = [case.verdict for case in cases]
-    yes, no = verdicts.count(Verdict.HELD), verdicts.count(Verdict.FAILED)
+    each = [case.verdict for case in cases]
+    yes, no = each.count(Verdict.HELD), each.count(Verdict.FAILED)
     notes = separator.join(case.note for case in cases if case.note) or nothing
     told = measured.format(yes=yes, no=no, unsure=len(cases) - yes - no, total=len(cases), notes=notes)
     verdict = rule(yes, no, len(cases))
@@ -134,21 +123,21 @@ def enough(
     return Finding(told, verdict, why, min((case.draws for case in cases if case.draws), default=0))
 
 
-def ahead(first: Sequence[Row], second: Sequence[Row], score: str, tie: float = TIE) -> Case | None:
+def ahead(first: Sequence[Row], second: Sequence[Row], score: str, tie: float = verdicts.TIE) -> Case | None:
     """Judge whether the first runs have the greater mean; with `tie=0` it fails only if theirs is smaller."""
-    found = difference(first, second, score)
-    return None if found is None else Case(greater(found, tie=tie), f"{found}", found.draws)
+    found = verdicts.difference(first, second, score)
+    return None if found is None else Case(verdicts.greater(found, tie=tie), f"{found}", found.draws)
 
 
 def steadier(
     first: Sequence[Row], second: Sequence[Row], score: str, holds: float = 1.0, fails: float = 1.0
 ) -> Case | None:
     """Judge the ratio of the standard deviations of the runs: the claim holds below `holds` and fails from `fails`."""
-    own, other = (spread(values_of(group, score)) for group in (first, second))
+    own, other = (verdicts.spread(values_of(group, score)) for group in (first, second))
     if math.isnan(own + other):
         return None
     below = own < holds * other
-    return Case(decided(below, below or own >= fails * other), f"{own:.3f} against {other:.3f}")
+    return Case(verdicts.decided(below, below or own >= fails * other), f"{own:.3f} against {other:.3f}")
 
 
 def between(
@@ -162,7 +151,7 @@ def on_most_datasets(rows: Iterable[Row], first: Mapping[str, Any], second: Mapp
     """Judge whether the rows with the values `first` are ahead of those with `second` on most datasets."""
     found = cases(rows, between(first, second), [score])
     why = f"{MEANS}; holds where it is above 0 on more than half of the datasets that were run, fails where it ends "
-    return enough(found, majority, why + f"below {TIE} on half of them.")
+    return enough(found, verdicts.majority, why + f"below {verdicts.TIE} on half of them.")
 
 
 def unmoved(
@@ -172,12 +161,12 @@ def unmoved(
     measured: str = "largest standard deviation {:.3g}",
 ) -> Finding:
     """Judge whether fits are deterministic: within a group of runs with different seeds, no score varies."""
-    found = [spread(values_of(group, score)) for group in groups for score in scores]
+    found = [verdicts.spread(values_of(group, score)) for group in groups for score in scores]
     known = [value for value in found if value == value]
     told = measured.format(max(known)) if known else "no runs"
-    return Finding(told, decided(not any(known), bool(known) and known == found), why)
+    return Finding(told, verdicts.decided(not any(known), bool(known) and known == found), why)
 
 
 def named_groups(groups: Mapping[str, Sequence[Row]], score: str) -> str:
     """Return the names of groups of runs with their scores."""
-    return "; ".join(f"{name}: {described(group, score)}" for name, group in groups.items())
+    return "; ".join(f"{name}: {verdicts.described(group, score)}" for name, group in groups.items())
