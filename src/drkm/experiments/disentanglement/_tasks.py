@@ -102,11 +102,11 @@ def disentangle(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     if not parameters.get("all_images"):
         found = train_and_encode(parameters, problem.train, problem.evaluation, seed)
         more = _dci(found.scored, problem.factors) if parameters.get("dci") else {}
-        return {**_result(found, problem), **more}
+        return {**result_of(found, problem), **more}
     images, factors = drawn_from_all(parameters["dataset"], number, n_evaluation)
     both = train_and_encode(parameters, problem.train, np.concatenate([problem.evaluation, images]), seed)
     found, again = both.rows(slice(n_evaluation)), both.rows(slice(n_evaluation, None))
-    return {**_result(found, problem), "all_images": scores_of(again.scored, factors)}
+    return {**result_of(found, problem), "all_images": scores_of(again.scored, factors)}
 
 
 def _dci(codes: Array, factors: NDArray[np.int64]) -> dict[str, float]:
@@ -132,10 +132,11 @@ def equal_time(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     ours = train_and_encode({"family": "drkm", **own}, *images, seed)
     rival = {"family": "beta-vae", "beta": parameters["beta"], "device": "cpu"}
     theirs = train_and_encode({**rival, "max_seconds": parameters["times"] * ours.seconds}, *images, seed)
-    return {"drkm": _result(ours, problem), "beta-vae": _result(theirs, problem)}
+    return {"drkm": result_of(ours, problem), "beta-vae": result_of(theirs, problem)}
 
 
-def _result(found: Codes, problem: TrainingDraw) -> dict[str, Any]:
+def result_of(found: Codes, problem: TrainingDraw) -> dict[str, Any]:
+    """Return scores, times and details of a fit."""
     timed = {"train_s": found.seconds, "encode_s": found.encoding_seconds}
     return {**scores_of(found.scored, problem.factors), **timed, **found.details}
 

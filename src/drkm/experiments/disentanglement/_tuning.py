@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drkm.experiments import data
 from drkm.experiments.disentanglement._models import train_and_encode
-from drkm.experiments.disentanglement._tasks import COMMON, COMMON_DRAW, Array, agreement, draw, finite, scores_of
+from drkm.experiments.disentanglement._tasks import COMMON, COMMON_DRAW, Array, agreement, draw, finite, result_of
 
 #: number of the first training draw for choosing settings; no experiment is judged on these draws
 CHOOSING = 20_000
@@ -46,13 +46,10 @@ def tuned(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     problem = draw(parameters["dataset"], seed, parameters["n"], parameters["evaluation"])
     found = train_and_encode({**parameters, "width": width}, problem.train, problem.evaluation, seed)
     return {
-        **scores_of(found.scored, problem.factors),
+        **result_of(found, problem),
         "accuracy": finite(linear_accuracy(found.scored, problem.factors)),
         "width": width,
         "agreements": agreements,
-        "train_s": found.seconds,
-        "encode_s": found.encoding_seconds,
-        **found.details,
     }
 
 
