@@ -19,7 +19,7 @@ from drkm.experiments.denoising import (
     table1,
 )
 from drkm.experiments.denoising._panels import smaller
-from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, ONE_LAYER, ORDER
+from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, MEAN_SHIFT, NOISY, ONE_LAYER, ORDER
 from drkm.experiments.denoising._protocol import best, candidates, reconstruct
 from drkm.experiments.denoising._table1_claims import AS_PUBLISHED
 from drkm.experiments.output import markdown, save_table, write_bytes
@@ -221,8 +221,8 @@ def test_close_errors_of_one_draw_are_not_told_apart():
 def test_the_posterior_mean_is_better_than_the_noisy_points_and_any_other_method():
     here = problem()
     bound = _problems.mean_squared_error(_problems.posterior_mean(here, here.train), here.clean)
-    for method in (_methods.noisy_points, _methods.mean_shift, _methods.METHODS[ONE_LAYER]):
-        found = method(here, TINY, 0.1)
+    for name in (NOISY, MEAN_SHIFT, ONE_LAYER):
+        found = _methods.METHODS[name](here, TINY, 0.1)
         assert _problems.mean_squared_error(found.points, here.clean) > bound
 
 

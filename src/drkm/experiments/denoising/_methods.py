@@ -45,16 +45,6 @@ Denoiser = Callable[[Array], Array]
 RivalSettings = tuple[float, int, float]
 
 
-def noisy_points(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return the points unchanged: their error is what a denoiser has to improve on."""
-    return Outcome(problem.train)
-
-
-def bayes(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
-    """Return the posterior mean, given the true curve and the true noise."""
-    return Outcome(problems.posterior_mean(problem, problem.train), "true density")
-
-
 def mean_shift(problem: NoisyCurve, sizes: CurveSizes, noise: float) -> Outcome:
     """Return the points after Gaussian mean shift, with bandwidth and number of steps of least estimated risk."""
     X = torch.from_numpy(problem.train)
@@ -163,11 +153,14 @@ def selected(layers: int, problem: NoisyCurve, sizes: CurveSizes, noise: float) 
     return Outcome(found.denoise(problem.train), choice(found))
 
 
+#: name → method; the first changes nothing, and the last knows the true curve and the true noise
 METHODS: dict[str, Method] = {
-    problems.NOISY: noisy_points,
+    problems.NOISY: lambda problem, sizes, noise: Outcome(problem.train),
     problems.MEAN_SHIFT: mean_shift,
     problems.RIVAL: rival_kernel_pca,
     problems.ONE_LAYER: partial(selected, 1),
     problems.TWO_LAYERS: partial(selected, 2),
-    problems.BOUND: bayes,
+    problems.BOUND: lambda problem, sizes, noise: Outcome(
+        problems.posterior_mean(problem, problem.train), "true density"
+    ),
 }

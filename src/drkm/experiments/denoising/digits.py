@@ -101,13 +101,11 @@ def _claims(found: list[Row], sizes: DigitSizes) -> Iterator[Claim]:
     errors = {row["noise"]: {entry["method"]: entry["mse"] for entry in row["methods"]} for row in found}
     for kind, (rival, name) in product(LEVELS, (("scikit-learn's kernel PCA", RIVAL), ("one layer", ONE))):
         text = f"{LABELS[kind]}: two layers denoise better than {rival}"
-        compared = _against(name, errors[kind]) if kind in errors else None
+        compared = None
+        if kind in errors:
+            ours, theirs, noisy = (errors[kind][method] for method in (TWO, name, NOISY))
+            compared = ours, theirs, f"{ours:.4f} against {theirs:.4f} (noisy {noisy:.4f})"
         yield smaller_error(text, compared, "Mean squared error per pixel of test images.")
-
-
-def _against(rival: str, errors: dict[str, float]) -> tuple[float, float, str]:
-    measured = f"{errors[TWO]:.4f} against {errors[rival]:.4f} (noisy {errors[NOISY]:.4f})"
-    return errors[TWO], errors[rival], measured
 
 
 def draw(found: list[Row]) -> Any:
