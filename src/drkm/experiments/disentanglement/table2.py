@@ -34,6 +34,8 @@ REASONS = {
 }
 #: setting of the published table; it does not name its training images, so a draw takes their place
 PAPER_DATASET, PAPER_N, DRAW = "cars3d", 800, 0
+#: rows whose mean is comparable with the published one
+PAPER_PLACE = {"dataset": PAPER_DATASET, "n": PAPER_N, "over": "draws"}
 OWN_SIZES = {"start_points": PAPER_N, "evaluation": 4000, "seeds": 10}
 #: images on which codes are scored: unseen ones, and as many drawn from all images
 UNSEEN, ALL = "unseen", "all"
@@ -64,7 +66,7 @@ def _lines(over: str, draw: int | None) -> list[Group]:
             seeds=2 if over == "seeds" and name in DETERMINISTIC else "seeds",
             draw=draw,
             options=({**options, "all_images": True},),
-            tags=_line(name, over),
+            tags={"model": name, "over": over, "line": f"{name}; over {over}"},
             rows=_both,
         )
         for name, (family, layers, options) in lines.items()
@@ -85,14 +87,13 @@ def _cells(rows: list[Row]) -> Row:
 
 def _beside_published(rows: list[Row]) -> Row:
     """Return the published numbers of the model, and our deviation from them in standard deviations."""
-    model, _, over = rows[0]["line"].partition("; over ")
-    found = PUBLISHED.get(model.partition(", σ²")[0])
+    found = PUBLISHED.get(rows[0]["model"].partition(", σ²")[0])
+    place = {name: rows[0][name] for name in PAPER_PLACE}
     cells: Row = {}
     for metric in METRICS:
         name = METRIC_NAMES[metric]
         cells[f"{name} published"] = "{:.3f} ± {:.3f}".format(*found[metric]) if found else ""
-        comparable = found and over == "draws" and (rows[0]["dataset"], rows[0]["n"]) == (PAPER_DATASET, PAPER_N)
-        apart = _deviations(values_of(rows, metric), *found[metric]) if found and comparable else None
+        apart = _deviations(values_of(rows, metric), *found[metric]) if found and place == PAPER_PLACE else None
         cells[f"{name}: deviations apart"] = "" if apart is None else round(apart, 1)
     return cells
 
@@ -103,18 +104,13 @@ def _deviations(values: Sequence[float], mean: float, deviation: float) -> float
     return abs(float(np.mean(values)) - mean) / unit if unit > 0 else None
 
 
-def _line(name: str, over: str) -> dict[str, str]:
-    return {"line": f"{name}; over {over}"}
-
-
 def _claims(rows: list[Row], sizes: StudySizes) -> Iterator[claims.Claim]:
     for images, model, metric in product((UNSEEN, ALL), PUBLISHED, METRICS):
         yield _number(rows, sizes, model, metric, images)
     for width in WIDTHS:
         yield from _starts(rows, sizes, width)
-    names = [f"{name}; over seeds" for name in DETERMINISTIC]
     found = claims.unmoved(
-        grouped(chosen(rows, line=names.__contains__), "line", "images").values(),
+        grouped(chosen(rows, model=DETERMINISTIC.__contains__, over="seeds"), "line", "images").values(),
         tuple(METRIC_NAMES),
         "Two fits with different seeds on one draw; holds where all scores are equal to the last bit.",
         "largest standard deviation over seeds {:.3g}",
@@ -127,7 +123,7 @@ def _number(rows: list[Row], sizes: StudySizes, model: str, metric: str, images:
     """Return the claim that our mean over draws is within two standard deviations of the published one."""
     mean, deviation = PUBLISHED[model][metric]
     name = model if model == RIVAL else f"{model}, {FIXED}"
-    group = chosen(rows, **_line(name, "draws"), images=images)
+    group = chosen(rows, model=name, over="draws", images=images)
     measured = verdicts.described(group, metric)
     apart = _deviations(values_of(group, metric), mean, deviation)
     if (sizes.start_dataset, sizes.start_points) != (PAPER_DATASET, PAPER_N) or apart is None:
@@ -145,8 +141,8 @@ def _number(rows: list[Row], sizes: StudySizes, model: str, metric: str, images:
 
 def _starts(rows: list[Row], sizes: StudySizes, width: str) -> Iterator[claims.Claim]:
     """Yield the paper's claims about the two starts and the β-VAE, at one bandwidth."""
-    lines = {KPCA: f"{KPCA}, {width}", RANDOM: f"{RANDOM}, {width}", RIVAL: RIVAL}
-    sides = {name: (name, chosen(rows, **_line(line, "draws"), images=UNSEEN)) for name, line in lines.items()}
+    models = {KPCA: f"{KPCA}, {width}", RANDOM: f"{RANDOM}, {width}", RIVAL: RIVAL}
+    sides = {name: (name, chosen(rows, model=model, over="draws", images=UNSEEN)) for name, model in models.items()}
     ends = "over training draws, so that the deterministic start has a spread; holds where it is above 0."
     if sizes.start_dataset != PAPER_DATASET:
         ends += " Judged on another dataset than the published one."
@@ -162,13 +158,10 @@ def _starts(rows: list[Row], sizes: StudySizes, width: str) -> Iterator[claims.C
 
 
 def _widest_rival(rows: list[Row]) -> claims.Finding:
-    lines = {
-        f"{RIVAL} over seeds": _line(RIVAL, "seeds"),
-        f"{KPCA} over draws": _line(f"{KPCA}, {FIXED}", "draws"),
-        f"{RANDOM} over seeds": _line(f"{RANDOM}, {FIXED}", "seeds"),
-    }
+    lines = ((RIVAL, RIVAL, "seeds"), (KPCA, f"{KPCA}, {FIXED}", "draws"), (RANDOM, f"{RANDOM}, {FIXED}", "seeds"))
     spreads = {
-        name: verdicts.spread(values_of(chosen(rows, **where, images=UNSEEN), "irs")) for name, where in lines.items()
+        f"{name} over {over}": verdicts.spread(values_of(chosen(rows, model=model, over=over, images=UNSEEN), "irs"))
+        for name, model, over in lines
     }
     measured = "; ".join(f"{name} {value:.3f}" for name, value in spreads.items())
     rival, *ours = spreads.values()
