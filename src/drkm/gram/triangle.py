@@ -70,8 +70,8 @@ class TriangleGram(Gram):
         return self.K
 
 
-def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram:
-    """Return the Gram matrix of the rows of X; `room` is memory of the same shape that may be overwritten."""
+def triangle(kernel: Any, X: Tensor) -> TriangleGram:
+    """Return the Gram matrix of the rows of X."""
     if kernel.is_explicit:
         K = pages.upper_triangle(len(X), X.dtype)
         blas.upper_square(FeatureGram(kernel, X).phi, K)
@@ -80,7 +80,7 @@ def triangle(kernel: Any, X: Tensor, room: Tensor | None = None) -> TriangleGram
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = pages.upper_triangle(len(X), X.dtype)
     is_square = kernel.is_isotropic and (len(X) <= FEW or X.shape[1] > NARROW)
-    exponents = _of_square(kernel, X, K, room) if is_square else _of_products(kernel, X, K)
+    exponents = _of_square(kernel, X, K) if is_square else _of_products(kernel, X, K)
     is_tile = len(X) <= ONE_TILE
     energies: list[float] = []
 
@@ -109,10 +109,10 @@ def _squares(part: Tensor) -> float:
     return float(np.einsum("ij,ij->", part.numpy(), part.numpy()))
 
 
-def _of_square(kernel: Any, X: Tensor, K: Tensor, room: Tensor | None) -> Tiles:
+def _of_square(kernel: Any, X: Tensor, K: Tensor) -> Tiles:
     """Return the exponents of tiles of K, from one product of all points with themselves."""
     origin, scale = origin_of(kernel, X), kernel.pull_scale
-    blas.upper_square(X if origin is None else torch.sub(X, origin, out=room), K)
+    blas.upper_square(X if origin is None else X - origin, K)
     # The squared norms are taken from the diagonal, so that the exponent of a point with itself is exactly 0.
     added = K.diagonal() * (-0.5 * scale)
     return lambda rows, columns: K[rows, columns].mul_(scale).add_(added[columns]).add_(added[rows, None])

@@ -29,9 +29,9 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], method: Method) -> tupl
         return _by_scikit_learn(rows, X, choice, chosen, method)
     kept = samples.for_torch(rows, X, chosen["device"], chosen["dtype"])
     inverse.check_search(chosen["preimage"], own, choice.kernel)
-    room = samples.room_for(kept, X, copy=chosen["copy_X"])
-    found = _by_torch(kept, own, gamma, chosen, method, room)
-    return kept if room is None else room.copy_(kept), found
+    found = _by_torch(kept, own, gamma, chosen, method)
+    # Copied last, into memory that the kernel matrix has left.
+    return samples.own_copy(kept, X) if chosen["copy_X"] else kept, found
 
 
 def _by_scikit_learn(
@@ -53,21 +53,18 @@ def _by_scikit_learn(
     return kept, kernel_components.of_matrix(K, chosen["n_components"], method, keep_zeros=_keeps_zeros(chosen))
 
 
-def _by_torch(
-    X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], method: Method, room: Tensor | None
-) -> KernelComponents:
+def _by_torch(X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], method: Method) -> KernelComponents:
     # Kernels with scikit-learn's names have numbers for parameters already.
     kernel = kernel.resolve(X, layer=1) if kernel is chosen["kernel"] else kernel
     largest = precision.check_size(kernel, X)
     # Those that were given as objects checked their bandwidth when it was resolved.
     if not kernel.is_isotropic or kernel is not chosen["kernel"]:
         X = precision.in_enough_digits(kernel, X, largest, gamma, may_change=is_auto(chosen["dtype"]))
-        room = None if room is None or room.dtype != X.dtype else room
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
     return kernel_components.of_samples(
-        X, kernel, chosen["n_components"], method, strategy, keep_zeros=_keeps_zeros(chosen), room=room
+        X, kernel, chosen["n_components"], method, strategy, keep_zeros=_keeps_zeros(chosen)
     )
 
 

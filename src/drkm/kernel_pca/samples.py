@@ -49,12 +49,12 @@ def for_scikit_learn(samples: Any, X: Any, *, copy: bool) -> Any:
     return array.copy() if copy or isinstance(X, Tensor) else array
 
 
-def room_for(samples: Tensor, X: Any, *, copy: bool) -> Tensor | None:
-    """Allocate the model's own copy of the caller's array, which a fit may use as scratch, or None."""
-    if not copy or isinstance(X, Tensor) or samples.is_cuda:
-        return None
+def own_copy(samples: Tensor, X: Any) -> Tensor:
+    """Return the samples that were read from X, copied if they may be in the caller's memory."""
+    if isinstance(X, Tensor) or samples.is_cuda:
+        return samples
     is_own = isinstance(X, np.ndarray) and not np.may_share_memory(samples.numpy(), X)
-    return None if is_own else torch.empty_like(samples)
+    return samples if is_own else samples.clone()
 
 
 def are_few(X: Any) -> bool:

@@ -43,12 +43,8 @@ def of_samples(
     strategy: Strategy,
     *,
     keep_zeros: bool,
-    room: Tensor | None = None,
 ) -> KernelComponents:
-    """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components.
-
-    `room` is memory of the shape of X that may be overwritten.
-    """
+    """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components."""
     n = len(X)
     wanted = n if count is None else min(count, n)
     strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
@@ -56,7 +52,7 @@ def of_samples(
     is_small = n**2 < SMALL
     with one_thread(is_small):
         with one_thread_of_blas(is_small and n**2 * X.shape[1] < FEW_PRODUCTS):
-            gram = _operator(kernel, X, strategy, room)
+            gram = _operator(kernel, X, strategy)
         phi = getattr(gram, "phi", None)
         if phi is not None and (count is None or kernel is not exact):
             wanted = min(wanted, phi.shape[1])
@@ -84,7 +80,7 @@ def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: b
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
 
 
-def _operator(kernel: Any, X: Tensor, strategy: Strategy, room: Tensor | None) -> Gram:
+def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
     """Return the kernel matrix as features if there are fewer than samples, as half a matrix, or as `strategy` says."""
     if type(strategy) is not Dense or X.is_cuda:
         return strategy.fixed(kernel, X)
@@ -92,7 +88,7 @@ def _operator(kernel: Any, X: Tensor, strategy: Strategy, room: Tensor | None) -
         features = FeatureGram(kernel, X)
         if features.phi.shape[1] < len(X):
             return features
-    return triangle(kernel, X, room)
+    return triangle(kernel, X)
 
 
 def _kept(found: Spectrum, keep_zeros: bool) -> Spectrum:
