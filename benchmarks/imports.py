@@ -26,10 +26,10 @@ CODE = {
     "KernelPCA: load, transform": "import drkm, numpy as np; drkm.load('own').transform(np.ones((1, {d})))",
     "ConstrDRKM: load, transform": "import drkm, numpy as np; drkm.load('layer').transform(np.ones((1, {d})))",
     "KernelPCA.to_numpy: load, transform": (
-        "import drkm, numpy as np; drkm.serving.load('served').transform(np.ones((1, {d})))"
+        "import drkm, numpy as np; drkm.load('served').transform(np.ones((1, {d})))"
     ),
     "ConstrDRKM.to_numpy: load, transform": (
-        "import drkm, numpy as np; drkm.serving.load('layer.served').transform(np.ones((1, {d})))"
+        "import drkm, numpy as np; drkm.load('layer.served').transform(np.ones((1, {d})))"
     ),
     "torch.export: load, call": (
         "import torch; torch.export.load('exported.pt2').module()(torch.ones((1, {d}), dtype=torch.float64))"

@@ -51,7 +51,7 @@ def here(models, tmp_path, monkeypatch):
         ("cut", "cut is truncated or not a drkm model"),
         ("foreign", "foreign is truncated or not a drkm model"),
         ("X.npy", "X.npy is truncated or not a drkm model"),
-        ("checkpoint", "checkpoint is not a drkm model"),
+        ("checkpoint", "checkpoint holds a drkm checkpoint, not a drkm model"),
         ("newer", f"was written by a newer drkm (format 99, this one reads up to {VERSION}): upgrade drkm"),
         ("folder", "folder is a folder, not a drkm model"),
         (

@@ -148,10 +148,28 @@ def test_it_can_be_pickled_after_use():
 def test_a_process_that_transforms_points_imports_neither_torch_nor_scikit_learn(tmp_path):
     KernelPCA(2, kernel="rbf").fit(samples(30)).to_numpy().save(tmp_path / "codes")
     code = (
-        "import sys, drkm; codes = drkm.serving.load('codes').transform([[0.0] * 6]); assert codes.shape == (1, 2); "
+        "import sys, drkm; codes = drkm.load('codes').transform([[0.0] * 6]); assert codes.shape == (1, 2); "
         "assert not {'torch', 'sklearn', 'scipy', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_load_returns_whatever_was_saved(tmp_path):
+    model = KernelPCA(2, kernel="rbf").fit(samples(30))
+    model.save(tmp_path / "model")
+    model.to_numpy().save(tmp_path / "codes")
+    assert type(drkm.load(tmp_path / "model")) is KernelPCA
+    assert type(drkm.load(tmp_path / "codes")) is Projection
+    for option, value in {"device": "cuda", "feature_maps": {1: np.cos}}.items():
+        with pytest.raises(ValueError, match=f"{option}: .*codes holds a projection, which"):
+            drkm.load(tmp_path / "codes", **{option: value})
+
+
+@pytest.mark.parametrize(("path", "error"), [("missing", FileNotFoundError), (".", ValueError), (5, TypeError)])
+def test_load_refuses_what_is_no_file(path, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match="path: "):
+        drkm.load(path)
 
 
 ARRAYS = {"points": np.ones((4, 3)), "weights": np.ones((4, 2)), "shift": np.zeros(2)}
@@ -174,7 +192,8 @@ def write(path, arrays=ARRAYS, **header):
         ({"precision": "int64"}, "precision: expected one of float32, float64"),
         ({"feature_names": ["a", "b"]}, "feature_names: expected 3, got 2"),
         ({"version": 2}, "was written by a newer drkm"),
-        ({"kind": "model"}, "is not a drkm projection"),
+        ({"kind": "model"}, "holds a drkm model, not a drkm projection"),
+        ({"kind": "\n"}, "is not a drkm projection"),
         ({"arrays": {**ARRAYS, "weights": np.ones((5, 2))}}, "weights: expected 4×2 numbers"),
         ({"arrays": {**ARRAYS, "shift": np.zeros(2, "float32")}}, "weights: expected 4×2 numbers in the precision"),
         ({"arrays": {**ARRAYS, "points": np.ones(4)}}, "points: expected numbers in 2 dimensions"),

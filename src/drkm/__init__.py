@@ -9,9 +9,10 @@ from drkm._version import __version__
 
 if TYPE_CHECKING:
     from drkm.anomalies import AnomalyDetector
-    from drkm.estimator import ConstrDRKM, load
+    from drkm.estimator import ConstrDRKM
     from drkm.imputation import Imputer
     from drkm.kernel_pca import KernelPCA
+    from drkm.loading import load
     from drkm.selection import denoise, select
 
 __all__ = ["AnomalyDetector", "ConstrDRKM", "Imputer", "KernelPCA", "__version__", "denoise", "load", "select"]
@@ -23,7 +24,7 @@ _HOMES = {
     "Imputer": "drkm.imputation",
     "KernelPCA": "drkm.kernel_pca",
     "denoise": "drkm.selection",
-    "load": "drkm.estimator",
+    "load": "drkm.loading",
     "select": "drkm.selection",
 }
 _PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "serving", "solvers")

@@ -426,19 +426,7 @@ def load(
     device: str | torch.device = "cpu",
     feature_maps: Mapping[int, Any] | None = None,
 ) -> Any:
-    """Load a model that `ConstrDRKM.save` or `KernelPCA.save` wrote; the result has the class that was saved.
-
-    A model that `drkm fit` trained on scaled data expects data that are scaled in the same way. `load` warns of such a
-    model; `drkm.estimator.load_prepared` returns it together with the preparation to apply to data.
-
-    Parameters
-    ----------
-    path : str or path
-    device : str or torch.device, default="cpu"
-        Device to load the model to; it need not be the one that the model was trained on.
-    feature_maps : mapping from layer (counted from 1) to callable, optional
-        The maps of `FeatureMap` kernels, because files hold no code. A module gets its trained parameters back.
-    """
+    """Load a model that `ConstrDRKM.save` or `KernelPCA.save` wrote, as `drkm.load` describes."""
     saved = model_file.read(path, device, feature_maps)
     if isinstance(saved, SavedComponents):
         with model_file.errors_name_file(path):
@@ -449,7 +437,7 @@ def load(
             f"path: {path} holds a model of prepared data ({preparation.describe()}) and expects data prepared in the "
             "same way: use model, preparation = drkm.estimator.load_prepared(path) and pass it preparation.apply(X)",
             strange_data.StrangeDataWarning,
-            stacklevel=2,
+            stacklevel=strange_data.level_of_caller(),
         )
     return model
 

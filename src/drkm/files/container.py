@@ -99,11 +99,23 @@ class WrongFile(ValueError):
     """An error about a file that is already a complete sentence."""
 
 
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """Return what a file says it is, as "model", or None if it is no such file."""
+    try:
+        with Path(path).open("rb") as opened:
+            header = parsed(TensorFile(opened).metadata.get(HEADER, "null"))
+    except (TypeError, ValueError, OSError):
+        return None
+    return header.get("kind") if isinstance(header, dict) else None
+
+
 def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
     """Check that the header belongs to this kind of file, in a version that can be read."""
-    written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
+    other = header.get("kind") if isinstance(header, dict) else None
+    written = header.get("version") if other == kind else None
     if type(written) is not int or written < 1:
-        raise WrongFile(f"path: {target} is not a drkm {kind}")
+        is_another = isinstance(other, str) and other.isalpha() and other != kind
+        raise WrongFile(f"path: {target} {f'holds a drkm {other}, not' if is_another else 'is not'} a drkm {kind}")
     if written > version:
         raise WrongFile(
             f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "
