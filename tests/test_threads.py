@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 from drkm import ConstrDRKM, KernelPCA
-from drkm.machine import exponential, threads
+from drkm.machine import elementwise, threads
 from drkm.machine.threads import one_thread, one_thread_everywhere, one_thread_of_blas
 
 X = np.random.RandomState(0).randn(80, 3)
@@ -228,12 +228,12 @@ def test_a_forked_process_has_the_counts_that_its_own_thread_leaves(limit):
 
 @pytest.mark.parametrize("layout", [lambda x: x, lambda x: x.T, lambda x: x[:, 1:-1]], ids=["rows", "columns", "part"])
 def test_exponentials_have_the_same_bits_with_any_number_of_threads(monkeypatch, layout):
-    monkeypatch.setattr(exponential, "_FEW", 100)
+    monkeypatch.setattr(elementwise, "_FEW", 100)
     draws = torch.from_numpy(-np.random.RandomState(0).rand(37, 53) * 20)
     found = []
     for count in (1, 2, 5):
         monkeypatch.setattr(torch, "get_num_threads", lambda count=count: count)
-        found.append(exponential.exp_(layout(draws.clone())))
+        found.append(elementwise.exp_(layout(draws.clone())))
     torch.testing.assert_close(found[0], layout(draws).exp(), rtol=1e-15, atol=0)
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])

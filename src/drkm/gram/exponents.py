@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.machine import blas, pages
+from drkm.machine.elementwise import scaled_sum_
 from drkm.machine.threads import workers
 
 #: up to this many features, points are augmented so that their exponents are a single product
@@ -59,8 +60,7 @@ class Exponents:
         blas.matmul(left.points, self.right.points[columns].T, tile)
         if left.added is None or self.right.added is None:
             return tile
-        torch.add(self.right.added[columns], tile, alpha=self.kernel.pull_scale, out=tile)
-        return tile.add_(left.added[:, None])
+        return scaled_sum_(tile, self.kernel.pull_scale, self.right.added[columns], left.added, rounded=False)
 
     def _moved(self, points: Tensor) -> Tensor:
         return points if self.origin is None else points - self.origin

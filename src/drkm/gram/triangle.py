@@ -14,6 +14,7 @@ from drkm.gram.base import Gram
 from drkm.gram.exponents import NARROW, Exponents, into_values, origin_of, slices
 from drkm.gram.features import FeatureGram
 from drkm.machine import blas, pages
+from drkm.machine.elementwise import scaled_sum_
 from drkm.machine.threads import workers
 
 #: rows and columns of a tile, whose exponents become kernel values while they are in the processor's cache
@@ -115,7 +116,7 @@ def _of_square(kernel: Any, X: Tensor, K: Tensor) -> Tiles:
     blas.upper_square(X if origin is None else X - origin, K)
     # The squared norms are taken from the diagonal, so that the exponent of a point with itself is exactly 0.
     added = K.diagonal() * (-0.5 * scale)
-    return lambda rows, columns: K[rows, columns].mul_(scale).add_(added[columns]).add_(added[rows, None])
+    return lambda rows, columns: scaled_sum_(K[rows, columns], scale, added[columns], added[rows], rounded=True)
 
 
 def _of_products(kernel: Any, X: Tensor, K: Tensor) -> Tiles:

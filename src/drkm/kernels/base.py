@@ -24,6 +24,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows
 from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
+from drkm.machine.elementwise import at_most_zero_
 from drkm.validation.registry import Registry
 
 #: memory for the results of a jet
@@ -342,7 +343,7 @@ class Isotropic(Pairwise):
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
         # Rounding can make the exponent of a point with itself positive, and for a distant point very large.
-        return super().values(exponent if exponent.requires_grad else exponent.clamp_(max=0))
+        return super().values(exponent if exponent.requires_grad else at_most_zero_(exponent))
 
     def diagonal(self, x: Tensor) -> Tensor:
         """Return ones: f(0) = 1."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from drkm.kernels.base import Isotropic, Profile, Room, register
-from drkm.machine.exponential import exp_
+from drkm.machine.elementwise import at_most_zero_, exp_
 
 
 @register
@@ -45,4 +45,4 @@ class RBF(Isotropic):
         """Return exp(e); the exponents may be overwritten."""
         if exponent.requires_grad:
             return super().values(exponent)
-        return exp_(exponent.clamp_(max=0))
+        return exp_(at_most_zero_(exponent))

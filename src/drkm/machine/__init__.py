@@ -1,1 +1,1 @@
-"""The machine: memory and its layout, threads, exponentials and Ctrl-C."""
+"""The machine: memory and its layout, threads, elementwise operations and Ctrl-C."""
