@@ -17,7 +17,7 @@ from drkm import ConstrDRKM, KernelPCA
 from drkm.gram import Nystroem, TiledGram
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.gram.triangle import triangle
-from drkm.kernels import RBF, FeatureMap, Laplacian, Matern, Polynomial
+from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Matern, Polynomial
 from drkm.machine import blas
 from drkm.machine.pages import empty, upper_triangle
 
@@ -208,6 +208,8 @@ def test_arpack_leaves_all_components_to_lapack_and_takes_numbers_whose_squares_
 def test_rounding_of_equal_samples_is_no_component():
     X = np.tile(samples(1, 5), (300, 1))
     assert KernelPCA(2, kernel="cosine", remove_zero_eig=True).fit(X).eigenvalues_.shape == (0,)
+    many = np.full((3000, 3), 0.1, dtype=np.float32)
+    assert KernelPCA(2, remove_zero_eig=True).fit(many).eigenvalues_.shape == (0,)
 
 
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
@@ -243,7 +245,7 @@ def test_distances_that_float32_would_round_away_are_those_of_scikit_learn(gram)
 
 
 @pytest.mark.parametrize("gram", ["auto", "tiled"])
-@pytest.mark.parametrize("kernel", ["poly", Polynomial(2)], ids=str)
+@pytest.mark.parametrize("kernel", ["poly", Polynomial(2), "linear", Linear(), "cosine"], ids=str)
 def test_products_that_centring_would_leave_nothing_of_in_float32_are_those_of_float64(kernel, gram):
     X = (samples(150, 4) * [4, 3, 2, 1] + 1e4).astype(np.float32)
     model = KernelPCA(2, kernel=kernel, degree=2, gram=gram)
@@ -254,6 +256,37 @@ def test_products_that_centring_would_leave_nothing_of_in_float32_are_those_of_f
     assert {part.dtype for part in (codes, model.X_fit_, model.eigenvalues_)} == {np.dtype(np.float32)}
     # A precision that was asked for is kept.
     assert KernelPCA(2, kernel=kernel, gram=gram, dtype="float32").fit(X)._projection.weights.dtype == torch.float32
+
+
+def test_a_feature_map_keeps_the_precision_that_it_was_checked_in():
+    X = (samples(150, 4) + 1e5).astype(np.float32)
+    layer = torch.nn.Linear(4, 3)
+    model = KernelPCA(2, kernel=FeatureMap(layer, normalize=False)).fit(X)
+    assert model._projection.weights.dtype == torch.float32
+
+
+@pytest.mark.parametrize("gram", ["auto", "tiled"])
+@pytest.mark.parametrize(("n", "d"), [(300, 400), (20_000, 5)])
+def test_features_are_centred_before_they_are_multiplied(n, d, gram):
+    deviations = np.linspace(1, 0.005, d) if d < n else np.ones(d)
+    X = (np.random.default_rng(0).standard_normal((n, d)) * deviations + 100).astype(np.float32)
+    expected = np.linalg.svd(X - X.mean(axis=0, dtype=np.float64), full_matrices=False, compute_uv=False)[:5] ** 2
+    model = KernelPCA(5, gram=gram)
+    codes = model.fit_transform(X)
+    assert model._projection.weights.dtype == torch.float32
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-4)
+    np.testing.assert_allclose(model.transform(X), codes, atol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["auto", "arpack"])
+@pytest.mark.parametrize("scale", [np.float32(1e-13), np.float32(1e-7), np.float32(1e13), 1e-100, 1e-20, 1e100])
+@pytest.mark.parametrize("d", [250, 400])
+def test_eigenvalues_scale_with_the_units_of_the_samples(d, scale, solver):
+    X = (np.random.default_rng(0).standard_normal((300, d)) * scale).astype(type(scale))
+    model = KernelPCA(4, eigen_solver=solver).fit(X)
+    values = X.astype(np.float64) / float(scale)
+    expected = np.linalg.svd(values - values.mean(axis=0), full_matrices=False, compute_uv=False)[:4] ** 2
+    np.testing.assert_allclose(model.eigenvalues_.astype(np.float64) / float(scale) ** 2, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("gram", ["auto", "tiled"])

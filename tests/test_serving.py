@@ -119,6 +119,9 @@ def test_many_points_are_projected_a_few_at_a_time(monkeypatch):
         ([["a"] * 6], "X: expected a table of numbers"),
         ([[1j] * 6], "X: expected a table of numbers"),
         ([[object()] * 6], "X: expected a table of numbers"),
+        (np.full((2, 6), "1", dtype=object), "X: expected a table of numbers \\(got text like '1'"),
+        ([[1.0] * 6, [1.0]], "X: expected a table of numbers"),
+        (np.ma.masked_equal(np.eye(6), 1.0), "X: contains masked values"),
         (np.full((2, 6), 1e200), "X: the kernel returns NaN or inf for 2 of these points"),
     ],
 )
@@ -137,6 +140,12 @@ def test_columns_in_another_order_are_refused(model, tmp_path):
     np.testing.assert_array_equal(served.transform(frame.to_numpy()), served.transform(frame))
     with pytest.raises(ValueError, match="X: expected the columns of the fit in order, got 'b' for 'a'"):
         served.transform(frame[list("bacdef")])
+
+
+def test_a_model_without_components_has_a_file_too(tmp_path):
+    X = np.ones((9, 3))
+    KernelPCA(2, remove_zero_eig=True).fit(X).to_numpy().save(tmp_path / "codes")
+    assert load(tmp_path / "codes").transform(X).shape == (9, 0)
 
 
 def test_it_can_be_pickled_after_use():
@@ -198,6 +207,7 @@ def write(path, arrays=ARRAYS, **header):
         ({"arrays": {**ARRAYS, "shift": np.zeros(2, "float32")}}, "weights: expected 4×2 numbers in the precision"),
         ({"arrays": {**ARRAYS, "points": np.ones(4)}}, "points: expected numbers in 2 dimensions"),
         ({"arrays": {**ARRAYS, "shift": np.array([0.0, np.inf])}}, "shift: expected finite numbers"),
+        ({"arrays": {**ARRAYS, "points": np.ones((0, 3)), "weights": np.ones((0, 2))}}, "weights: expected n×2"),
         ({"arrays": {**ARRAYS, "more": np.ones(1)}}, "expected points, weights, shift, got more, points"),
         ({"kernel": "Linear", "parameters": {}}, "expected weights, shift, got points"),
     ],

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram.base import Gram
+from drkm.gram.base import Gram, remove_mean_
 from drkm.gram.exponents import NARROW, Exponents, into_values, origin_of, slices
-from drkm.gram.features import FeatureGram
 from drkm.machine import blas, pages
 from drkm.machine.elementwise import scaled_sum_
 from drkm.machine.threads import workers
@@ -71,12 +70,18 @@ class TriangleGram(Gram):
         return self.K
 
 
+def triangle_of_features(phi: Tensor) -> TriangleGram:
+    """Return the Gram matrix of centred features; they are centred in place.
+
+    Inner products of features far from zero would lose the digits in which they differ.
+    """
+    K = pages.upper_triangle(len(phi), phi.dtype)
+    blas.upper_square(remove_mean_(phi), K)
+    return TriangleGram(K)
+
+
 def triangle(kernel: Any, X: Tensor) -> TriangleGram:
     """Return the Gram matrix of the rows of X."""
-    if kernel.is_explicit:
-        K = pages.upper_triangle(len(X), X.dtype)
-        blas.upper_square(FeatureGram(kernel, X).phi, K)
-        return TriangleGram(K)
     if not kernel.is_pairwise:
         raise TypeError(f"kernel: {type(kernel).__name__} has no Gram matrix that can be formed by halves")
     K = pages.upper_triangle(len(X), X.dtype)

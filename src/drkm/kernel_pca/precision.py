@@ -24,13 +24,14 @@ def check_size(kernel: Kernel, X: Tensor) -> float:
 
 
 def in_enough_digits(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, may_change: bool) -> Tensor:
-    """Return samples in float64 if float32 is too inexact for their distances, or for products that are centred.
+    """Return samples in float64 if float32 is too inexact for their distances, or for what is centred.
 
     An error if float64 is too inexact for distances. `largest` is that of ‖x‖², which bounds their rounding error at no
-    cost; without `may_change` X keeps its precision. Explicit features are centred themselves and need no more digits.
+    cost; without `may_change` X keeps its precision, as it does for feature maps, which were checked in it.
     """
     if not kernel.is_isotropic:
-        hidden = may_change and X.dtype == torch.float32 and kernel.is_pairwise and _is_lost_in_centring(kernel, X)
+        may_change = may_change and X.dtype == torch.float32 and not hasattr(kernel, "map")
+        hidden = may_change and _is_lost_in_centring(kernel, X)
         return X.double() if hidden else X
     sigma2 = kernel.bandwidth
     if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
@@ -42,11 +43,15 @@ def in_enough_digits(kernel: Kernel, X: Tensor, largest: float, gamma: float, *,
 
 
 def _is_lost_in_centring(kernel: Kernel, X: Tensor) -> bool:
-    """Whether rounding hides what centring leaves of kernel values, as those of a polynomial far from zero."""
+    """Whether rounding hides what centring leaves of kernel values, as those of a polynomial far from zero.
+
+    What is less than the rounding of the samples themselves is not hidden: there is nothing to find.
+    """
     rows = collectives.spread_rows(X, bandwidth.DIGITS_ROWS).double()
     K = kernel(rows, rows)
     left = K.diagonal().mean() - K.mean()
-    return bool(torch.finfo(X.dtype).eps * K.abs().mean() > bandwidth.WORST_ROUNDING * left)
+    size, eps = K.abs().mean(), torch.finfo(X.dtype).eps
+    return bool(eps**2 * size < left < eps * size / bandwidth.WORST_ROUNDING)
 
 
 def check_finite(codes: Tensor) -> None:

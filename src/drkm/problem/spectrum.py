@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram import Centered, Gram
+from drkm.gram import Gram
+from drkm.gram.base import center, rounding_of_mean
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
@@ -79,8 +80,10 @@ def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor 
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda:
-        return _signed(_of_features(phi.numpy(), count, method))
-    pairs = leading_eigenpairs(Centered(gram), count, like=like, tol=method.tol or TOL)
+        # Rounding that is left after the mean is subtracted; eigenvalues have its square.
+        floor = rounding_of_mean(gram.n, phi.dtype) ** 2 * gram.diagonal().sum().item()
+        return _signed(_of_features(center(phi).numpy(), count, method, floor))
+    pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=method.tol or TOL)
     return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
 
 
@@ -132,21 +135,41 @@ def _krylov(
 
     # The product that tests the random numbers is not wasted: it is one step of the iteration.
     start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
+    unit = _unit(start)
+    start, floor = start * unit, floor * unit
     if not np.linalg.norm(start) > NOTHING * floor:
         # For constant samples, or tiny ones whose squares vanish, every vector is an eigenvector, and ARPACK fails.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
-    found, at_most = _from_start(product, start, count, method, energy)
+    scaled = _scaled(product, unit)
+    found, at_most = _from_start(scaled, start, count, method, energy * unit * unit)
     for _ in range(MOST_ROUNDS):
-        if is_complete(product, found, method.tol, at_most, thorough=thorough):
+        if is_complete(scaled, found, method.tol, at_most, thorough=thorough):
             break
-        rest = without(product, found[1])
+        rest = without(scaled, found[1])
         again = rest(start[::-1].copy())
         if not np.linalg.norm(again) > NOTHING * floor:
             # What the search took for a missed eigenvalue was rounding.
             break
         more, at_most = _from_start(rest, again, count, method)
         found = merged(found, more, method.tol)
-    return found
+    return found[0] / unit, found[1]
+
+
+def _unit(image: np.ndarray) -> float:
+    """Return the power of two that brings an image to a size of about 1, without a change of digits.
+
+    ARPACK's tolerance has an absolute part, and squares of very large or small numbers overflow or vanish.
+    """
+    return 2.0 ** min(-math.frexp(float(np.abs(image).max()))[1], np.finfo(image.dtype).maxexp - 2)
+
+
+def _scaled(product: Product, unit: float) -> Product:
+    def scaled(v: np.ndarray) -> np.ndarray:
+        image = product(v)
+        image *= unit
+        return image
+
+    return scaled
 
 
 def _from_start(
@@ -178,16 +201,13 @@ def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:
     return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
 
 
-def _of_features(phi: np.ndarray, count: int, method: Method) -> Pairs:
-    """Return the eigenpairs of ΦΦᵀ with centred Φ, by products with Φ or from its singular value decomposition.
+def _of_features(phi: np.ndarray, count: int, method: Method, floor: float) -> Pairs:
+    """Return the eigenpairs of ΦΦᵀ for centred Φ, by products with Φ or from its singular value decomposition.
 
-    There are at most as many as features; further ones have the eigenvalue 0.
+    There are at most as many as features; further ones, and those up to `floor`, have the eigenvalue 0.
     """
     from scipy.linalg import svd
 
-    # Rounding that is left after the mean is subtracted; eigenvalues have its square.
-    floor = len(phi) * (4 * float(np.finfo(phi.dtype).eps)) ** 2 * float(np.einsum("ij,ij->", phi, phi))
-    phi = phi - phi.mean(axis=0)
     some = min(count, *phi.shape)
     if method.resolved(min(phi.shape), some) == "arpack":
         product = _centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 from drkm.files import container
 from drkm.files.tensor_file import Stored
 from drkm.serving.formulas import FORMULAS, Values
-from drkm.validation import parts
+from drkm.validation import checks, parts
 
 KIND, VERSION = "projection", 1
 #: kernel values that are held at once
@@ -125,12 +125,14 @@ class Projection:
             for name, expected in zip(names, self.feature_names, strict=False):
                 if str(name) != expected:
                     raise ValueError(f"X: expected the columns of the fit in order, got {name!r} for {expected!r}")
-        x = np.asarray(X)
+        if np.ma.is_masked(X):
+            raise ValueError("X: contains masked values")
         try:
-            if x.dtype.kind not in "biufO":
-                raise TypeError(f"got {x.dtype}")
+            x = np.asarray(X)
+            if (found := checks.not_numbers(x)) or x.dtype.kind not in "biufO":
+                raise TypeError(f"got {found or x.dtype}")
             x = x.astype(self.weights.dtype, copy=False)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"X: expected a table of numbers ({error})") from error
         if x.ndim != 2 or x.shape[1] != self.n_features:
             got = "×".join(map(str, x.shape)) or "one number"
@@ -161,8 +163,8 @@ def _rebuilt(stored: Mapping[str, Stored], header: dict[str, Any]) -> Projection
     names = header["feature_names"]
     points, weights, shift = arrays.get("points"), arrays["weights"], arrays["shift"]
     rows = len(weights) if points is None else formula.columns * len(points)
-    if weights.shape != (rows, len(shift)) or len({array.dtype for array in arrays.values()}) > 1:
-        raise ValueError(f"weights: expected {rows}×{len(shift)} numbers in the precision of the others")
+    if not rows or weights.shape != (rows, len(shift)) or len({array.dtype for array in arrays.values()}) > 1:
+        raise ValueError(f"weights: expected {rows or 'n'}×{len(shift)} numbers in the precision of the others")
     projection = Projection(header["kernel"], header["parameters"], points, weights, shift, header["precision"], names)
     if names and len(names) != projection.n_features:
         raise ValueError(f"feature_names: expected {projection.n_features}, got {len(names)}")
@@ -170,7 +172,7 @@ def _rebuilt(stored: Mapping[str, Stored], header: dict[str, Any]) -> Projection
 
 
 def _numbers(name: str, stored: Stored, dimensions: int) -> np.ndarray:
-    if stored.dtype not in PRECISIONS or len(stored.shape) != dimensions or 0 in stored.shape:
+    if stored.dtype not in PRECISIONS or len(stored.shape) != dimensions:
         shape = "×".join(map(str, stored.shape))
         raise ValueError(f"{name}: expected numbers in {dimensions} dimensions, got {stored.dtype} of shape {shape}")
     array = stored.array()

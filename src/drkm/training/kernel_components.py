@@ -10,7 +10,8 @@ from torch import Tensor
 
 from drkm import gram as grams
 from drkm.gram import Dense, FeatureGram, Gram, Strategy
-from drkm.gram.triangle import triangle
+from drkm.gram.base import remove_mean_
+from drkm.gram.triangle import triangle, triangle_of_features
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
@@ -63,8 +64,10 @@ def of_samples(
     del gram
     weights = _weights(found, X)
     if means is None:
-        phi = kernel.features(X) if phi is None else phi
-        weights, means = phi.T @ weights, phi.mean(dim=0)
+        phi = kernel.features(X).detach().clone() if phi is None else phi
+        means = phi.mean(dim=0)
+        # In their own memory. Sums of features far from zero would lose the digits in which they differ.
+        weights = remove_mean_(phi).T @ weights
     return KernelComponents(kernel, *found, weights, means @ weights)
 
 
@@ -86,8 +89,7 @@ def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
         return strategy.fixed(kernel, X)
     if kernel.is_explicit:
         features = FeatureGram(kernel, X)
-        if features.phi.shape[1] < len(X):
-            return features
+        return features if features.phi.shape[1] < len(X) else triangle_of_features(features.phi)
     return triangle(kernel, X)
 
 
