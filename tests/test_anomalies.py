@@ -154,11 +154,18 @@ def test_of_many_samples_some_parts_suffice_for_the_threshold(monkeypatch):
     X = np.random.RandomState(0).randn(300, 3)
     monkeypatch.setattr(choice, "ENOUGH", 100)
     fits: list[int] = []
-    fitted = choice.fitted_quietly
-    monkeypatch.setattr(choice, "fitted_quietly", lambda model, rows: fits.append(len(rows)) or fitted(model, rows))
+    eigen = choice.EigenComponents
+    monkeypatch.setattr(choice, "EigenComponents", lambda k, X, **given: fits.append(len(X)) or eigen(k, X, **given))
     new = np.random.RandomState(1).randn(2000, 3)
     assert (AnomalyDetector(false_alarms=0.1).fit(X).predict(new) == -1).mean() == pytest.approx(0.1, abs=0.06)
-    assert fits == [240, 240, 300]
+    assert fits == [240, 240]
+
+
+@pytest.mark.parametrize("size", [5, 60])
+def test_the_threshold_is_that_of_models_with_the_same_parameters(size):
+    X = np.random.RandomState(0).randn(size, 3) + 3 * (np.arange(size) % 2)[:, None]
+    detector = AnomalyDetector(false_alarms=0.3).fit(X)
+    assert detector.offset_ == pytest.approx(-false_alarm_distance(detector.model_, 0.3), abs=1e-6)
 
 
 def test_the_threshold_of_a_model_takes_any_integer_as_its_number_of_components():

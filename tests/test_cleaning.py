@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import drkm
 from command_line import drkm as command
 from command_line import refused
+from drkm.inference.eigencomponents import EigenComponents
 from drkm.kernels import RBF, Linear
 from drkm.selection import automatic, masked, noise, noise_of_region, noise_of_repeats, perturbed, select
 from drkm.selection.masked import Masked
@@ -70,6 +71,19 @@ def test_the_risk_of_a_denoiser_is_its_error_with_a_little_more_noise():
         errors.append(error(model.denoise(more), clean))
         risks.append(judged.risk)
     assert np.mean(risks) == pytest.approx(np.mean(errors), rel=0.1)
+
+
+def test_thresholds_beyond_the_last_eigenvalue_are_one_candidate(monkeypatch):
+    calls = []
+    denoise = EigenComponents.denoise
+    monkeypatch.setattr(
+        EigenComponents, "denoise", lambda self, shrink, points: calls.append(shrink) or denoise(self, shrink, points)
+    )
+    judge = Perturbed(plane(d=2)[0], NOISE, "these", np.random.default_rng(0))
+    judged = judge.path(Linear(), True, [1.0, 2.0, 7.0, 30.0], ["firm"], 40)
+    assert [one.rank for one in judged] == [1.0, 2.0, 7.0, 30.0]
+    assert len(calls) == 2 * len(judge.trials)
+    assert judged[1].risk == judged[2].risk == judged[3].risk != judged[0].risk
 
 
 def test_the_same_seed_chooses_the_same(chosen):

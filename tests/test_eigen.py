@@ -10,6 +10,7 @@ from drkm.gram import Centered, FeatureGram, StoredGram, SweptGram
 from drkm.kernels import RBF, Linear
 from drkm.problem import eigen
 from drkm.problem.eigen import leading_eigenpairs
+from drkm.problem.lapack import count_above
 
 DOUBLE = torch.empty(0, dtype=torch.float64)
 SINGLE = torch.empty(0, dtype=torch.float32)
@@ -176,3 +177,14 @@ def test_two_calls_agree_in_every_bit_whatever_the_global_generator_does():
     second = leading_eigenpairs(StoredGram(K), 5, like=DOUBLE)
     assert torch.equal(first.vectors, second.vectors)
     assert torch.equal(first.values, second.values)
+
+
+@pytest.mark.parametrize("n", [1, 2, 60, 300])
+def test_eigenvalues_above_a_threshold_are_counted_without_finding_them(n):
+    K = kernel_matrix(n).numpy()
+    values = np.linalg.eigvalsh(K)
+    for threshold in (0.5, 1.01, 1e-3):
+        assert count_above(K.copy(), threshold) == (values > threshold).sum()
+    assert count_above(-K, 0.0) == 0
+    # Pivots of 2×2: the diagonal is zero.
+    assert count_above(np.kron(np.eye(n), [[0.0, 1.0], [1.0, 0.0]]), 0.0) == n

@@ -55,6 +55,26 @@ def test_weights_of_samples_are_those_of_dense_algebra(kind, center):
     np.testing.assert_allclose(components.weights(new), expected[:5], atol=1e-7)
 
 
+@pytest.mark.parametrize("shrink", [None, Shrinkage(0.3, "firm")])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear()])
+def test_eigenvectors_are_components_like_any_others(kernel, center, shrink):
+    X = torch.from_numpy(samples())
+    eigen = EigenComponents(kernel, X, center=center, rank=3)
+    quick = eigen.components(shrink)
+    slow = Components(kernel, X, eigen.vectors[:, : quick.c], center=center, shrink=shrink)
+    a = slow.coordinates(kernel(X[:9] + 0.1, X))
+    for found, expected in (
+        (quick.KH, slow.KH),
+        (quick.M, slow.M),
+        (quick.coordinates(kernel(X[:9] + 0.1, X)), a),
+        (quick.training_coordinates(), slow.training_coordinates()),
+        (quick.norm2(a), slow.norm2(a)),
+        (quick.residual(X[:9], a), slow.residual(X[:9], a)),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("center", [False, True])
 def test_several_layers_are_weighed_in_the_ritz_basis_of_their_span(center):
     X, rng = samples(), np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,17 @@ from torch import Tensor
 
 from drkm.estimator import ConstrDRKM
 from drkm.files.rows import in_memory
+from drkm.inference.eigencomponents import EigenComponents
+from drkm.inference.inference import SMALL_BATCH
+from drkm.inference.preimage.search import MAX_ITER, TOL
 from drkm.inference.subspace import NothingLeft
-from drkm.kernels import RBF
+from drkm.kernels import RBF, Kernel
 from drkm.kernels.bandwidth import resolve_bandwidth
-from drkm.problem.lapack import eigenvalues
+from drkm.machine.threads import one_thread
+from drkm.problem.lapack import count_above
 from drkm.problem.shrinkage import Shrinkage
 from drkm.strange_data import StrangeDataWarning
+from drkm.training.parameters import device, dtype
 
 #: σ² in units of the median rule
 WIDTH = 0.25
@@ -41,28 +47,58 @@ def parameters(X: Tensor) -> dict[str, Any]:
     _check_count(len(X))
     kernel = RBF(WIDTH * resolve_bandwidth("median", X, layer=1))
     K = kernel(X.double(), X.double()).numpy(force=True)
-    rank = SHRINK.rank(torch.from_numpy(eigenvalues(K)))
-    return {"n_components": max(1, rank), "kernel": kernel, "shrink": SHRINK.parameter}
+    return {
+        "n_components": max(1, count_above(K, SHRINK.threshold)),
+        "kernel": kernel,
+        "shrink": SHRINK.parameter,
+    }
 
 
-def held_out_scores(model: ConstrDRKM, X: np.ndarray, random: RandomState) -> np.ndarray:
-    """Score rows of X, all or enough of them, by models with the same parameters that were fitted to other rows."""
+#: a function that scores new rows by a model of others: (others, rows) -> scores
+Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def held_out_scores(score: Scorer, X: np.ndarray, random: RandomState) -> np.ndarray:
+    """Score rows of X, all or enough of them, each by a model of other rows."""
     order, folds = random.permutation(len(X)), min(FOLDS, len(X) // 2)
     scores: list[float] = []
     for fold in range(folds):
         held = order[fold::folds]
         others = np.delete(X, held, axis=0)
-        fitted = clone(model).set_params(checkpoint=None, callbacks=(), verbose=0)
-        if np.size(model.n_components) == 1 and np.max(model.n_components) > len(others):
-            fitted.set_params(n_components=len(others))
         try:
-            scores.extend(np.asarray(fitted_quietly(fitted, others).score_samples(X[held])))
+            scores.extend(score(others, X[held]))
         except NothingLeft as error:
             few = f"no two of {len(others)} samples are near each other"
             raise ValueError(f"X: {few}, so that nothing tells strange ones from the others") from error
         if len(scores) >= ENOUGH:
             break
     return np.array(scores)
+
+
+def by_components(kernel: Kernel, n_components: int) -> Scorer:
+    """Return the scorer by models with the parameters of `parameters`, whose components alone are computed."""
+
+    def score(others: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        where = device("auto", None, len(others))
+        X, points = (torch.from_numpy(part).to(where, dtype("auto", where)) for part in (others, rows))
+        eigen = EigenComponents(kernel, X, rank=n_components)
+        with one_thread(len(X) * len(points) < SMALL_BATCH):
+            cleaned = eigen.denoise(SHRINK, points, tol=TOL, max_iter=MAX_ITER)
+        return -(cleaned - points).norm(dim=1).numpy(force=True)
+
+    return score
+
+
+def by_model(model: ConstrDRKM) -> Scorer:
+    """Return the scorer by models with the parameters of any model."""
+
+    def score(others: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        fitted = clone(model).set_params(checkpoint=None, callbacks=(), verbose=0)
+        if np.size(model.n_components) == 1 and np.max(model.n_components) > len(others):
+            fitted.set_params(n_components=len(others))
+        return np.asarray(fitted_quietly(fitted, others).score_samples(rows))
+
+    return score
 
 
 def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
@@ -73,7 +109,7 @@ def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
     """
     samples = in_memory(model.fitted_.X).double().cpu().numpy()
     _check_count(len(samples), "model")
-    return 0.0 - float(np.quantile(held_out_scores(model, samples, np.random.RandomState(0)), share))
+    return 0.0 - float(np.quantile(held_out_scores(by_model(model), samples, np.random.RandomState(0)), share))
 
 
 def _check_count(n: int, name: str = "X") -> None:

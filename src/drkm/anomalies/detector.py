@@ -63,10 +63,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         random = checks.random_state(self.random_state)
         with inputs.restored_on_failure(self):
             samples = inputs.checked(self, X, reset=True, dtype=np.float64, ensure_min_samples=choice.FEWEST, copy=True)
-            model = ConstrDRKM(**choice.parameters(torch.from_numpy(samples)))
-            scores = choice.held_out_scores(model, samples, random)
+            chosen = choice.parameters(torch.from_numpy(samples))
+            score = choice.by_components(chosen["kernel"], chosen["n_components"])
+            scores = choice.held_out_scores(score, samples, random)
             self.offset_ = float(np.quantile(scores, self.false_alarms))
-            self.model_ = choice.fitted_quietly(model, samples)
+            self.model_ = choice.fitted_quietly(ConstrDRKM(**chosen), samples)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

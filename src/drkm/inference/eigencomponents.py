@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drkm.gram import Dense
 from drkm.inference.preimage import preimage
-from drkm.inference.subspace import Components
+from drkm.inference.subspace import Components, Eigenspace
 from drkm.kernels import Kernel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.problem.shrinkage import Shrinkage
@@ -61,8 +61,8 @@ class EigenComponents:
         count = len(self.values) if rank is None else rank
         if shrink is not None:
             count = min(count, self.rank(shrink))
-        H = self.vectors[:, :count].contiguous()
-        return Components(self.kernel, self.X, H, center=self.center, gram=self._gram, shrink=shrink)
+        H, values = self.vectors[:, :count].contiguous(), self.values[:count]
+        return Eigenspace(self.kernel, self.X, H, values, center=self.center, gram=self._gram, shrink=shrink)
 
     def denoise(
         self,
@@ -73,6 +73,7 @@ class EigenComponents:
         method: str | None = None,
         start: Tensor | None = None,
         tol: float = PREIMAGE_TOL,
+        max_iter: int = PREIMAGE_STEPS,
     ) -> Tensor:
         """Denoise points, by default the samples themselves, with weighted components.
 
@@ -87,8 +88,8 @@ class EigenComponents:
             How pre-images are found; by default the method that suits the kernel.
         start : Tensor of shape (m, d), optional
             Start of the pre-images, for example those of a neighbouring shrinkage.
-        tol : float
-            Tolerance of the pre-images.
+        tol, max_iter
+            Tolerance and maximum number of steps of the pre-images.
         """
         components = self.components(shrink, rank)
         if points is None:
@@ -96,5 +97,5 @@ class EigenComponents:
         else:
             coordinates = components.coordinates(self.kernel(points, self.X))
         method = method or ("fixed-point" if self.kernel.is_isotropic else "gradient")
-        found = preimage(components, coordinates, method=method, start=start, tol=tol, max_iter=PREIMAGE_STEPS)
+        found = preimage(components, coordinates, method=method, start=start, tol=tol, max_iter=max_iter)
         return found.points

@@ -99,20 +99,33 @@ class Components:
         # Computed values of k(x, x) = 1 have rounding errors, by which far samples would look nearest to themselves.
         self.diagonal = H.new_ones(self.n) if kernel.is_isotropic else operator.diagonal()
         self.mean_row: Tensor | None = None
-        if center:
-            product = operator.matmul(torch.cat([self.H, self.mean_weights[:, None]], dim=1))
-            self.KH, self.mean_row = product[:, :-1].contiguous(), product[:, -1].contiguous()
-            self.mean_scores = self.H.T @ self.mean_row
-            self.mean_norm2 = float(self.mean_row @ self.mean_weights)
-        else:
+        self.mean_scores, self.mean_norm2 = H.new_zeros(self.c), 0.0
+        self._multiply(operator)
+        self._invert(shrink, normalized, lengths)
+
+    def _multiply(self, operator: Gram) -> None:
+        """Set the products of K_1 with the coefficients and, with `center`, with those of the mean."""
+        if not self.center:
             self.KH = operator.matmul(self.H.contiguous())
-            self.mean_scores, self.mean_norm2 = H.new_zeros(self.c), 0.0
-        M = (self.H.T.double() @ self.KH.double()).to(H)
+            return
+        product = operator.matmul(torch.cat([self.H, self.mean_weights[:, None]], dim=1))
+        self.KH = product[:, :-1].contiguous()
+        self._add_mean(product[:, -1].contiguous())
+
+    def _add_mean(self, mean_row: Tensor) -> None:
+        """Set the inner products of the mean, given those with all points."""
+        self.mean_row = mean_row
+        self.mean_scores = self.H.T @ mean_row
+        self.mean_norm2 = float(mean_row @ self.mean_weights)
+
+    def _invert(self, shrink: Shrinkage | None, normalized: bool, lengths: Tensor | None) -> None:
+        """Set the inner products of the components, and the matrix from scores to coordinates."""
+        M = (self.H.T.double() @ self.KH.double()).to(self.H)
         self.M = 0.5 * (M + M.T)
         if shrink is not None:
             self._inverse = self._shrunk(shrink, self.H.T @ self.H if lengths is None else lengths)
         else:
-            self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(H)
+            self._inverse = _pseudo_inverse(self.M, self.H) if normalized else torch.eye(self.c).to(self.H)
 
     def _shrunk(self, shrink: Shrinkage, lengths: Tensor) -> Tensor:
         """Return the matrix from scores to shrunk coordinates, A diag(f(λ)/λ) Aᵀ.
@@ -123,14 +136,18 @@ class Components:
         kept = squares > 100 * torch.finfo(self.H.dtype).eps * squares[-1]
         basis = directions[:, kept] / squares[kept].sqrt()
         values, vectors = torch.linalg.eigh(basis.T @ self.M.double() @ basis)
-        # Smaller values are rounding errors, which the division would amplify.
-        values = torch.where(values > 100 * torch.finfo(self.H.dtype).eps * values[-1], values, 0.0)
-        weights = shrink.weights(values)
-        if not self.center and not weights.any():
-            largest = f"the largest eigenvalue is {float(values[-1]):.3g}"
-            raise NothingLeft(f"shrink: no component is left, {largest}, got {shrink.threshold:.3g}")
         ritz = basis @ vectors
-        return ((ritz * (weights / torch.where(values > 0, values, 1.0))) @ ritz.T).to(self.H)
+        return ((ritz * self._inverse_values(values, shrink)) @ ritz.T).to(self.H)
+
+    def _inverse_values(self, values: Tensor, shrink: Shrinkage | None) -> Tensor:
+        """Return f(λ)/λ of Ritz values, 1/λ without shrinkage, and 0 for rounding errors."""
+        # Smaller values are rounding errors, which the division would amplify.
+        values = torch.where(values > 100 * torch.finfo(self.H.dtype).eps * values.max(), values, 0.0)
+        weights = (values > 0).to(values) if shrink is None else shrink.weights(values)
+        if shrink is not None and not self.center and not weights.any():
+            largest = f"the largest eigenvalue is {float(values.max()):.3g}"
+            raise NothingLeft(f"shrink: no component is left, {largest}, got {shrink.threshold:.3g}")
+        return weights / torch.where(values > 0, values, 1.0)
 
     @property
     def is_in_memory(self) -> bool:
@@ -223,6 +240,54 @@ class Components:
             vanished = best >= 1 - VANISHED * torch.finfo(best.dtype).eps
             index[vanished] = self.KH.square().sum(dim=1).argmax()
         return index, (best + self.norm2(coordinates)).clamp(min=0)
+
+
+class Eigenspace(Components):
+    """Leading eigenvectors of K_1, or of the centred K_1: all matrices between them are diagonal.
+
+    Parameters
+    ----------
+    kernel, X, H, center, gram, shrink
+        As for `Components`; the columns of H are orthonormal eigenvectors.
+    values : Tensor of shape (c,)
+        Their eigenvalues.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Tensor,
+        H: Tensor,
+        values: Tensor,
+        *,
+        center: bool = False,
+        gram: Gram,
+        shrink: Shrinkage | None = None,
+    ):
+        self.values = values
+        super().__init__(kernel, X, H, center=center, gram=gram, shrink=shrink)
+
+    def _multiply(self, operator: Gram) -> None:
+        if self.center:
+            self._add_mean(operator.matmul(self.mean_weights[:, None])[:, 0])
+        # With the mean m of φ_1(x_i), ⟨φ_1(x_i), v_c⟩ = ⟨φ_1(x_i) - m, v_c⟩ + ⟨m, v_c⟩.
+        self.KH = self.H * self.values + self.mean_scores
+
+    def _invert(self, shrink: Shrinkage | None, normalized: bool, lengths: Tensor | None) -> None:
+        self._inverse = self._inverse_values(self.values, shrink)
+
+    @property
+    def M(self) -> Tensor:  # type: ignore[override]
+        """HᵀK_1H, the inner products of the components."""
+        return self.values.diag()
+
+    def coordinates_from_scores(self, scores: Tensor) -> Tensor:
+        """Return the coefficients f(λ)/λ · t (m×c) from t, a point's inner products with the components."""
+        return scores * self._inverse
+
+    def norm2(self, coordinates: Tensor) -> Tensor:
+        """Return the squared norm of each projection, the mean included."""
+        return coordinates.square() @ self.values + 2 * (coordinates @ self.mean_scores) + self.mean_norm2
 
 
 def component_sums(fitted: FittedModel, gram: FirstGram, H: Tensor) -> Tensor | None:

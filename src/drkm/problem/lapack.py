@@ -34,11 +34,19 @@ def _leading(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return values[-count:], vectors[:, -count:]
 
 
-def eigenvalues(K: np.ndarray) -> np.ndarray:
-    """Return all eigenvalues of a symmetric matrix, which is overwritten."""
-    from scipy.linalg import eigvalsh
+def count_above(K: np.ndarray, threshold: float) -> int:
+    """Return how many eigenvalues of a symmetric matrix, which is overwritten, are above a threshold.
 
-    return eigvalsh(K.T, overwrite_a=True, check_finite=False)
+    By Sylvester's law of inertia as many as pivots of K - tI = LDLᵀ are positive, which takes a tenth of the time of
+    the eigenvalues. Every 2×2 block of D, marked by a negative index, has one positive eigenvalue.
+    """
+    from scipy.linalg.lapack import dsytrf, dsytrf_lwork
+
+    K[np.diag_indices_from(K)] -= threshold
+    work, _ = dsytrf_lwork(len(K))
+    D, index, _ = dsytrf(K.T, lwork=int(work), overwrite_a=True)
+    single = index > 0
+    return int((D.diagonal()[single] > 0).sum()) + int((~single).sum()) // 2
 
 
 def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -75,16 +75,17 @@ class Judge(ABC, Generic[OneTrial]):
         They share one eigenproblem per trial; `most` is the maximum number of components.
         """
         judged: list[Judged] = []
+        # Thresholds beyond the last eigenvalue are equal to it, and so are the candidates.
+        distinct: dict[Shrinkage, Judged] = {}
         for trial in self.trials:
             eigen = EigenComponents(kernel, trial.samples, center=center, rank=most)
             if not judged:
                 thresholds = _at(eigen.values.numpy(), ranks) / self.fitted_to
-                judged = [
-                    self._unjudged(kernel, center, Shrinkage(float(threshold), kind), rank)
-                    for rank, threshold in zip(ranks, thresholds, strict=True)
-                    for kind in kinds
-                ]
-            for one in judged:
+                for rank, threshold in zip(ranks, thresholds, strict=True):
+                    for shrink in (Shrinkage(float(threshold), kind) for kind in kinds):
+                        one = distinct.setdefault(shrink, self._unjudged(kernel, center, shrink, rank))
+                        judged.append(one._replace(rank=rank))
+            for one in distinct.values():
                 self._add(one, trial, eigen)
         return judged
 
