@@ -170,5 +170,5 @@ def _draw_tables(axes: Any, found: Traversal, names: Sequence[str]) -> Any:
         drawn = difference_map(axis, changes[:, shown].T, [names[i] for i in shown], ends, limit)
         axis.set_title(f"{name}\neffect {effect:.2g}")
     figure.supxlabel("value of the code, s.d. from its mean", fontsize=9)
-    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column; effect: its root mean square")
+    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column\n(effect: root mean square)")
     return figure
