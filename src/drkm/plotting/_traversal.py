@@ -74,7 +74,7 @@ def plot_traversal(
     components : list of (layer, index), optional
         Components to draw; by default all of layer 1.
     base : int, optional
-        Row of the base sample, which keeps its other codes; by default the one with codes nearest to their mean.
+        Row of the base sample, which keeps its other codes; by default a typical one, with codes near their mean.
     span, steps : float, int, default=2.0, 7
         Codes take `steps` values up to this many standard deviations on both sides of their mean.
     most : int, default=6
@@ -111,9 +111,12 @@ def traversal_of(
     most: int,
 ) -> Traversal:
     """Compute points along components, all decoded at once."""
+    # Experiments are listed without torch, and their figures use this package.
+    from drkm.inference.typical import typical_row
+
     span, steps = reach
     if base is None:
-        base = int(np.linalg.norm(codes - codes.mean(axis=0), axis=1).argmin())
+        base = typical_row(codes, getattr(model, "fitted_", None))
     if not -len(codes) <= base < len(codes):
         raise ValueError(f"base: expected a row from 0 to {len(codes) - 1}, got {base}")
     deviations = np.linspace(-span, span, steps)
