@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from drkm.files.rows import Rows
 
 HEADER, CHECKSUMS = "drkm", "checksums"
+#: what reads the files that users keep
+READERS = {"model": "drkm.load", "projection": "drkm.serving.load"}
 #: marks a header that has checksums
 PROMISE = "has_checksums"
 
@@ -101,9 +103,12 @@ class WrongFile(ValueError):
 
 def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
     """Check that the header belongs to this kind of file, in a version that can be read."""
-    written = header.get("version") if isinstance(header, dict) and header.get("kind") == kind else None
+    found = header if isinstance(header, dict) else {}
+    written = found.get("version") if found.get("kind") == kind else None
     if type(written) is not int or written < 1:
-        raise WrongFile(f"path: {target} is not a drkm {kind}")
+        other = next((other for other in READERS if other == found.get("kind") != kind), None)
+        instead = f" but a {other}, which {READERS[other]} reads" if other else ""
+        raise WrongFile(f"path: {target} is not a drkm {kind}{instead}")
     if written > version:
         raise WrongFile(
             f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "
