@@ -14,6 +14,7 @@ from command_line import drkm, refused
 from drkm import AnomalyDetector, ConstrDRKM
 from drkm.anomalies import choice, false_alarm_distance
 from drkm.estimator import load_prepared
+from drkm.strange_data import StrangeDataWarning
 
 IRIS = load_iris()
 X = (IRIS.data - IRIS.data.mean(axis=0)) / IRIS.data.std(axis=0)
@@ -55,6 +56,16 @@ def test_planted_rows_stand_out_among_the_samples_of_the_fit():
         rows = np.vstack([X, np.stack([random.permutation(column)[:15] for column in X.T], axis=1)])
         areas.append(roc_auc_score(np.arange(165) < 150, AnomalyDetector().fit(rows).score_samples(rows)))
     assert np.mean(areas) > 0.85
+
+
+def test_columns_in_other_units_are_reported_and_strange_samples_are_not():
+    with pytest.warns(StrangeDataWarning) as told:
+        AnomalyDetector().fit(load_wine(as_frame=True).data)
+    assert [str(one.message).split(",")[0] for one in told] == [
+        "X: column 'proline' (of 13) has 99.8% of the squared distances between samples"
+    ]
+    assert told[0].filename == __file__
+    AnomalyDetector().fit(np.vstack([X, [9, 9, 9, 99]]))
 
 
 def test_an_isolated_sample_does_not_explain_itself():
@@ -119,7 +130,9 @@ def test_encode_writes_the_anomaly_of_every_row_and_tells_the_threshold(table, t
     assert facts["anomaly_threshold"] == pytest.approx(false_alarm_distance(loaded, 0.05))
     assert facts["anomalies"] == (found["anomaly"] > facts["anomaly_threshold"]).sum() >= 1
     told = "the threshold for 5% false alarms (cross-validated)"
-    assert told in drkm("encode", model, table, "-o", codes, "--anomaly", "--force").out
+    said = drkm("encode", model, table, "-o", codes, "--anomaly", "--force").out
+    assert told in said
+    assert f"\nfarthest: p9 ({found['anomaly'].max():.3g})" in said
 
 
 def test_anomalies_choose_the_model_alone_and_need_a_place_in_the_file(table, tmp_path):

@@ -71,6 +71,22 @@ def test_warnings_of_a_fit_call_columns_by_their_names(tmp_path):
     assert told.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [("fit", "-c", 2), ("fill",), ("select", "--max-seconds", 0.001)])
+def test_numbers_that_stand_for_missing_values_are_pointed_out(command, tmp_path):
+    rows = [[f"{i * 7 % 11}", f"{i * 5 % 13}", f"{i * 3 % 17}"] for i in range(40)]
+    rows[8][1] = "-9999"
+    name, *more = command
+    (tmp_path / "x.csv").write_text("\n".join(["a,the b,c", *map(",".join, rows)]))
+    done = drkm(name, tmp_path / "x.csv", "-o", tmp_path / "one.csv", *more)
+    assert done.code == 0, done
+    one = "has an entry far from the rest of its column in row 9 of column 'the b': -9999; correct it, or leave it"
+    assert one in done.err
+    rows[4][2] = "1e6"
+    (tmp_path / "x.csv").write_text("\n".join(["a,the b,c", *map(",".join, rows)]))
+    several = "has 2 entries far from the rest of their columns, the first in row 5 of column 'c': 1e+06; correct them"
+    assert several in drkm(name, tmp_path / "x.csv", "-o", tmp_path / "two.csv", *more).err
+
+
 def test_filling_keeps_such_names(place, tmp_path):
     done = drkm("fill", place / "iris.csv", "-o", tmp_path / "full.csv")
     assert "column 'plant'" in done.err

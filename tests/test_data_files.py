@@ -38,6 +38,10 @@ VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
         ("height, cm;weight, kg\n1.5;-2\n3;4e-3\n", ("height, cm", "weight, kg"), None),
         ('"a, b, c";"d, e"\n1.5;-2\n3;4e-3\n', ("a, b, c", "d, e"), None),
         ("a;b;c,d;e\n1.5,-2\n3,4e-3\n", ("a;b;c", "d;e"), None),
+        # decimal commas, as spreadsheets write them in much of Europe
+        ("a;b\n1,5;-2\n3;4e-3\n", ("a", "b"), None),
+        ("1,5;-2,0\n3;0,004\n", None, None),
+        ("a\tb\n1,500\t-2\n3\t0,004\n", ("a", "b"), None),
         # as data frames write unnamed columns, and the names of their rows
         ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
         (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),
@@ -61,6 +65,12 @@ def test_truth_values_are_1_and_0(tmp_path):
         ValueError, match=r"has text in column ok \(row 1: 'True'\): leave it out with --drop ok, use it as"
     ):
         read_table(tmp_path / "x.csv", columns=Columns(gaps=True))
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "n/a", "n.a.", "#N/A", "<NA>", "NaN", "null", "None", "?", "-", "."])
+def test_markers_of_missing_values(gap, tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b\n1.5,{gap}\n3,4\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "x.csv", columns=Columns(gaps=True)).values[0], [1.5, np.nan])
 
 
 def test_a_column_of_gaps_is_not_called_text(tmp_path):

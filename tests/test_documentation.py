@@ -5,6 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+
+from drkm import kernels
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -72,6 +75,23 @@ def run_program(page, number):
 def test_programs_print_what_the_page_says(number, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     program, _ = run_program(FOR_KERNEL_PCA, number)
+    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\) {4}# (.*)", program)
+
+
+def test_the_kernel_of_ones_own_runs_as_it_stands(capsys):
+    try:
+        program, names = run_program(ROOT / "docs" / "model.md", 1)
+        kernel, X = names["RationalQuadratic"], torch.from_numpy(names["X"])
+        expected = 1 / (1 + torch.cdist(X, X).square() / 4)
+        torch.testing.assert_close(kernel(2.0)(X, X), expected)
+        exponents = -torch.rand(5, dtype=torch.float64).requires_grad_()
+        value, *derivatives = kernel(2.0).jet(exponents, 2)
+        for function, derivative in zip([value, *derivatives], derivatives, strict=False):
+            (found,) = torch.autograd.grad(function.sum(), exponents, retain_graph=True)
+            torch.testing.assert_close(found, derivative)
+    finally:
+        kernels.NAMES.forget("rational-quadratic")
+        kernels.KINDS.forget("RationalQuadratic")
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\) {4}# (.*)", program)
 
 

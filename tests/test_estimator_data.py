@@ -5,13 +5,18 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
 
 from drkm import ConstrDRKM, inputs, load
 from drkm.datasets import make_half_circle
 from drkm.estimator import NoiseWarning
+from drkm.explorer import Subject
+from drkm.explorer.strips import Strips
 from drkm.gram import Dense, Nystroem
 from drkm.inference.density import CodeDensity
+from drkm.inference.typical import typical_row
 from few_digits import NEW, X, relative
 
 
@@ -225,6 +230,22 @@ def test_denoise_in_place_warns_of_noise_by_the_points_that_it_was_given():
             model.denoise(points, out=points if in_place else None)
         told.append([str(warning.message) for warning in caught])
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("gram", ["dense", Nystroem(100)])
+def test_traverse_does_not_begin_at_an_isolated_sample(gram):
+    table = StandardScaler().fit_transform(load_breast_cancer().data)
+    fitted = ConstrDRKM(10, gram=gram, random_state=0).fit(table)
+    lengths = np.linalg.norm(fitted.codes_, axis=1)
+    nearest = np.linalg.norm(fitted.codes_ - fitted.codes_.mean(axis=0), axis=1).argmin()
+    assert lengths[nearest] < 0.05 * lengths.mean(), "the isolated sample is not nearest to the mean any more"
+    row = typical_row(fitted.codes_, fitted.fitted_)
+    assert lengths[row] > 0.5 * lengths.mean()
+    np.testing.assert_array_equal(fitted.traverse(1, 0, [0.1]), fitted.traverse(1, 0, [0.1], row))
+    assert Strips(Subject(fitted, table), fitted.codes_).bases == {"a typical sample": row}
+    # Codes of about zero are not isolated where the mean is zero.
+    linear = ConstrDRKM(1, kernel="linear").fit(table)
+    assert typical_row(linear.codes_, linear.fitted_) == np.abs(linear.codes_[:, 0] - linear.codes_.mean()).argmin()
 
 
 def test_traverse_moves_one_code_of_a_base_point(model):

@@ -69,6 +69,13 @@ def test_convergence_is_the_history_beside_the_tolerance(digits):
     assert axis.get_title(loc="left") == f"reached the tolerance: {digits.n_iter_} iterations"
 
 
+def test_the_convergence_of_an_eigensolver_is_one_point():
+    (axis,) = plotting.plot_convergence(ConstrDRKM(2).fit(TABLE)).axes
+    assert [line.get_label() for line in axis.get_legend().get_lines()] == ["stationarity"]
+    assert axis.get_title(loc="left") == "reached the tolerance: 0 iterations"
+    assert all(tick == int(tick) for tick in axis.get_xticks())
+
+
 def test_codes_are_a_scatter_matrix_with_one_colour_per_class(digits):
     figure = plotting.plot_codes(digits, labels=CLASSES, components=[(1, 0), (1, 2), (2, 1)])
     cells = np.array(figure.axes).reshape(3, 3)

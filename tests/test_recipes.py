@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,10 +39,6 @@ class Sharp(kernels.Isotropic):
     rooms = 0
     sigma2: float | str = "auto"
 
-    @property
-    def spectral_degrees(self) -> float:
-        return math.inf
-
     def jet(self, exponent, order, room=None):
         value = exponent.mul_(2).exp_()
         return tuple(2.0**k * value for k in range(order + 1))
@@ -75,6 +70,10 @@ class TestKernel:
         again = load(tmp_path / "model.safetensors")
         np.testing.assert_allclose(again.transform(X), model.transform(X), atol=1e-10)
         assert again.kernel == "sharp"
+
+    def test_has_no_fourier_features_unless_it_says_its_spectral_density(self, sharp):
+        with pytest.raises(ValueError, match=r"gram: Fourier features need .* with spectral_degrees .*, got Sharp in"):
+            fitted(kernel="sharp", gram="fourier")
 
     def test_is_known_to_the_command_line(self, sharp, tmp_path):
         np.save(tmp_path / "X.npy", X)

@@ -113,7 +113,7 @@ def test_many_points_are_projected_a_few_at_a_time(monkeypatch):
     ("X", "message"),
     [
         (np.ones((2, 5)), "X: expected rows of 6 features, got 2×5"),
-        (np.ones(6), "X: expected rows of 6 features, got 6"),
+        (np.ones(6), "X: expected rows of 6 features, got 6: one point is a table of one row, x\\[None\\]"),
         (3.0, "X: expected rows of 6 features, got one number"),
         (np.full((2, 6), np.nan), "X: contains NaN or infinity"),
         ([["a"] * 6], "X: expected a table of numbers"),
@@ -201,8 +201,8 @@ def write(path, arrays=ARRAYS, **header):
         ({"precision": "int64"}, "precision: expected one of float32, float64"),
         ({"feature_names": ["a", "b"]}, "feature_names: expected 3, got 2"),
         ({"version": 2}, "was written by a newer drkm"),
-        ({"kind": "model"}, "holds a drkm model, not a drkm projection"),
-        ({"kind": "\n"}, "is not a drkm projection"),
+        ({"kind": "model"}, "is not a drkm projection but a model, which drkm.load reads"),
+        ({"kind": ["model"]}, "is not a drkm projection$"),
         ({"arrays": {**ARRAYS, "weights": np.ones((5, 2))}}, "weights: expected 4×2 numbers"),
         ({"arrays": {**ARRAYS, "shift": np.zeros(2, "float32")}}, "weights: expected 4×2 numbers in the precision"),
         ({"arrays": {**ARRAYS, "points": np.ones(4)}}, "points: expected numbers in 2 dimensions"),
@@ -231,6 +231,13 @@ def test_a_damaged_file_is_refused(tmp_path):
         load(path)
 
 
+def test_a_projection_and_a_model_are_not_mistaken_for_each_other(tmp_path):
+    write(tmp_path / "codes")
+    with pytest.raises(ValueError, match=r"not a drkm model but a projection, which drkm\.serving\.load reads"):
+        drkm.load(tmp_path / "codes")
+
+
 def test_a_projection_of_ones_own_numbers():
     projection = Projection("Linear", {}, None, np.eye(3)[:, :2], np.array([1.0, 0.0]))
+    assert repr(projection) == "<Projection of 3 features to 2 codes, Linear()>"
     np.testing.assert_array_equal(projection.transform([[1, 2, 3]]), [[0.0, 2.0]])

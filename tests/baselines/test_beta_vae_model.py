@@ -255,7 +255,7 @@ def test_damaged_and_foreign_files_get_one_sentence(model, images, tmp_path):
     other = json.dumps({"kind": "model", "version": 1})
     empty = json.dumps({"__metadata__": {"drkm": other}}).encode()
     path.write_bytes(struct.pack("<Q", len(empty)) + empty)
-    with pytest.raises(ValueError, match=r"model\.safetensors holds a drkm model, not a drkm BetaVAE"):
+    with pytest.raises(ValueError, match=r"model\.safetensors is not a drkm BetaVAE but a model, which drkm.load reads"):
         BetaVAE.load(path)
     with pytest.raises(FileNotFoundError, match=r"path: there is no file .*nothing"):
         BetaVAE.load(tmp_path / "nothing")

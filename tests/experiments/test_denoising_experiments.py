@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from drkm import ConstrDRKM
 from drkm.experiments.denoising import (
     _digits_run,
     _methods,
@@ -20,7 +21,7 @@ from drkm.experiments.denoising import (
 )
 from drkm.experiments.denoising._panels import smaller
 from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, MEAN_SHIFT, NOISY, ONE_LAYER, ORDER
-from drkm.experiments.denoising._protocol import best, candidates, reconstruct
+from drkm.experiments.denoising._protocol import best, candidates, protocol_models, reconstruct
 from drkm.experiments.denoising._table1_claims import AS_PUBLISHED
 from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.registry import TASKS
@@ -28,6 +29,7 @@ from drkm.experiments.reproduce import write_section
 from drkm.experiments.section import Claim, Verdict
 from drkm.runs.configuration import SCALES, Configuration, Results
 from drkm.selection import select
+from drkm.strange_data import StrangeDataWarning
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -67,6 +69,13 @@ def results(tiny):
 
 def problem(noise: float = 0.1, n: int = 400) -> _problems.NoisyCurve:
     return _problems.make_problem("square", noise, n, 100, seed=3)
+
+
+def test_narrow_bandwidths_of_the_protocol_are_not_reported_as_strange_data():
+    train = np.vstack([problem(n=60).train, [[9.0, 9.0]]])
+    with pytest.warns(StrangeDataWarning, match="row 60"):
+        ConstrDRKM(3, sigma2=0.02).fit(train)
+    assert len(protocol_models(train, 0.02)) > 1
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from benchmarks.chromium import CHROMIUM, Chromium
 from benchmarks.explorer import answers_to_drags, points, sprites
+from drkm import ConstrDRKM
 from drkm.explorer import Subject, write_page
 from drkm.explorer.content import Content
 from explorer.subjects import HOSTILE, digits, new_digits, wine
@@ -261,6 +263,20 @@ def test_a_page_of_one_sample_has_round_numbers_beside_its_map(tmp_path):
         assert {"0", "0.5", "−0.5"} <= set(marks), marks
         assert not [mark for mark in marks if "e−" in mark]
         assert browser.problems == []
+
+
+@pytest.mark.parametrize("components", [20, 24, 60])
+def test_numbers_of_many_codes_do_not_overlap(components, tmp_path):
+    samples = wine().model.fitted_.X.numpy()
+    path = write_page(Subject(ConstrDRKM(components).fit(samples)), tmp_path / "many.html")
+    with Chromium(tmp_path) as browser:
+        browser.open(path.as_uri())
+        boxes = browser.until(
+            "(() => { const found = [...document.querySelectorAll('.codes svg text')];"
+            "return found.length && found.map((node) => node.getBBox()).map((b) => [b.x, b.x + b.width]); })()"
+        )
+        assert len(boxes) > 4
+        assert all(right + 2 < left for (_, right), (left, _) in itertools.pairwise(boxes))
 
 
 def test_a_live_page_decodes_what_all_sliders_say(tmp_path):

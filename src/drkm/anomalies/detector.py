@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from drkm import inputs
 from drkm.anomalies import choice
 from drkm.estimator import ConstrDRKM
+from drkm.strange_data import StrangeDataWarning, complaints
 from drkm.validation import checks
 
 
@@ -68,6 +70,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             scores = choice.held_out_scores(score, samples, random)
             self.offset_ = float(np.quantile(scores, self.false_alarms))
             self.model_ = choice.fitted_quietly(ConstrDRKM(**chosen), samples)
+        names = getattr(self, "feature_names_in_", None)
+        for complaint in complaints(
+            self.model_.kernels_[0], torch.from_numpy(samples), self.model_.center, names, of_columns_only=True
+        ):
+            warnings.warn(complaint, StrangeDataWarning, stacklevel=2)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
-from drkm.cli._outcome import note, warn
+from drkm.cli._outcome import warn
+from drkm.cli._table_notes import tell_far_entries, tell_names
 from drkm.inputs.preparation import WHITE, Preparation
 from drkm.wording import counted, unnamed
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 #: a file that is read without options
 PLAIN = Reading()
-#: number of rows from which a column that counts them is no coincidence
-LEAST_ROWS = 5
 
 
 def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -> tuple[files.Table, Preparation]:
@@ -46,6 +45,7 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
         "id": table.title if table.found_id else given.id,
     }
     check_finite(path, table, "training", gaps=given.impute is not None)
+    tell_far_entries(path, table)
     values = table.values
     if given.impute is not None:
         facts["gaps"] = filling_of(path, table, given.impute)
@@ -85,32 +85,6 @@ def drawn(rows: np.ndarray, count: int | None, seed: int) -> TrainingRows:
 def training_columns(given: Reading, *, gaps: bool) -> files.Columns:
     """Return which columns of a table are data, for a model that is not trained yet."""
     return files.Columns(given.id, given.dropped, header=given.header, gaps=gaps, finds_id=True)
-
-
-def tell_names(path: Path, table: files.Table) -> None:
-    """Report the column that was detected as row names, and a first column of data that counts the rows."""
-    import shlex
-
-    if table.found_id:
-        note(
-            f"{path}: column {table.title!r} has a different text in every row: used as row names, not as data "
-            f"(--id {shlex.quote(table.title)} says the same, --drop leaves it out)"
-        )
-    elif (counting := _counting_column(table)) is not None:
-        option = shlex.quote(counting)
-        note(
-            f"{path}: column {counting!r} counts the rows and is used as data: leave it out with --drop {option}, or "
-            f"use it as row names with --id {option}"
-        )
-
-
-def _counting_column(table: files.Table) -> str | None:
-    """Return the name of the first column if it is data and counts the rows, from 0 or from 1."""
-    count, width = table.values.shape
-    if table.places[:1] != (0,) or width < 2 or count < LEAST_ROWS:
-        return None
-    counts = any(np.array_equal(table.values[:, 0], np.arange(first, first + count)) for first in (0, 1))
-    return table.header[0] if counts else None
 
 
 def _divisor(scale: str, default: float) -> float:

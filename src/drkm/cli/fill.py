@@ -62,13 +62,15 @@ def fill(
     files.check_target(out, force=force, suffixes=files.WRITABLE)
     reading.check(data)
     options.check_impute(impute)
-    from drkm.cli._data import check_finite, filling_of, tell_names, training_columns
+    from drkm.cli._data import check_finite, filling_of, training_columns
+    from drkm.cli._table_notes import tell_far_entries, tell_names
 
     columns = replace(training_columns(reading, gaps=True), skips_text=True)
     table = files.read_table(data, array=reading.array, columns=columns, pictures=None)
     tell_names(data, table)
     _tell_text(data, table, reading, out)
     check_finite(data, table, gaps=True)
+    tell_far_entries(data, table)
     gaps = int(np.isnan(table.values).sum())
     values = filling_of(data, table, impute).fill(table.values) if gaps else table.values
     with files.called("out"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from drkm.cli._data import PreparedModel
     from drkm.inference.encoder import Encoding
 
+#: number of anomalous rows that are named
+NAMED = 5
 #: share of ordinary rows that --anomaly calls strange
 FALSE_ALARMS = 0.05
 
@@ -93,7 +96,7 @@ def encode(
     if json:
         options.print_json({"codes": out, **facts, **(judged.facts() if judged else {})})
     else:
-        say(_told_codes(out, **facts) + (f"\n{judged.told()}" if judged else ""))
+        say(_told_codes(out, **facts) + (f"\n{judged.told(table.names)}" if judged else ""))
 
 
 class _Anomalies:
@@ -109,10 +112,14 @@ class _Anomalies:
     def facts(self) -> dict[str, Any]:
         return {"anomaly_threshold": self.threshold, "false_alarms": FALSE_ALARMS, "anomalies": self.above}
 
-    def told(self) -> str:
+    def told(self, names: Sequence[str] | None) -> str:
+        """Return what was found; rows without names are counted from 0."""
         have = "has" if self.above == 1 else "have"
         exceeded = f"the threshold for {FALSE_ALARMS:.0%} false alarms (cross-validated)"
-        return f"{self.above} of {len(self.distances)} rows {have} an anomaly above {self.threshold:.4g}, {exceeded}"
+        told = f"{self.above} of {len(self.distances)} rows {have} an anomaly above {self.threshold:.4g}, {exceeded}"
+        first = (-self.distances).argsort(kind="stable")[: min(self.above, NAMED)]
+        called = [f"{names[row] if names else f'row {row}'} ({self.distances[row]:.3g})" for row in first]
+        return f"{told}\nfarthest: {', '.join(called)}" if called else told
 
 
 def _quality(encoding: Encoding) -> dict[str, Any]:

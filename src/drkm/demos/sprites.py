@@ -14,6 +14,7 @@ from drkm import metrics
 from drkm.demos._shared import fitted, write_explorer
 from drkm.estimator import ConstrDRKM
 from drkm.explorer import Subject
+from drkm.inference.typical import typical_row
 from drkm.inputs.preparation import Preparation
 from drkm.plotting import pyplot
 from drkm.wording import for_terminal
@@ -132,7 +133,7 @@ def _group_means(code: NDArray[np.float64], factor: NDArray[np.int64]) -> NDArra
 def _traversals(figure: Any, model: ConstrDRKM, chosen: list[int]) -> None:
     figure.suptitle("One sprite, one code of layer 1 moved by −2 … 2 deviations", fontsize=10)
     axes = figure.subplots(len(chosen), len(STEPS), squeeze=False)
-    base = int(np.linalg.norm(model.codes_ - model.codes_.mean(axis=0), axis=1).argmin())
+    base = typical_row(model.codes_, model.fitted_)
     for line, index in zip(axes, chosen, strict=True):
         values = model.codes_[base, index] + STEPS * model.codes_[:, index].std()
         for axis, image in zip(line, model.traverse(1, index, values, base=base), strict=True):

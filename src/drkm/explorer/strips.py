@@ -11,6 +11,7 @@ from drkm.explorer.colouring import labelled
 from drkm.explorer.details import values_of
 from drkm.explorer.packing import floats, packed
 from drkm.explorer.subject import Subject
+from drkm.inference.typical import typical_row
 
 #: number of values of a code in a strip, from its first to its last percentile among the samples
 STEPS, TAIL = 9, 1.0
@@ -52,7 +53,7 @@ class Strips:
         return moved
 
     def _bases(self) -> dict[str, int]:
-        """Return the samples nearest to the mean code: of all samples, and of each of the largest classes."""
+        """Return typical samples: of all samples, and of each of the largest classes."""
         everyone = np.arange(len(self.codes))
         found = {"a typical sample": self._typical(everyone)}
         room = min(MOST_BASES, max(1, BYTES // (self.values.size * self.subject.sample_bytes))) - 1
@@ -64,8 +65,7 @@ class Strips:
         return found
 
     def _typical(self, rows: np.ndarray) -> int:
-        codes = self.codes[rows]
-        return int(rows[np.linalg.norm(codes - codes.mean(axis=0), axis=1).argmin()])
+        return int(rows[typical_row(self.codes[rows], self.subject.model.fitted_)])
 
 
 def decoded(subject: Subject, codes: np.ndarray) -> np.ndarray:

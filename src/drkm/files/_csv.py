@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import operator
+import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,9 @@ SAMPLE = 1 << 20
 ENTRY, LINE = 80, 120
 
 #: markers of missing values, in lower case
-GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+GAPS = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."))
+#: what may be an integer with a comma between its thousands
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: truth values, in lower case, as numbers
 TRUTH = {"true": "1", "false": "0"}
 
@@ -58,6 +61,8 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
             delimiter = _delimiter(stream)
             stream.seek(0)
             lines = [line for line in csv.reader(stream, delimiter=delimiter) if line]
+            if delimiter != ",":
+                lines = _with_decimal_points(lines)
     except UnicodeDecodeError:
         raise Refused("is not UTF-8 text: save it with that encoding") from None
     except csv.Error as error:
@@ -118,6 +123,18 @@ def _delimiter(stream: TextIO) -> str:
         found = (len(first) == len(last) > 1, numbers / max(1, len(last)), len(first))
         best, delimiter = max((best, delimiter), (found, candidate), key=operator.itemgetter(0))
     return delimiter
+
+
+def _with_decimal_points(lines: list[list[str]]) -> list[list[str]]:
+    """Return the lines of a file with decimal points if its numbers have decimal commas.
+
+    Lines stay as they are if commas may separate thousands: if numbers have points, or all commas precede three digits.
+    """
+    entries = [entry for line in lines for entry in line if _has_decimal_comma(entry)]
+    points = (entry for line in lines for entry in line if "." in entry and _is_number(entry))
+    if all(THOUSANDS.fullmatch(entry.strip()) for entry in entries) or any(points):
+        return lines
+    return [[entry.replace(",", ".") if _has_decimal_comma(entry) else entry for entry in line] for line in lines]
 
 
 def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
@@ -191,7 +208,8 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Co
     missing = any(rows[row][index].strip().lower() in GAPS for index, found in wrong.items() for row in found)
     more = [] if columns.purpose == "model" else [f"leave columns out as with --drop {in_option([header[index]])}"]
     if count > 1:
-        mend = how_to_fill(columns.purpose, *more) if missing else either(["correct them", "remove such rows", *more])
+        others = ["correct them", "leave them empty", "remove such rows", *more]
+        mend = how_to_fill(columns.purpose, *more) if missing else either(others)
         return f"has {count} entries that are no numbers, the first in {where} ({entry!r}): {mend}"
     if not entry:
         return f"has an empty entry in {where}: {how_to_fill(columns.purpose)}"

@@ -87,7 +87,7 @@ class Columns:
         position = {name: index for index, name in enumerate(header)}
         if len(position) < len(header):
             twice = next(name for index, name in enumerate(header) if position[name] != index)
-            raise Refused(f"has two columns called {twice!r}")
+            raise Refused(f"has two columns called {twice!r}: give each column a name of its own")
         # Data frames write row names as a first column without a name: never data.
         unnamed = [""] if header[0] == "" else []
         if self.strict:

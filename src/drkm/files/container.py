@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from drkm.files.rows import Rows
 
 HEADER, CHECKSUMS = "drkm", "checksums"
+#: kinds of files that `drkm.load` reads
+LOADED = ("model", "projection")
 #: marks a header that has checksums
 PROMISE = "has_checksums"
 
@@ -111,11 +113,12 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
 def _check_kind(header: Any, target: Path, kind: str, version: int) -> None:
     """Check that the header belongs to this kind of file, in a version that can be read."""
-    other = header.get("kind") if isinstance(header, dict) else None
-    written = header.get("version") if other == kind else None
+    found = header if isinstance(header, dict) else {}
+    written = found.get("version") if found.get("kind") == kind else None
     if type(written) is not int or written < 1:
-        is_another = isinstance(other, str) and other.isalpha() and other != kind
-        raise WrongFile(f"path: {target} {f'holds a drkm {other}, not' if is_another else 'is not'} a drkm {kind}")
+        other = next((other for other in LOADED if other == found.get("kind") != kind), None)
+        instead = f" but a {other}, which drkm.load reads" if other else ""
+        raise WrongFile(f"path: {target} is not a drkm {kind}{instead}")
     if written > version:
         raise WrongFile(
             f"path: {target} was written by a newer drkm (format {written}, this one reads up to {version}): "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -46,8 +47,8 @@ class Fourier(Strategy):
     reads_tiles = True
 
     def serves(self, work: Workload) -> bool:
-        """Whether all kernels are functions of distances or have explicit features."""
-        return all(kernel.is_isotropic or kernel.is_explicit for kernel in work.kernels)
+        """Whether all kernels have a spectral density that is known, or explicit features."""
+        return all(_has_frequencies(kernel) or kernel.is_explicit for kernel in work.kernels)
 
     def cost(self, work: Workload) -> Cost:
         """Return the cost of a fit: n×D features of the first layer, and two sweeps per gradient in the others."""
@@ -76,9 +77,9 @@ class Fourier(Strategy):
         """Return Fourier features of a kernel without explicit features; every layer draws its own frequencies."""
         if kernel.is_explicit:
             return kernel
-        if not isinstance(kernel, Isotropic):
+        if not _has_frequencies(kernel):
             raise ValueError(
-                "gram: Fourier features need a kernel of distances (RBF, Laplacian, Matern), "
+                "gram: Fourier features need a kernel of distances with spectral_degrees (RBF, Laplacian, Matern), "
                 f"got {type(kernel).__name__} in layer {layer}"
             )
         return FourierFeatures.drawn(
@@ -97,3 +98,8 @@ class Fourier(Strategy):
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Return the operator of a deep layer."""
         return Dense().moving(kernel, points)
+
+
+def _has_frequencies(kernel: Kernel) -> TypeGuard[Isotropic]:
+    """Whether frequencies can be drawn from the spectral density of a kernel."""
+    return isinstance(kernel, Isotropic) and kernel.spectral_degrees is not None

@@ -11,6 +11,7 @@ from torch import Tensor
 from drkm import inputs
 from drkm.files.rows import Rows
 from drkm.inference.inference import Inference
+from drkm.inference.typical import typical_row
 from drkm.training import parameters
 
 
@@ -38,7 +39,7 @@ def sample_row(base: Any, inference: Inference) -> int | None:
     """Return the row of the training sample to move from: by default the most typical one; None for a new point."""
     known = inference.encoded_samples()
     if base is None:
-        return int((known - known.mean(dim=0)).norm(dim=1).argmin())
+        return typical_row(known, inference.fitted)
     if not isinstance(base, int | np.integer) or isinstance(base, bool):
         return None
     if not -len(known) <= base < len(known):

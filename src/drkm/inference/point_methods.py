@@ -165,7 +165,7 @@ class PointMethods(TransformerMixin):
             Values of the code. Codes are small, of the order of n^(-1/2): see the column in `codes_`.
         base : int or array of shape (d,), optional
             The point that keeps its other codes: a training sample by its row number, or a new point, for example a row
-            of a data frame. By default the training sample whose codes are nearest to their mean.
+            of a data frame. By default a typical training sample: codes near their mean, and not isolated.
 
         Returns
         -------

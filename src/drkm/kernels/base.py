@@ -299,19 +299,22 @@ class Isotropic(Pairwise):
         return self.with_parameters(sigma2=sigma2)
 
     @property
-    @abstractmethod
-    def spectral_degrees(self) -> float:
-        """Degrees of freedom of the multivariate t distribution that is the spectral density; inf is a Gaussian."""
+    def spectral_degrees(self) -> float | None:
+        """Degrees of freedom of the multivariate t distribution that is the spectral density; inf is a Gaussian.
+
+        None, the default, is for another density: the kernel then has no Fourier features, and counts as smooth.
+        """
+        return None
 
     @property
     def is_kinked(self) -> bool:
         """Whether it has a kink: its spectral density has no mean."""
-        return self.spectral_degrees <= 1
+        return self.spectral_degrees is not None and self.spectral_degrees <= 1
 
     @property
     def is_smooth(self) -> bool:
         """Whether it is smooth: its spectral density has a variance."""
-        return self.spectral_degrees > 2
+        return self.spectral_degrees is None or self.spectral_degrees > 2
 
     @property
     def bandwidth(self) -> float:

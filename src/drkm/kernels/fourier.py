@@ -99,6 +99,7 @@ class FourierFeatures(Approximation):
         freedom for Matérn kernels.
         """
         degrees = kernel.spectral_degrees
+        assert degrees is not None
         draw = Draw(inputs, count, orthogonal, random_state, degrees if math.isfinite(degrees) else None)
         return cls(kernel, draw.frequencies(like), draw)
 

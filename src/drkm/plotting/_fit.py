@@ -9,6 +9,7 @@ import numpy as np
 
 from drkm.plotting._model import numbers
 from drkm.plotting._style import BLUE, COLOURS, GREY, MARKERS, VERMILION, canvas, style
+from drkm.wording import counted
 
 #: nothing below this is drawn on a logarithmic axis
 SMALLEST = 1e-16
@@ -86,19 +87,17 @@ def plot_convergence(model: Any, ax: Any = None) -> Any:
         figure, ((axis,),) = canvas(ax, 1, 1, (4.5, 3.2), layout="constrained")
         axis.semilogy(steps, np.maximum(stationarity, SMALLEST), "o-", markersize=3, color=BLUE, label="stationarity")
         falling = above > SMALLEST
-        axis.semilogy(
-            steps[falling],
-            above[falling],
-            "s-",
-            markersize=3,
-            color=VERMILION,
-            label="energy above its lowest, relative",
-        )
+        if falling.any():
+            told = "energy above its lowest, relative"
+            axis.semilogy(steps[falling], above[falling], "s-", markersize=3, color=VERMILION, label=told)
         axis.axhline(model.tol, color=GREY, linestyle="--", linewidth=1)
-        axis.annotate("tol", (0.0, model.tol), xycoords=("axes fraction", "data"), va="bottom", color="#666666")
+        at = {"xy": (0.0, model.tol), "xycoords": ("axes fraction", "data")}
+        axis.annotate("tol", **at, xytext=(3, 1), textcoords="offset points", va="bottom", color="#666666")
+        if len(steps) == 1:
+            axis.set_xlim(steps[0] - 1, steps[0] + 1)
         axis.set_xlabel("iteration")
         axis.xaxis.get_major_locator().set_params(integer=True)
         reached = "reached the tolerance" if model.converged_ else "did not reach the tolerance"
-        axis.set_title(f"{reached}: {model.n_iter_} iterations", loc="left")
+        axis.set_title(f"{reached}: {counted(int(steps[-1]), 'iteration')}", loc="left")
         axis.legend()
     return figure

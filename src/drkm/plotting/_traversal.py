@@ -74,7 +74,7 @@ def plot_traversal(
     components : list of (layer, index), optional
         Components to draw; by default all of layer 1.
     base : int, optional
-        Row of the base sample, which keeps its other codes; by default the one with codes nearest to their mean.
+        Row of the base sample, which keeps its other codes; by default a typical one, with codes near their mean.
     span, steps : float, int, default=2.0, 7
         Codes take `steps` values up to this many standard deviations on both sides of their mean.
     most : int, default=6
@@ -111,9 +111,12 @@ def traversal_of(
     most: int,
 ) -> Traversal:
     """Compute points along components, all decoded at once."""
+    # Experiments are listed without torch, and their figures use this package.
+    from drkm.inference.typical import typical_row
+
     span, steps = reach
     if base is None:
-        base = int(np.linalg.norm(codes - codes.mean(axis=0), axis=1).argmin())
+        base = typical_row(codes, getattr(model, "fitted_", None))
     if not -len(codes) <= base < len(codes):
         raise ValueError(f"base: expected a row from 0 to {len(codes) - 1}, got {base}")
     deviations = np.linspace(-span, span, steps)
@@ -170,5 +173,5 @@ def _draw_tables(axes: Any, found: Traversal, names: Sequence[str]) -> Any:
         drawn = difference_map(axis, changes[:, shown].T, [names[i] for i in shown], ends, limit)
         axis.set_title(f"{name}\neffect {effect:.2g}")
     figure.supxlabel("value of the code, s.d. from its mean", fontsize=9)
-    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column; effect: its root mean square")
+    figure.colorbar(drawn, ax=list(cells[0]), label="change, s.d. of the column\n(effect: root mean square)")
     return figure

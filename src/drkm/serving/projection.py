@@ -38,7 +38,7 @@ HEADER = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Projection:
     """`transform` of a one-layer model, x ↦ k(x, X)A - b, with numpy alone.
 
@@ -69,7 +69,7 @@ class Projection:
     >>> X = load_digits().data[:300]
     >>> path = os.path.join(tempfile.mkdtemp(), "digits.codes")
     >>> drkm.KernelPCA(5, kernel="rbf", gamma=1e-3).fit(X).to_numpy().save(path)
-    >>> drkm.serving.load(path).transform(X[:8]).shape
+    >>> drkm.load(path).transform(X[:8]).shape
     (8, 5)
     """
 
@@ -104,6 +104,10 @@ class Projection:
         stored = {name: Stored.of(array) for name, array in arrays.items() if array is not None}
         container.write(path, stored, {"kind": KIND, "version": VERSION, **header})
 
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"<Projection of {self.n_features} features to {len(self.shift)} codes, {self.kernel}({given})>"
+
     @property
     def n_features(self) -> int:
         """d, the number of features of a sample."""
@@ -136,7 +140,8 @@ class Projection:
             raise ValueError(f"X: expected a table of numbers ({error})") from error
         if x.ndim != 2 or x.shape[1] != self.n_features:
             got = "×".join(map(str, x.shape)) or "one number"
-            raise ValueError(f"X: expected rows of {self.n_features} features, got {got}")
+            one = ": one point is a table of one row, x[None]" if x.shape == (self.n_features,) else ""
+            raise ValueError(f"X: expected rows of {self.n_features} features, got {got}{one}")
         if not np.isfinite(x).all():
             raise ValueError("X: contains NaN or infinity")
         return x

@@ -39,11 +39,14 @@ def complaints(
     center: bool,
     names: Sequence[Any] | None = None,
     places: Sequence[int] | None = None,
+    *,
+    of_columns_only: bool = False,
 ) -> list[str]:
     """Return a warning for each way in which samples are strange to the kernel of the first layer.
 
     `names` are the column names, and `places` the positions of the samples among those that they were drawn from, if
-    they were. Precomputed Gram matrices and the caller's feature maps have no columns to check.
+    they were. `of_columns_only` leaves out warnings of single samples, for those who look for strange ones. Precomputed
+    Gram matrices and the caller's feature maps have no columns to check.
     """
     kernel = kernel.original
     if not (kernel.is_pairwise or (kernel.is_explicit and kernel.rotation_invariant)):
@@ -57,6 +60,7 @@ def complaints(
     rows = rows.double()
     kept = rows[_squares(rows, about) < limit]
     heavy, outweigh = _columns(kept if len(kept) > 1 else rows, about is not None, names)
+    told = [] if of_columns_only else told
     return told + outweigh + _say_nothing([index for index in constant if index not in heavy], X.shape[1], names)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
-from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising import _problems as problems
@@ -17,6 +15,7 @@ from drkm.experiments.denoising._panels import COMPONENTS
 from drkm.experiments.denoising._problems import Array, NoisyCurve
 from drkm.experiments.denoising._protocol import reconstruct
 from drkm.experiments.denoising._table1_cell import errors, rounded
+from drkm.experiments.quiet import quiet
 from drkm.kernels import RBF
 from drkm.machine.threads import one_thread
 
@@ -48,7 +47,7 @@ def least_error(problem: NoisyCurve, bandwidths: tuple[float, ...]) -> tuple[Con
     """Return model, σ_1² and number of steps with the least validation error when the second layer alone denoises."""
     found: list[tuple[float, float, int | None, ConstrDRKM]] = []
     for sigma2 in bandwidths:
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        with quiet():
             model = ConstrDRKM((2, 1), eta=1.0, kernel=[RBF(sigma2), RBF(WIDE)], tol=1e-4, max_iter=200).fit(
                 problem.train
             )

@@ -8,17 +8,16 @@ both a fixed number of steps and iteration to convergence are tried.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising._problems import FIRST_MEASURE, Array, NoisyCurve, mean_squared_error
+from drkm.experiments.quiet import quiet
 from drkm.kernels import RBF
 
 #: σ_2²: the value that the paper uses elsewhere, at which layer 2 is the constant vector, and the scale of the codes
@@ -74,7 +73,7 @@ class Candidate:
 def protocol_models(train: Array, sigma2: float) -> list[tuple[str, tuple[Any, ...], ConstrDRKM]]:
     """Return the fitted models of the protocol at one σ_1²: kernel PCA and the deep model at each σ_2²."""
     models: list[tuple[str, tuple[Any, ...], ConstrDRKM]] = []
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    with quiet():
         shallow = ConstrDRKM(3, kernel=RBF(sigma2)).fit(train)
         models.append(("kernel PCA", (sigma2,), shallow))
         for second in DEEP_BANDWIDTHS:

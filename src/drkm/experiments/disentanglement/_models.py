@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from drkm.baselines import BetaVAE
 from drkm.estimator import ConstrDRKM
 from drkm.experiments.disentanglement._distances import RememberedDistances
 from drkm.experiments.disentanglement._filters import filtered
+from drkm.experiments.quiet import quiet
 from drkm.kernels import RBF, Kernel, Linear
 from drkm.kernels.bandwidth import resolve_bandwidth
 
@@ -84,13 +82,6 @@ def train_and_encode(parameters: Mapping[str, Any], train: Images, evaluation: I
 def rows_of(images: Images, dtype: Any = np.float64) -> NDArray[Any]:
     """Return images as rows of pixels in [0, 1]."""
     return images.reshape(len(images), -1) / dtype(255)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence convergence warnings: the details of a run record them."""
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        yield
 
 
 def default_model(parameters: Mapping[str, Any], rows: NDArray[np.float64], seed: int = 0) -> ConstrDRKM:

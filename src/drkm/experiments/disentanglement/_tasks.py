@@ -20,12 +20,12 @@ from drkm.experiments.disentanglement._models import (
     Images,
     default_model,
     encode,
-    quiet,
     rotation,
     rows_of,
     train_and_encode,
 )
 from drkm.experiments.disentanglement.candidates import AXES
+from drkm.experiments.quiet import quiet
 
 Array = NDArray[np.float64]
 

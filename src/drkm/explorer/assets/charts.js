@@ -1,5 +1,7 @@
 // Charts of a few numbers, in lines and bars.
 
+// Width of the number of a code, with a space.
+const LABEL = 18;
 const CHART = { width: 360, height: 190, left: 52, right: 8, top: 10, bottom: 30 };
 
 function frame(title, description) {
@@ -36,6 +38,7 @@ function codesOf(row) {
   const low = several ? height - 16 : height - 2;
   const middle = (low - 12) / 2;
   drawn.append(draw("line", { x1: 0, x2: width, y1: middle, y2: middle, class: "axis" }));
+  const every = [1, 2, 5, 10, 20, 50].find((step) => slot * step >= LABEL) ?? 100;
   let code = 0;
   record.model.layers.forEach((layer, l) => {
     const colour = cssColour(classColour(l, record.palette));
@@ -44,7 +47,7 @@ function codesOf(row) {
       const tall = (Math.min(most, Math.abs(shares[code])) / most) * (middle - 2);
       const bar = { x: slot * (code + 0.2), y: shares[code] > 0 ? middle - tall : middle, width: slot * 0.6, height: Math.max(1, tall), fill: colour };
       drawn.append(draw("rect", bar, draw("title", {}, `${data.names[code]}: ${signed(shares[code])}`)));
-      if (slot > 12) drawn.append(label(String(i), slot * (code + 0.5), low));
+      if (i % every === 0) drawn.append(label(String(i), slot * (code + 0.5), low));
     }
   });
   return make("div", { className: "codes" }, make("h3", {}, title), drawn);

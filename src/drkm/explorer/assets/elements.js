@@ -33,9 +33,13 @@ function number(value) {
   return String(Number(value.toFixed(Math.min(digits, 6)))).replace("-", "−");
 }
 
-// Deviations, to two digits and with their sign.
+// Two decimals, and no sign before a zero.
+const hundredths = (value) => value.toFixed(2).replace(/^-(?=0\.00$)/, "").replace("-", "−");
+
+// Deviations, with their sign.
 function signed(value) {
-  return `${value > 0 ? "+" : ""}${value.toFixed(2)}`.replace("-", "−");
+  const text = hundredths(value);
+  return value > 0 && text !== "0.00" ? `+${text}` : text;
 }
 
 const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

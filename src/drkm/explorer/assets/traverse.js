@@ -111,7 +111,7 @@ function showSliders(moving = -1) {
   traverse.rows.forEach(({ input, output, strip }, code) => {
     const position = positionOf(code, traverse.codes[code]);
     if (code !== moving || !data.live) input.value = String(position);
-    output.textContent = (traverse.codes[code] * record.unit).toFixed(2).replace("-", "−");
+    output.textContent = hundredths(traverse.codes[code] * record.unit);
     input.setAttribute("aria-valuetext", output.textContent);
     if (!traverse.strips) return;
     if (isImage) drawStrip(strip, traverse.strips, code, code === traverse.moved ? position : null);
