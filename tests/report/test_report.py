@@ -197,11 +197,11 @@ def small_study(runs, draw=pages.drawn, name="study"):
         name=name,
         title="A study",
         tasks={"probe": PROBE},
-        text="Text.",
-        sizes=dict.fromkeys(("quick", "medium", "paper")),
+        text=lambda sizes: "Text.",
+        scales=dict.fromkeys(("quick", "medium", "paper")),
         runs=lambda sizes: runs,
-        tables=lambda rows: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
-        figures=lambda rows: [Figure("f", "Line.", draw)],
+        tables=lambda rows, sizes: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
+        figures=lambda rows, sizes: [Figure("f", "Line.", draw)],
         claims=lambda rows, sizes: pages.section(name).claims,
     )
 

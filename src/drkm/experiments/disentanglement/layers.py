@@ -23,7 +23,7 @@ DOUBLE_N = 400
 BETTER = "Better: the 95 % interval of the difference is above 0"
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     for dataset, here in by_value(rows, "dataset").items():
         columns = {FAMILY_NAMES[name]: _lines(chosen(here, family=name)) for name in FAMILIES}
         centred = by_points(chosen(here, family="kpca-centred"))
@@ -165,8 +165,8 @@ EXPERIMENT = Study(
         for layers in ARCHITECTURES.values()
     ]
     + families("kpca-centred"),
-    tables=[Table(name="layers", by=("dataset", "family", "layers", "n"))],
-    charts=_charts,
+    tables=Table(name="layers", by=("dataset", "family", "layers", "n")),
+    figures=_figures,
     claims=_claims,
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )
