@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from drkm.experiments.cells import readable
 from drkm.experiments.latex import latex
 from drkm.files import write_whole
+from drkm.wording import markdown_table
 
 
 def write_bytes(path: Path, write: Callable[[BinaryIO], object]) -> Path:
@@ -47,7 +48,7 @@ def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: s
     """Write rows with the same keys as CSV with all digits, and as Markdown and LaTeX tables with four."""
     return [
         write_text(out / f"{name}.csv", comma_separated(rows)),
-        write_text(out / f"{name}.md", f"{title}\n\n{markdown(rows)}"),
+        write_text(out / f"{name}.md", f"{title}\n\n{markdown(rows)}\n"),
         write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}")),
     ]
 
@@ -64,6 +65,4 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table."""
     columns = list(rows[0])
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(readable(row[column]) for column in columns) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return markdown_table([columns, *([readable(row[column]) for column in columns] for row in rows)])
