@@ -30,18 +30,18 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     """Write a figure as PNG, SVG and PDF, and close it."""
     from drkm.plotting import pyplot, style
 
-    paths = []
     with style():
-        for kind in ("png", "svg", "pdf"):
-            save = partial(figure.savefig, format=kind, metadata=undated(kind))
-            paths.append(write_bytes(out / f"{name}.{kind}", save))
+        paths = [
+            write_bytes(out / f"{name}.{kind}", partial(save_undated, figure, kind)) for kind in ("png", "svg", "pdf")
+        ]
     pyplot().close(figure)
     return paths
 
 
-def undated(kind: str) -> dict[str, None]:
-    """Return metadata that omits the date from a figure file, so that the same figure gives the same file."""
-    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+def save_undated(figure: Any, kind: str, file: BinaryIO, **how: Any) -> None:
+    """Write a figure without a date, so that the same figure gives the same file."""
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    figure.savefig(file, format=kind, metadata=metadata, **how)
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str) -> list[Path]:
