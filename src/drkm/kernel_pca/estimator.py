@@ -151,13 +151,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
         chosen = self._parameters()
-        method = parameters.method_of(chosen)
+        parameters.check(chosen)
+        options = parameters.eigen_options(chosen)
         learns = parameters.learns_inverse(chosen)
         if parameters.is_precomputed(self.kernel) and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
         with inputs.restored_on_failure(self), one_thread(samples.are_few(X)):
             rows = samples.read(self, X, reset=True)
-            kept, found = fitting.fitted(rows, X, chosen, method)
+            kept, found = fitting.fitted(rows, X, chosen, options)
             self._set_fitted(kept, found, X)
             if learns:
                 self._learn_inverse()
