@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -48,7 +47,7 @@ def eigen_options(chosen: Mapping[str, Any]) -> EigenOptions:
 
 
 def _check_kernel(chosen: Mapping[str, Any]) -> None:
-    kernel, n_jobs = chosen["kernel"], chosen["n_jobs"]
+    kernel = chosen["kernel"]
     if not callable(kernel):
         one_of("kernel", kernel, scikit_learn.NAMES)
     if isinstance(kernel, type):
@@ -59,8 +58,7 @@ def _check_kernel(chosen: Mapping[str, Any]) -> None:
         raise ValueError("kernel: a feature map has no values on codes to learn from, use preimage='gradient'")
     if not isinstance(chosen["kernel_params"], dict | None):
         raise TypeError(f"kernel_params: expected a dict or None, got {chosen['kernel_params']!r}")
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs: expected a number of processes, or -1 for all, got {n_jobs!r}")
+    checks.jobs("n_jobs", chosen["n_jobs"])
 
 
 def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
