@@ -28,7 +28,7 @@ def write_text(path: Path, text: str) -> Path:
 
 def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     """Write a figure as PNG, SVG and PDF, and close it."""
-    from drkm.plotting import pyplot, style
+    from drkm.plotting import pyplot, save_undated, style
 
     with style():
         paths = [
@@ -36,12 +36,6 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
         ]
     pyplot().close(figure)
     return paths
-
-
-def save_undated(figure: Any, kind: str, file: BinaryIO, **how: Any) -> None:
-    """Write a figure without a date, so that the same figure gives the same file."""
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    figure.savefig(file, format=kind, metadata=metadata, **how)
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str) -> list[Path]:

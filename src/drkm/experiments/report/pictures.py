@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drkm.experiments.output import save_undated
 from drkm.experiments.section import Figure
 
 #: dots per inch of the rasterised parts of a figure
@@ -34,7 +33,7 @@ class Picture:
 
 def picture(figure: Figure) -> Picture:
     """Draw a figure and return it as an image in memory."""
-    from drkm.plotting import pyplot, style
+    from drkm.plotting import pyplot, save_undated, style
 
     files = {}
     with style() as plt:
