@@ -43,6 +43,11 @@ def scaled(number: float) -> str:
     raise AssertionError
 
 
+def dtype_name(dtype: object) -> str:
+    """Return the name of a precision of torch: float32."""
+    return str(dtype).removeprefix("torch.")
+
+
 def unnamed(count: int) -> list[str]:
     """Return the names of columns that have none: x0, x1, …."""
     return [f"x{index}" for index in range(count)]

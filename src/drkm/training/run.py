@@ -29,6 +29,7 @@ from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 from drkm.training.record import record_of, with_all_samples, without_samples
+from drkm.wording import dtype_name
 
 #: maximum numbers of rounds of learning kernels between solves: of loose rounds, and of all rounds
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -128,7 +129,7 @@ def _computing(energy: Energy) -> Iterator[None]:
         with one_thread(energy.cost.flops < SMALL_GRADIENT):
             yield
     except (FloatingPointError, torch.linalg.LinAlgError) as error:
-        kind = str(energy.dtype).removeprefix("torch.")
+        kind = dtype_name(energy.dtype)
         more_digits = ', or take dtype="float64"' if kind == "float32" else ""
         raise ValueError(
             f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check "
