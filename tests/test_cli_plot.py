@@ -116,4 +116,15 @@ def test_a_model_without_its_samples_asks_for_data(place):
     from drkm.gram import Nystroem
 
     ConstrDRKM(3, gram=Nystroem(m=20)).fit(load_digits().data[:70]).save(place / "landmarks")
-    assert "data: the model was saved without its samples" in refused("plot", place / "landmarks", "-o", place / "y")
+    told = "data: the model was saved without its samples, give data to show"
+    assert told in refused("plot", place / "landmarks", "-o", place / "y")
+    assert told in refused("explore", place / "landmarks", "-o", place / "y.html", "--most", 10)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_same_figure_is_the_same_file(place, suffix, monkeypatch):
+    for epoch, name in ((1, "first"), (10**9, "second")):
+        # What matplotlib takes for the current time.
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", str(epoch))
+        drkm("plot", place / "wine.model", "--what", "spectrum", "-o", place / f"{name}.{suffix}")
+    assert (place / f"first.{suffix}").read_bytes() == (place / f"second.{suffix}").read_bytes()

@@ -128,12 +128,22 @@ def test_a_model_of_dense_samples_takes_sparse_ones():
         ({"coef0": np.nan}, "coef0: expected a finite number, got nan"),
         ({"iterated_power": np.ones(2)}, "iterated_power: expected an integer"),
         ({"n_jobs": 0}, "n_jobs: .* got 0"),
+        ({"n_jobs": True}, "n_jobs: .* got True"),
     ],
     ids=lambda part: part if isinstance(part, str) else "-".join(part),
 )
 def test_wrong_parameters_are_refused_by_name(parameters, words):
     with pytest.raises((TypeError, ValueError), match=f"^{words}"):
         KernelPCA(2, **parameters).fit(X)
+
+
+def test_codes_in_a_data_frame_with_its_columns_in_another_order_are_refused():
+    pandas = pytest.importorskip("pandas")
+    model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
+    codes = pandas.DataFrame(model.transform(X), columns=model.get_feature_names_out())
+    with pytest.raises(ValueError, match=r"^X: expected columns in the order of get_feature_names_out\(\), got"):
+        model.inverse_transform(codes[codes.columns[::-1]])
+    np.testing.assert_array_equal(model.inverse_transform(codes), model.inverse_transform(codes.to_numpy()))
 
 
 def test_points_beyond_the_precision_are_refused():

@@ -81,7 +81,7 @@ class TestRows:
         with pytest.raises(kind, match=sentence):
             Rows(array)
 
-    def test_unknown_files_and_datasets_get_one_sentence(self, hdf5, tmp_path):
+    def test_unknown_files_and_datasets_are_refused(self, hdf5, tmp_path):
         with pytest.raises(ValueError, match=r"X: expected a \.npy, \.h5 or \.hdf5 file"):
             open_rows(tmp_path / "X.csv")
         with pytest.raises(ValueError, match=r"X: expected the name of one dataset .* the file holds other, samples"):
@@ -94,7 +94,7 @@ class TestRows:
             open_rows(folder)
 
     @pytest.mark.parametrize("name", ["group", "link"])
-    def test_what_is_no_dataset_of_an_hdf5_file_gets_one_sentence(self, hdf5, name):
+    def test_what_is_no_dataset_of_an_hdf5_file_is_refused(self, hdf5, name):
         h5py = pytest.importorskip("h5py")
         with h5py.File(hdf5, "a") as file:
             file.create_group("group")
@@ -104,7 +104,7 @@ class TestRows:
         with h5py.File(hdf5) as file, pytest.raises(TypeError, match=r"^X: expected a dataset of an open HDF5 file"):
             ConstrDRKM(**SETTINGS).fit(file["group"])
 
-    def test_a_closed_hdf5_file_gets_one_sentence(self, hdf5):
+    def test_a_closed_hdf5_file_is_refused(self, hdf5):
         h5py = pytest.importorskip("h5py")
         with h5py.File(hdf5) as file:
             held = file["samples"]
@@ -114,7 +114,7 @@ class TestRows:
         with pytest.raises(OSError, match=r"^X: .*X.h5 cannot be read, is it damaged or closed\?"):
             rows[:3]
 
-    def test_a_damaged_block_of_an_hdf5_file_gets_one_sentence(self, X, tmp_path):
+    def test_a_damaged_block_of_an_hdf5_file_is_refused(self, X, tmp_path):
         h5py = pytest.importorskip("h5py")
         path = tmp_path / "blocks.h5"
         with h5py.File(path, "w") as file:
@@ -125,7 +125,7 @@ class TestRows:
         with pytest.raises(OSError, match=r"^X: .*blocks.h5 cannot be read, is it damaged or closed\?"):
             ConstrDRKM(**SETTINGS).fit(path)
 
-    def test_an_hdf5_file_that_is_being_written_gets_one_sentence(self, hdf5):
+    def test_an_hdf5_file_that_is_being_written_is_refused(self, hdf5):
         pytest.importorskip("h5py")
         writer = "import h5py, sys; file = h5py.File(sys.argv[1], 'a'); print('open', flush=True); sys.stdin.read()"
         command = [sys.executable, "-c", writer, str(hdf5)]
@@ -145,7 +145,7 @@ class TestRows:
         with pytest.raises(ValueError, match=r"^X: .*objects.npy holds Python objects, which are never read$"):
             open_rows(tmp_path / "objects.npy")
 
-    def test_damaged_and_foreign_files_get_one_sentence(self, npy, hdf5, tmp_path):
+    def test_damaged_and_foreign_files_are_refused(self, npy, hdf5, tmp_path):
         whole = npy.read_bytes()
         for held in (whole[:-100], whole[:40], b"", b"no array"):
             npy.write_bytes(held)
@@ -239,7 +239,7 @@ class TestFit:
         assert max(sizes) < 20
         np.testing.assert_array_equal(load(tmp_path / "model").fitted_.X.numpy(), X)
 
-    def test_nan_in_a_file_and_too_few_samples_get_one_sentence(self, X, tmp_path):
+    def test_nan_in_a_file_and_too_few_samples_are_refused(self, X, tmp_path):
         X[70, 3] = np.nan
         np.save(tmp_path / "X.npy", X)
         with pytest.raises(ValueError, match=r"X: .*X.npy: contains NaN or infinity"):
@@ -287,7 +287,7 @@ class TestOut:
             ([0.0], TypeError, "out: expected a writable numpy array"),
         ],
     )
-    def test_a_place_that_does_not_fit_gets_one_sentence(self, X, out, kind, sentence):
+    def test_a_place_that_does_not_fit_is_refused(self, X, out, kind, sentence):
         with pytest.raises(kind, match=sentence):
             ConstrDRKM(**SETTINGS).fit(X).transform(X, out=out)
 

@@ -111,11 +111,11 @@ class TestGiven:
     def test_takes_the_precision_of_the_energy(self):
         assert starts.given(make(dtype=torch.float32), draw(N, 10)).dtype == torch.float32
 
-    def test_a_wrong_shape_gets_one_sentence(self):
+    def test_a_wrong_shape_is_refused(self):
         with pytest.raises(ValueError, match=r"init: expected an array of shape \(120, 10\), got \(120, 9\)"):
             starts.given(make(), draw(N, 9))
 
-    def test_nan_gets_one_sentence(self):
+    def test_nan_is_refused(self):
         H = draw(N, 10)
         H[3, 3] = float("nan")
         with pytest.raises(ValueError, match="init: the array contains NaN or inf"):

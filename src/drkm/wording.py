@@ -1,4 +1,4 @@
-"""Human-readable numbers, and text that is safe to print in a terminal."""
+"""Human-readable numbers, tables of text, and text that is safe to print in a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
+from collections.abc import Sequence
 
 #: embeddings, overrides and isolates of Unicode's bidirectional algorithm, which reorder the text around them
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -42,6 +43,11 @@ def scaled(number: float) -> str:
     raise AssertionError
 
 
+def dtype_name(dtype: object) -> str:
+    """Return the name of a precision of torch: float32."""
+    return str(dtype).removeprefix("torch.")
+
+
 def unnamed(count: int) -> list[str]:
     """Return the names of columns that have none: x0, x1, …."""
     return [f"x{index}" for index in range(count)]
@@ -56,6 +62,21 @@ def as_label(number: float) -> str:
     """Return a number as the name of a class: whole numbers without a decimal point, and no two numbers alike."""
     # Beyond 2^53 a float is one of several integers, and may have hundreds of digits.
     return str(int(number)) if float(number).is_integer() and abs(number) < 2**53 else str(number)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, its first column left-aligned and the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip() for first, *others in rows
+    ]
+
+
+def markdown_table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
+    """Return a Markdown table whose first row is its header; with `numbers` all columns but the first hold numbers."""
+    lines = ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines.insert(1, "|---|" + ("---:|" if numbers else "---|") * (len(rows[0]) - 1))
+    return "\n".join(lines)
 
 
 def for_terminal(text: str) -> str:

@@ -230,7 +230,7 @@ def test_a_generator_as_random_state_can_be_saved(images, tmp_path):
     assert BetaVAE.load(tmp_path / "model").random_state is None
 
 
-def test_damaged_and_foreign_files_get_one_sentence(model, images, tmp_path):
+def test_damaged_and_foreign_files_are_refused(model, images, tmp_path):
     path = tmp_path / "model.safetensors"
     model.save(path)
     content = bytearray(path.read_bytes())
@@ -255,7 +255,9 @@ def test_damaged_and_foreign_files_get_one_sentence(model, images, tmp_path):
     other = json.dumps({"kind": "model", "version": 1})
     empty = json.dumps({"__metadata__": {"drkm": other}}).encode()
     path.write_bytes(struct.pack("<Q", len(empty)) + empty)
-    with pytest.raises(ValueError, match=r"model\.safetensors is not a drkm BetaVAE but a model, which drkm.load reads"):
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors is not a drkm BetaVAE but a model, which drkm.load reads"
+    ):
         BetaVAE.load(path)
     with pytest.raises(FileNotFoundError, match=r"path: there is no file .*nothing"):
         BetaVAE.load(tmp_path / "nothing")
@@ -296,7 +298,7 @@ def test_scikit_learn_conventions(model, images):
         ({"random_state": "dice"}, "random_state: expected an integer .* got 'dice'"),
     ],
 )
-def test_bad_parameters_get_one_sentence(parameters, sentence, images):
+def test_bad_parameters_are_refused(parameters, sentence, images):
     with pytest.raises((TypeError, ValueError), match=sentence):
         BetaVAE(**(QUICK | parameters)).fit(images)
 
@@ -314,12 +316,12 @@ def test_bad_parameters_get_one_sentence(parameters, sentence, images):
         (np.zeros((1, 64, 64)), "validation_fraction: 0.1 of 1 images leaves none to train on"),
     ],
 )
-def test_bad_images_get_one_sentence(X, sentence):
+def test_bad_images_are_refused(X, sentence):
     with pytest.raises(ValueError, match=sentence):
         BetaVAE(**QUICK).fit(X)
 
 
-def test_bad_codes_get_one_sentence(model):
+def test_bad_codes_are_refused(model):
     with pytest.raises(ValueError, match=r"Z: expected finite codes of shape \(n, 4\), got shape \(2, 3\)"):
         model.inverse_transform(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="Z: expected finite codes"):

@@ -49,6 +49,19 @@ def test_saved_compact_file_holds_the_same_images(cars, tmp_path):
     np.testing.assert_array_equal(images, again.images_at(factors))
 
 
+def test_a_compact_file_that_cannot_be_written_leaves_the_old_one(cars, tmp_path, monkeypatch):
+    data = datasets.load_cars3d(cars[0])
+    (tmp_path / "cars3d_64.npz").write_bytes(b"old")
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        data.save_compact(tmp_path / "cars3d_64.npz")
+    assert (tmp_path / "cars3d_64.npz").read_bytes() == b"old"
+
+
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
@@ -60,7 +73,7 @@ def test_saved_compact_file_holds_the_same_images(cars, tmp_path):
         ({"data/cars/a.mat": b"not a mat file"}, "is damaged or not the original Cars3D archive"),
     ],
 )
-def test_foreign_archives_get_one_sentence(tmp_path, monkeypatch, members, sentence):
+def test_foreign_archives_are_refused(tmp_path, monkeypatch, members, sentence):
     originals.small_cars(monkeypatch)
     content = {n: m if isinstance(m, bytes) else originals.mat_bytes(m) for n, m in members.items()}
     with pytest.raises(DatasetError, match=sentence):
@@ -105,7 +118,7 @@ def test_norb_names_the_file_that_is_missing(tmp_path, monkeypatch):
         datasets.load_smallnorb(tmp_path, instance="all")
 
 
-def test_norb_matrices_of_another_shape_get_one_sentence(tmp_path, monkeypatch):
+def test_norb_matrices_of_another_shape_are_refused(tmp_path, monkeypatch):
     originals.small_norb(monkeypatch, tmp_path)
     cat = tmp_path / smallnorb.SMALLNORB_TESTING[1].name
     originals.norb_matrix(cat, np.zeros(49, np.int32))
@@ -120,7 +133,7 @@ def test_norb_matrices_of_another_shape_get_one_sentence(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("instance", [10, -1, "some", True, 1.5])
-def test_bad_instance_gets_one_sentence(instance):
+def test_bad_instance_is_refused(instance):
     with pytest.raises(ValueError, match="instance: expected 0 to 9 or 'all', got"):
         datasets.load_smallnorb(instance=instance)
 
@@ -134,7 +147,7 @@ def test_compact_norb_holds_instance_0_alone(tmp_path):
 
 
 @pytest.mark.parametrize("load", [datasets.load_cars3d, datasets.load_smallnorb])
-def test_what_is_no_path_gets_one_sentence(load):
+def test_what_is_no_path_is_refused(load):
     with pytest.raises(ValueError, match=r"^path: expected a path or None, got 5$"):
         load(5)
 

@@ -87,7 +87,7 @@ def test_failed_downloads_say_where_to_put_the_file(server, folder, change, sent
     assert not (folder / file.name).exists()
 
 
-def test_a_folder_that_cannot_be_made_gets_one_sentence(server, tmp_path):
+def test_a_folder_that_cannot_be_made_is_refused(server, tmp_path):
     pytest.importorskip("pooch")
     (tmp_path / "blocked").write_text("a file, not a folder")
     with pytest.raises(DatasetError, match="could not be downloaded"):

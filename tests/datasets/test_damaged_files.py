@@ -159,7 +159,7 @@ def test_compact_files_in_fortran_order_are_read_the_same(tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_future_array_formats_get_one_sentence(tmp_path):
+def test_future_array_formats_are_refused(tmp_path):
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.zeros(3), version=(3, 0))
     path = tmp_path / "new.npz"
@@ -170,7 +170,7 @@ def test_future_array_formats_get_one_sentence(tmp_path):
         datasets.load_cars3d(path)
 
 
-def test_compact_norb_without_factors_gets_one_sentence(tmp_path):
+def test_compact_norb_without_factors_is_refused(tmp_path):
     path = originals.compact_npz(tmp_path / "norb.npz", NORB, (5, 1, 1, 1), (64, 64), factors=None)
     with pytest.raises(DatasetError, match="has no array 'factors'"):
         datasets.load_smallnorb(path)

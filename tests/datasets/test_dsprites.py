@@ -160,7 +160,7 @@ def test_headers_of_python_2_are_read(tmp_path):
         ({"classes": np.zeros((72, 6), np.int64)}, "are not the rows of the factor grid"),
     ],
 )
-def test_foreign_arrays_get_one_sentence(tmp_path, change, sentence):
+def test_foreign_arrays_are_refused(tmp_path, change, sentence):
     path = dsprites_npz(tmp_path / "original.npz", **change)
     with pytest.raises(DatasetError, match=sentence):
         read_original(path, DSPRITES_SIZES)
@@ -196,7 +196,7 @@ def test_auto_draws_without_a_file_and_reads_it_where_there_is_one(tmp_path, mon
         ({"path": "no/such/file.npz"}, "no/such/file.npz: no such file"),
     ],
 )
-def test_bad_parameters_get_one_sentence(arguments, sentence):
+def test_bad_parameters_are_refused(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         datasets.load_dsprites(**arguments)
 
@@ -241,7 +241,7 @@ def test_noise_belongs_to_the_factors_and_the_seed(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "value"), [("definition", "pink"), ("seed", -1), ("seed", 2**64)])
-def test_bad_noise_gets_one_sentence(name, value):
+def test_bad_noise_is_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}: expected .* got"):
         datasets.load_noisy_dsprites(source="rendered", **{name: value})
 

@@ -79,7 +79,7 @@ def test_no_rows_give_no_images(data):
     assert data.images_at(np.empty((0, len(data.factor_sizes)), int)).shape == (0, *data.image_shape)
 
 
-def test_bad_input_gets_one_sentence(data):
+def test_bad_input_is_refused(data):
     k = len(data.factor_sizes)
     with pytest.raises(ValueError, match=r"factors: expected shape \(n, "):
         data.images_at([0] * k)

@@ -150,12 +150,12 @@ def test_quadrature_integrates_the_distribution(name):
         ({"random_state": -1}, "random_state"),
     ],
 )
-def test_bad_parameters_get_one_sentence(arguments, sentence):
+def test_bad_parameters_are_refused(arguments, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         datasets.make_square(**arguments)
 
 
-def test_bad_points_get_one_sentence():
+def test_bad_points_are_refused():
     curve = toy2d.square()
     with pytest.raises(ValueError, match="points: expected an array of shape"):
         curve.distance([1.0, 2.0])

@@ -275,8 +275,12 @@ def test_tables_come_as_csv_with_all_digits_and_markdown_with_four(tmp_path):
     rows = [{"a": 1 / 3, "b": "x"}]
     save_table(rows, tmp_path, "t", "title")
     assert (tmp_path / "t.csv").read_text() == f"a,b\n{1 / 3},x\n"
-    assert (tmp_path / "t.md").read_text() == "title\n\n" + markdown(rows)
+    assert (tmp_path / "t.md").read_text() == "title\n\n" + markdown(rows) + "\n"
     assert "| 0.3333 | x |" in markdown(rows)
+
+
+def test_a_bar_in_a_cell_does_not_begin_another_one():
+    assert markdown([{"a|b": "x|y", "c": "two\nlines"}]) == "| a\\|b | c |\n|---|---|\n| x\\|y | two lines |"
 
 
 def test_salt_and_pepper_sets_pixels_to_black_or_white():

@@ -40,10 +40,12 @@ EXPERIMENT = SimpleExperiment(
     name="coins",
     title="Coins that are tossed",
     tasks={"toss": Task(f"{__name__}:toss")},
-    text="Three coins.",
-    sizes={"quick": 1000, "medium": 10_000, "paper": 100_000},
+    text=lambda tosses: "Three coins.",
+    scales={"quick": 1000, "medium": 10_000, "paper": 100_000},
     runs=lambda tosses: [Configuration("toss", {"tosses": tosses}, seed) for seed in range(3)],
-    tables=lambda rows: [ResultTable("heads", "Heads", [{"coin": row["seed"], "heads": row["heads"]} for row in rows])],
+    tables=lambda rows, tosses: [
+        ResultTable("heads", "Heads", [{"coin": row["seed"], "heads": row["heads"]} for row in rows])
+    ],
     claims=claims,
 )
 '''

@@ -11,7 +11,7 @@ from drkm.experiments.experiment import Experiment
 from drkm.experiments.report import write_report
 from drkm.experiments.reproduce import names_of, reproduce
 from drkm.experiments.request import Request
-from drkm.experiments.section import Figure, ResultTable, Section
+from drkm.experiments.section import Figure, ResultTable
 from drkm.experiments.settings import Seeds
 from drkm.runs.configuration import SCALES, Configuration
 from drkm.runs.merging import merge
@@ -30,24 +30,28 @@ def _draw():
     return figure
 
 
+def _tables(rows, sizes):
+    digests = [{"seed": row["seed"], "digest": row["digest"]} for row in rows]
+    return [ResultTable("digests", "Digests", digests), ResultTable("nothing", "No rows", [])]
+
+
 class _Digests(Experiment):
     """An experiment with these runs, whose digests it shows."""
 
     def __init__(self, name, runs):
-        super().__init__(name=name, title=name, tasks={"probe": PROBE})
+        shown = {"tables": _tables, "figures": lambda rows, sizes: [Figure("line", "A line", _draw)]}
+        super().__init__(name=name, title=name, tasks={"probe": PROBE}, text=lambda sizes: "Text.", **shown)
         object.__setattr__(self, "runs", runs)
 
     @property
     def families(self):
         return frozenset(run.parameters["family"] for run in self.runs if "family" in run.parameters)
 
+    def sizes(self, scale, seeds=None):
+        return None
+
     def configurations(self, scale, seeds=None):
         return self.runs
-
-    def section(self, results, scale, seeds=None):
-        rows = [{"seed": row["seed"], "digest": row["digest"]} for row in results.rows(self.runs)]
-        tables = [ResultTable("digests", "Digests", rows), ResultTable("nothing", "No rows", [])]
-        return Section(self.name, self.name, "Text.", tables, [Figure("line", "A line", _draw)])
 
 
 def _checksum(parameters):
@@ -195,10 +199,6 @@ def test_more_seeds_are_computed_and_shown_when_they_are_asked_for(experiments, 
     class Seeded(_Digests):
         def configurations(self, scale, seeds=None):
             return self.runs[: seeds.number if seeds else 2]
-
-        def section(self, results, scale, seeds=None):
-            rows = [{"seed": row["seed"]} for row in results.rows(self.configurations(scale, seeds))]
-            return Section(self.name, self.name, "Text.", [ResultTable("digests", "Digests", rows)])
 
     runs = [Configuration("probe", {}, seed) for seed in range(5)]
     monkeypatch.setitem(experiments, "one", Seeded("one", runs))

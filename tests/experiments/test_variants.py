@@ -208,5 +208,5 @@ def test_the_report_of_a_variant_says_so_in_its_title_and_not_what_of_the_paper_
 @pytest.fixture
 def small_curves(monkeypatch):
     small = {"n_train": 60, "n_validation": 30, "widths": (12.0,), "components": (5, 10), "protocol": (0.5,)}
-    sizes = dict(registry.EXPERIMENTS["figure2"].sizes)
-    monkeypatch.setitem(registry.EXPERIMENTS["figure2"].sizes, "quick", replace(sizes["quick"], **small))
+    scales = registry.EXPERIMENTS["figure2"].scales
+    monkeypatch.setitem(scales, "quick", replace(scales["quick"], **small))

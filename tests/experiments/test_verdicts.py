@@ -268,7 +268,7 @@ def test_table_2_says_how_far_a_number_is_from_the_published_one_and_why():
 
 def test_where_the_beta_vae_catches_up():
     def table(rows):
-        return sample_efficiency.CATCHING_UP(rows, SIZES["medium"]).rows
+        return sample_efficiency.CATCHING_UP(rows, SIZES["medium"])[0].rows
 
     rows = rows_of("sample_efficiency", lambda p: 0.5 if p["family"] == "drkm" else 0.34 + p["n"] / 1000)
     assert {line["IRS above chance"] for line in table(rows)} == {"N = 200"}

@@ -191,7 +191,7 @@ class TestTiledStrategy:
 
     @pytest.mark.parametrize("name", ["memory", "keep"])
     @pytest.mark.parametrize(("value", "kind"), [(-1, ValueError), ("2GB", TypeError), (True, TypeError)])
-    def test_a_budget_that_is_no_number_of_bytes_gets_one_sentence(self, name, value, kind):
+    def test_a_budget_that_is_no_number_of_bytes_is_refused(self, name, value, kind):
         with pytest.raises(kind, match=f"{name}: expected a number of bytes"):
             Tiled(**{name: value})
 

@@ -165,7 +165,7 @@ class TestFeatureMapOfAFunction(FeatureMapSuite):
             (lambda x: x * float("nan"), "layer 2 returns NaN or inf"),
         ],
     )
-    def test_a_map_of_the_wrong_shape_or_with_nan_gets_one_sentence(self, wrong, words):
+    def test_a_map_of_the_wrong_shape_or_with_nan_is_refused(self, wrong, words):
         with pytest.raises(ValueError, match=words):
             FeatureMap(wrong).resolve(X, layer=2)
 
@@ -211,11 +211,11 @@ class TestPrecomputed:
     def test_a_gram_matrix_resolves_to_the_kernel_itself(self):
         assert Precomputed().resolve(K, layer=1) == Precomputed()
 
-    def test_a_matrix_that_is_not_square_gets_one_sentence(self):
+    def test_a_matrix_that_is_not_square_is_refused(self):
         with pytest.raises(ValueError, match="X: a precomputed Gram matrix must be square, got 5×23"):
             Precomputed().resolve(K[:5], layer=1)
 
-    def test_an_asymmetric_matrix_gets_one_sentence(self):
+    def test_an_asymmetric_matrix_is_refused(self):
         wrong = K.clone()
         wrong[0, 1] += 1.0
         with pytest.raises(ValueError, match=r"X: a precomputed Gram matrix must be symmetric, got .* differ by 1"):
@@ -224,7 +224,7 @@ class TestPrecomputed:
     def test_asymmetry_of_rounding_is_forgiven(self):
         Precomputed().resolve(K * (1 + 1e-9 * draw(*K.shape)), layer=1)
 
-    def test_above_the_first_layer_gets_one_sentence(self):
+    def test_above_the_first_layer_is_refused(self):
         with pytest.raises(ValueError, match="belongs in layer 1, got it in layer 2: name one kernel per layer"):
             Precomputed().resolve(K, layer=2)
 

@@ -92,7 +92,15 @@ def test_the_table_comes_as_csv_markdown_and_dictionaries(table, tmp_path):
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [float(row["score"]) for row in rows] == [row.score for row in table]
     assert [row["above_chance"] for row in table.to_dicts()] == [row.above_chance for row in table]
-    assert len(table.to_markdown().splitlines()) == len(table) + 2
+    assert len(table.to_markdown().partition("\n\n")[0].splitlines()) == len(table) + 2
+
+
+def test_a_markdown_table_explains_its_stars():
+    random = np.random.default_rng(0)
+    codes, factors = 0.01 * random.standard_normal((90, 2)), random.integers(0, 3, (90, 2))
+    text = metrics.evaluate(codes, factors, metrics=["irs"], repeats=2).to_markdown()
+    assert "| IRS ↑ * |" in text
+    assert "\n- *: depends on the scale of codes" in text
 
 
 def test_a_table_that_cannot_be_written_leaves_the_old_one(table, tmp_path, monkeypatch):

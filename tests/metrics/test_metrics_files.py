@@ -109,7 +109,7 @@ def test_json_holds_every_row_and_no_nan(arrays, tmp_path):
         ("codes.csv", b"\xff\xfe\x00", "is not UTF-8 text"),
     ],
 )
-def test_bad_files_get_one_sentence(name, content, sentence, arrays, tmp_path):
+def test_bad_files_are_refused(name, content, sentence, arrays, tmp_path):
     np.save(tmp_path / "factors.npy", arrays[1])
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=sentence) as caught:

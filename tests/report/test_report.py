@@ -197,11 +197,11 @@ def small_study(runs, draw=pages.drawn, name="study"):
         name=name,
         title="A study",
         tasks={"probe": PROBE},
-        text="Text.",
-        sizes=dict.fromkeys(("quick", "medium", "paper")),
+        text=lambda sizes: "Text.",
+        scales=dict.fromkeys(("quick", "medium", "paper")),
         runs=lambda sizes: runs,
-        tables=lambda rows: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
-        figures=lambda rows: [Figure("f", "Line.", draw)],
+        tables=lambda rows, sizes: [ResultTable("t", "Rows.", [{"runs": len(rows)}])],
+        figures=lambda rows, sizes: [Figure("f", "Line.", draw)],
         claims=lambda rows, sizes: pages.section(name).claims,
     )
 
@@ -302,13 +302,13 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(study, tmp_path, monkey
     assert {entry.name for entry in tmp_path.iterdir() if "report" in entry.name} == {"report.html"}
 
 
-def test_a_store_that_is_not_there_gets_one_sentence_and_is_not_made(tmp_path):
+def test_a_store_that_is_not_there_is_refused_and_not_made(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"store: there is no file .*none\.sqlite; 'drkm reproduce' makes one"):
         write_report(tmp_path / "none.sqlite", tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
+def test_unknown_scales_and_experiments_are_refused(study, tmp_path):
     with stores.Store(tmp_path / "runs.sqlite", TASKS):
         pass
     with pytest.raises(ValueError, match="scale: unknown name 'huge', allowed are quick, medium, paper"):
@@ -318,7 +318,7 @@ def test_unknown_scales_and_experiments_get_one_sentence(study, tmp_path):
     assert not list(tmp_path.glob("*.html"))
 
 
-def test_the_claims_alone_are_a_table_an_experiment_in_markdown():
+def test_the_claims_alone_are_one_table_per_experiment_in_markdown():
     report = pages.report("a | b\nc")
     text = listing(report)
     rows = [line for line in text.splitlines() if line.startswith("| ")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -243,3 +243,38 @@ class PreparedModel:
     def pixels(self, values: np.ndarray) -> np.ndarray:
         """Return values in the units of the file as grey values from 0 to 255."""
         return self.preparation.knowing_white(self.model.fitted_.X).pixels(values)
+
+
+class Shown(NamedTuple):
+    """A model and the samples that a figure or a page of it shows.
+
+    fitted : the model
+    table : the file of the samples; None for those of the fit
+    rows : prepared samples; None for those of the fit
+    shape : shape of images, None for tables
+    labels : labels by name, one entry per sample
+    """
+
+    fitted: PreparedModel
+    table: files.Table | None
+    rows: np.ndarray | None
+    shape: tuple[int, ...] | None
+    labels: dict[str, Sequence[str]]
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.fitted.model.fitted_.n if self.rows is None else len(self.rows)
+
+
+def shown(path: Path, data: Path | None, labels: str | None, reading: Reading, shape: str | None, device: str) -> Shown:
+    """Read a model, the samples to show if they are not those of the fit, and their labels."""
+    from drkm.files.rows import AbsentRows
+
+    fitted = PreparedModel(path, device)
+    table, rows = (None, None) if data is None else fitted.read(data, reading)
+    if rows is None and isinstance(fitted.model.fitted_.X, AbsentRows):
+        raise ValueError("data: the model was saved without its samples, give data to show")
+    image = fitted.preparation.shape if shape is None else fitted.image_shape(options.sizes("shape", shape))
+    found = Shown(fitted, table, rows, image, {})
+    return found if labels is None else found._replace(labels=labels_of(labels, data, reading.header, found.n))

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from drkm.machine.memory import NotEnoughMemory
-from drkm.wording import shown
+from drkm.wording import aligned, shown
 
 BUG, MENDABLE, INTERRUPTED = 1, 2, 130
 DEBUG = "--debug"
@@ -62,10 +62,8 @@ def say(text: object) -> None:
 
 def say_table(rows: Sequence[tuple[str, ...]]) -> None:
     """Print rows of the same length, with the first column left-aligned and the others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        line = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
-        say("  ".join(line).rstrip())
+    for line in aligned(rows):
+        say(line)
 
 
 def note(sentence: str) -> None:

@@ -112,18 +112,13 @@ def _subject(
     """Return the model with the samples to show and their labels."""
     from dataclasses import replace
 
-    from drkm.cli._data import PreparedModel, labels_of
+    from drkm.cli._data import shown
     from drkm.explorer import Subject
     from drkm.explorer.details import evenly_spaced
 
-    fitted = PreparedModel(path, device)
-    table, rows = (None, None) if data is None else fitted.read(data, reading)
-    preparation = fitted.preparation
-    if shape is not None:
-        preparation = replace(preparation, shape=fitted.image_shape(options.sizes("shape", shape)))
-    count = fitted.model.fitted_.n if rows is None else len(rows)
-    known = {} if labels is None else labels_of(labels, data, reading.header, count)
-    kept = evenly_spaced(count, most)
+    found = shown(path, data, labels, reading, shape, device)
+    fitted, table, rows, image, known = found
+    count, kept = found.n, evenly_spaced(found.n, most)
     if len(kept) < count and rows is None:
         rows = fitted.numpy(fitted.model.fitted_.X[:])
 
@@ -133,7 +128,7 @@ def _subject(
     return Subject(
         fitted.model,
         rows if rows is None or len(kept) == count else rows[kept],
-        preparation,
+        replace(fitted.preparation, shape=image),
         path.stem,
         fitted.columns,
         None if table is None or table.names is None else chosen(table.names),

@@ -125,19 +125,12 @@ def _drawing(
     path: Path, data: Path | None, labels: str | None, reading: Reading, shape: str | None, device: str
 ) -> Drawing:
     from drkm import files
-    from drkm.cli._data import PreparedModel, labels_of
-    from drkm.files.rows import AbsentRows
+    from drkm.cli._data import shown
 
-    fitted = PreparedModel(path, device)
-    table, rows = (None, None) if data is None else fitted.read(data, reading)
-    if rows is None and isinstance(fitted.model.fitted_.X, AbsentRows):
-        raise ValueError("data: the model was saved without its samples, give data to show")
-    count = fitted.model.fitted_.n if rows is None else len(rows)
-    known = {} if labels is None else labels_of(labels, data, reading.header, count)
+    fitted, table, rows, image, known = shown(path, data, labels, reading, shape, device)
     if len(known) > 1:
         raise ValueError(f"labels: expected one column, {labels} has {files.listed(list(known))}")
     entries = next(iter(known.values()), None)
-    image = fitted.image_shape(options.sizes("shape", shape)) if shape is not None else fitted.preparation.shape
     names = None if table is None else table.names
     return Drawing(fitted.model, rows, entries, fitted.feature_names(), image, names, fitted.preparation.grey_limits)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from drkm.datasets._random import RandomState, as_generator
+from drkm.files import write_whole
 from drkm.validation import checks
 
 Images = NDArray[np.uint8]
@@ -165,10 +166,11 @@ class ArrayDataset(FactorDataset):
         return self._factors[self._check_rows(rows)]
 
     def save_compact(self, path: str | os.PathLike[str]) -> None:
-        """Write a compact `.npz` that the loader reads: `images`, `factors`, `factor_names`."""
+        """Write a compact `.npz` that the loader reads, whole or not at all: `images`, `factors`, `factor_names`."""
         names, factors = np.array(self.factor_names), self._factors.astype(np.int16)
-        with open(path, "wb") as stream:
-            np.savez_compressed(stream, images=self._stored, factors=factors, factor_names=names)
+        write_whole(
+            path, lambda file: np.savez_compressed(file, images=self._stored, factors=factors, factor_names=names)
+        )
 
     def _rows_of(self, factors: Factors) -> NDArray[np.int64]:
         rows = self._row_at[super()._rows_of(factors)]

@@ -21,7 +21,11 @@ MEASURED, MEASURED_ERROR = parts.number(-1e30, 1e30), parts.number(1e-30, 1e30)
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """A chapter of the report, and the runs that it is made of."""
+    """A chapter of the report, and the runs that it is made of.
+
+    What the chapter shows is made from rows, the parameters, seed and result of each finished run, and from sizes, what
+    a scale means for this experiment.
+    """
 
     #: its name on the command line, and the title of its chapter
     name: str
@@ -30,6 +34,15 @@ class Experiment(ABC):
     place: int = 100
     #: tasks of its runs, by the name that the runs use
     tasks: Mapping[str, Task]
+    #: sizes → the question and how it is measured
+    text: Callable[[Any], str]
+    #: (rows, sizes) → tables and figures; not called without rows
+    tables: Callable[[list[Row], Any], Iterable[ResultTable]]
+    figures: Callable[[list[Row], Any], Iterable[Figure]] = lambda rows, sizes: ()
+    #: (rows, sizes) → claims
+    claims: Callable[[list[Row], Any], Iterable[Claim]] = lambda rows, sizes: ()
+    #: settings to show: name → an attribute of the sizes, a function of the rows, or a value that is not a string
+    settings: Mapping[str, Any] = field(default_factory=dict)
     #: parameters changed by a variant
     changes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -48,67 +61,65 @@ class Experiment(ABC):
         return frozenset()
 
     @abstractmethod
-    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
-        """Return its distinct runs; `seeds` replaces the seeds of the scale."""
+    def sizes(self, scale: str, seeds: Seeds | None = None) -> Any:
+        """Return its sizes at a scale; `seeds` replaces the seeds of the scale."""
 
     @abstractmethod
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
+        """Return its distinct runs."""
+
+    def rows(self, results: Results, scale: str, seeds: Seeds | None = None) -> list[Row]:
+        """Return its finished runs as rows."""
+        return list(results.rows(self.configurations(scale, seeds)))
+
     def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
         """Return the section made from its finished runs."""
+        sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
+        shown = Section(
+            self.name,
+            self.title,
+            self.text(sizes),
+            tables=[table for table in self.tables(rows, sizes) if table.rows] if rows else [],
+            figures=list(self.figures(rows, sizes)) if rows else [],
+            claims=list(self.claims(rows, sizes)),
+            settings={name: _setting(value, rows, sizes) for name, value in self.settings.items()},
+        )
+        return marked(shown, self.changes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleExperiment(Experiment):
-    """An experiment whose parts are made from the rows of its finished runs: parameters, seed and result of each.
+    """An experiment with its own sizes. The seeds of its runs are fixed: a requested number of seeds has no effect."""
 
-    The seeds of its runs are fixed: a requested number of seeds has no effect.
-    """
-
-    #: the question and how it is measured
-    text: str
-    #: scale → sizes, which the functions below receive
-    sizes: Mapping[str, Any]
+    #: scale → sizes
+    scales: Mapping[str, Any]
     #: fields of the sizes that a variant can set
     settable: Sequence[str] = ()
     #: sizes → list of Configuration
     runs: Callable[[Any], list[Configuration]]
-    #: rows → tables and figures; not called without rows
-    tables: Callable[[list[Row]], Sequence[ResultTable]]
-    figures: Callable[[list[Row]], Sequence[Figure]] = lambda rows: ()
-    #: (rows, sizes) → claims
-    claims: Callable[[list[Row], Any], Iterable[Claim]] = lambda rows, sizes: ()
-    #: (rows, sizes) → settings to show
-    settings: Callable[[list[Row], Any], Row] = field(default=lambda rows, sizes: {})
 
     @property
     def adjustable(self) -> Mapping[str, Kind]:
         """Parameters of its runs that a variant can set."""
         # A field has the same kind at every scale.
-        sizes = next(iter(self.sizes.values()))
+        sizes = next(iter(self.scales.values()))
         return {name: _kind(getattr(sizes, name)) for name in self.settable}
 
-    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
-        """Return its distinct runs."""
-        return self.runs(self._sizes(scale))
-
-    def _sizes(self, scale: str) -> Any:
-        sizes = self.sizes[check_scale(scale)]
+    def sizes(self, scale: str, seeds: Seeds | None = None) -> Any:
+        """Return its sizes at a scale."""
+        sizes = self.scales[check_scale(scale)]
         changes = {name: tuple(value) if isinstance(value, list) else value for name, value in self.changes.items()}
         return replace(sizes, **changes) if changes else sizes
 
-    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return the section made from its finished runs."""
-        sizes = self._sizes(scale)
-        rows = list(results.rows(self.runs(sizes)))
-        shown = Section(
-            self.name,
-            self.title,
-            self.text,
-            tables=[table for table in self.tables(rows) if table.rows] if rows else [],
-            figures=self.figures(rows) if rows else [],
-            claims=list(self.claims(rows, sizes)),
-            settings=self.settings(rows, sizes),
-        )
-        return marked(shown, self.changes)
+    def configurations(self, scale: str, seeds: Seeds | None = None) -> list[Configuration]:
+        """Return its distinct runs."""
+        return self.runs(self.sizes(scale))
+
+
+def _setting(value: Any, rows: list[Row], sizes: Any) -> Any:
+    if isinstance(value, str):
+        return getattr(sizes, value)
+    return value(rows) if callable(value) else value
 
 
 def _kind(value: Any) -> Kind:

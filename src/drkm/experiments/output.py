@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from drkm.experiments.cells import readable
 from drkm.experiments.latex import latex
 from drkm.files import write_whole
+from drkm.wording import markdown_table
 
 
 def write_bytes(path: Path, write: Callable[[BinaryIO], object]) -> Path:
@@ -27,27 +28,21 @@ def write_text(path: Path, text: str) -> Path:
 
 def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     """Write a figure as PNG, SVG and PDF, and close it."""
-    from drkm.plotting import pyplot, style
+    from drkm.plotting import pyplot, save_undated, style
 
-    paths = []
     with style():
-        for kind in ("png", "svg", "pdf"):
-            save = partial(figure.savefig, format=kind, metadata=undated(kind))
-            paths.append(write_bytes(out / f"{name}.{kind}", save))
+        paths = [
+            write_bytes(out / f"{name}.{kind}", partial(save_undated, figure, kind)) for kind in ("png", "svg", "pdf")
+        ]
     pyplot().close(figure)
     return paths
-
-
-def undated(kind: str) -> dict[str, None]:
-    """Return metadata that omits the date from a figure file, so that the same figure gives the same file."""
-    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
 
 
 def save_table(rows: Sequence[Mapping[str, Any]], out: Path, name: str, title: str) -> list[Path]:
     """Write rows with the same keys as CSV with all digits, and as Markdown and LaTeX tables with four."""
     return [
         write_text(out / f"{name}.csv", comma_separated(rows)),
-        write_text(out / f"{name}.md", f"{title}\n\n{markdown(rows)}"),
+        write_text(out / f"{name}.md", f"{title}\n\n{markdown(rows)}\n"),
         write_text(out / f"{name}.tex", latex(rows, title, f"tab:{out.name}-{name}")),
     ]
 
@@ -64,6 +59,4 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table."""
     columns = list(rows[0])
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(readable(row[column]) for column in columns) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return markdown_table([columns, *([readable(row[column]) for column in columns] for row in rows)])

@@ -126,8 +126,7 @@ def write_section(section: Section, folder: Path) -> list[Path]:
     if section.claims:
         paths += save_table(claim_rows(section), folder, "claims", section.title)
     for table in section.tables:
-        if table.rows:
-            paths += save_table(table.rows, folder, table.name, table.caption)
+        paths += save_table(table.rows, folder, table.name, table.caption)
     for figure in section.figures:
         paths += save_figure(figure.draw(), folder, figure.name)
     return paths

@@ -36,7 +36,7 @@ def facts(subject: Subject) -> dict[str, Any]:
             "samples": fitted.n,
             "features": fitted.X.shape[1],
             "layers": layers,
-            "outcome": f"{result.outcome}: {fitted.advice}" if fitted.advice else result.outcome,
+            "outcome": fitted.message,
             "converged": bool(result.converged),
             "objective": result.objective,
             "history": _history(result.history),

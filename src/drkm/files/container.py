@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from drkm.files import tensor_file
 from drkm.files._whole import write_whole
-from drkm.files.tensor_file import Stored, TensorFile, name_of, parsed
+from drkm.files.tensor_file import Stored, TensorFile, parsed
+from drkm.wording import dtype_name
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +54,7 @@ def _checksums(numbers: Mapping[str, Tensor | Rows | Stored], header: str) -> di
 
 
 def _checksum(numbers: Tensor | Rows | Stored) -> int:
-    kind = f"torch.{name_of(numbers.dtype)} {tuple(numbers.shape)}".encode()
+    kind = f"torch.{dtype_name(numbers.dtype)} {tuple(numbers.shape)}".encode()
     return reduce(lambda value, part: zlib.crc32(part, value), tensor_file.contents(numbers), zlib.crc32(kind))
 
 

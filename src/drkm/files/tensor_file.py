@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from drkm.machine.memory import require
+from drkm.wording import dtype_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -130,7 +131,7 @@ def _aligned(size: int) -> np.ndarray:
 
 def write(file: BinaryIO, tensors: Mapping[str, Tensor | Rows | Stored], metadata: Mapping[str, str]) -> None:
     """Write tensors in sequence, the widest types first, so that each is aligned to its own width."""
-    kinds = {name: NAMES[name_of(part.dtype)] for name, part in tensors.items()}
+    kinds = {name: NAMES[dtype_name(part.dtype)] for name, part in tensors.items()}
     names = sorted(tensors, key=lambda name: (-DTYPES[kinds[name]][1], name))
     described: dict[str, Any] = {"__metadata__": metadata}
     place = 0
@@ -158,11 +159,6 @@ def contents(numbers: Tensor | Rows | Stored) -> Iterator[memoryview]:
         # torch cannot view some strides as bytes, not even those of an empty tensor.
         if part.numel():
             yield part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
-
-
-def name_of(dtype: Any) -> str:
-    """Return the name of a torch type."""
-    return str(dtype).removeprefix("torch.")
 
 
 def parsed(text: str) -> Any:

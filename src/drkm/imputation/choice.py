@@ -14,6 +14,7 @@ from numpy.random import RandomState
 from drkm.imputation.filling import HOW, Filling, Member, fill_gaps
 from drkm.imputation.linear import LinearFill
 from drkm.inference.eigencomponents import EigenComponents
+from drkm.inputs.preparation import divisors
 from drkm.kernels import RBF, Matern
 from drkm.kernels.bandwidth import resolve_bandwidth
 from drkm.problem.shrinkage import Shrinkage
@@ -40,8 +41,7 @@ MAX_SAMPLES = 1000
 def learn(X: np.ndarray, max_samples: int, random: RandomState) -> Filling:
     """Learn from X, which has NaN in its gaps, how to fill gaps of such rows; every column must have a number."""
     offset, spread = _middle_and_spread(X)
-    # The mean of equal values is rounded, so that their deviation from it is not always 0.
-    scale = np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(offset), spread, 1.0)
+    scale = divisors(offset, spread)
     plain = Filling(offset, scale)
     Z = (X - offset) / scale
     chosen = _chosen(_drawn(Z, ROWS, random), random)

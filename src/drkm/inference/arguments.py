@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -10,20 +10,22 @@ from torch import Tensor
 
 from drkm import inputs
 from drkm.files.rows import Rows
-from drkm.inference.inference import Inference
 from drkm.inference.typical import typical_row
 from drkm.training import parameters
 
+if TYPE_CHECKING:
+    from drkm.inference.inference import Inference
 
-def codes(Z: Any, names: np.ndarray, like: Tensor) -> Tensor:
-    """Return codes of all layers side by side, in the precision and on the device of the model."""
-    given = parameters.array("Z", Z)
+
+def codes(Z: Any, names: np.ndarray, like: Tensor, called: str = "Z") -> Tensor:
+    """Return codes with these names, one for each column of `like`, in its precision and on its device."""
+    given = parameters.array(called, Z)
     # Column names are checked only if all are known: a data frame may have other names.
     if inputs.is_frame(Z) and list(Z.columns) != list(names) and set(Z.columns) == set(names):
-        raise ValueError(f"Z: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
+        raise ValueError(f"{called}: expected columns in the order of get_feature_names_out(), got {list(Z.columns)}")
     if given.ndim != 2 or given.shape[1] != like.shape[1]:
-        raise ValueError(f"Z: expected m×{like.shape[1]} codes, got {'×'.join(map(str, given.shape))}")
-    return _finite("Z", given).to(like)
+        raise ValueError(f"{called}: expected m×{like.shape[1]} codes, got {'×'.join(map(str, given.shape))}")
+    return _finite(called, given).to(like)
 
 
 def start(value: Any, points: Tensor | Rows, like: Tensor) -> Tensor | Rows:

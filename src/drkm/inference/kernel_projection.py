@@ -17,6 +17,7 @@ from drkm.kernels.base import KINDS
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
 from drkm.serving import Projection
 from drkm.serving.formulas import FORMULAS
+from drkm.wording import dtype_name
 
 #: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
@@ -83,7 +84,7 @@ class KernelProjection:
                 f"kernel: to_numpy needs one of {', '.join(FORMULAS)}, got {name}; use to_torch, or save the model"
             )
         given = None if points is None else points.numpy(force=True)
-        numbers, codes = (weights.numpy(force=True), shift.numpy(force=True)), str(precision).removeprefix("torch.")
+        numbers, codes = (weights.numpy(force=True), shift.numpy(force=True)), dtype_name(precision)
         return Projection(name, parameters, given, *numbers, codes, tuple(map(str, feature_names)))
 
     def _parts(self) -> tuple[Any, Tensor | None, Tensor, Tensor]:

@@ -66,9 +66,7 @@ class Preparation:
         """Return the preparation that gives every column mean 0 and variance 1; constant columns become 0."""
         _check_room(values)
         mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        # The mean of equal values is rounded, so that their deviation from it is not always 0.
-        varies = spread > 10 * np.finfo(np.float64).eps * np.abs(mean)
-        return cls(mean, np.where(varies, spread, 1.0), **more)
+        return cls(mean, divisors(mean, spread), **more)
 
     def apply(self, values: Any) -> np.ndarray:
         """Prepare values for the model; columns of a data frame are matched by name, like those of tables in files."""
@@ -163,6 +161,12 @@ class Preparation:
             plain.get("id"),
             gaps,
         )
+
+
+def divisors(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Return the standard deviations of columns with these means, 1 for constant columns."""
+    # The mean of equal values is rounded, so that their deviation from it is not always 0.
+    return np.where(spread > 10 * np.finfo(np.float64).eps * np.abs(mean), spread, 1.0)
 
 
 def _own_copy(values: Any) -> np.ndarray:

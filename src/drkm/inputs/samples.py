@@ -15,6 +15,7 @@ from drkm.files.rows import Rows, is_on_disk, open_rows
 from drkm.machine import memory
 from drkm.machine.layout import aligned, copied
 from drkm.validation import checks
+from drkm.wording import dtype_name
 
 #: largest share of the samples' spread that rounding may take, and about how many rows are checked
 WORST_ROUNDING, DIGITS_ROWS = 1e-2, 200
@@ -172,7 +173,7 @@ def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
     rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
     lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
     if lost > WORST_ROUNDING * spread:
-        kind = str(dtype).removeprefix("torch.")
+        kind = dtype_name(dtype)
         raise ValueError(
             f"X: {kind} loses {(lost / spread).item():.0%} of what tells the samples apart: subtract their mean, "
             'divide them by their typical size, or take dtype="float64"'

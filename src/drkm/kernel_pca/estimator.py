@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from drkm import inputs
+from drkm.inference import arguments
 from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 from drkm.kernel_pca import fitting, inverse, parameters, precision, samples
 from drkm.machine.threads import one_thread
@@ -151,13 +152,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
         chosen = self._parameters()
-        method = parameters.method_of(chosen)
+        parameters.check(chosen)
+        options = parameters.eigen_options(chosen)
         learns = parameters.learns_inverse(chosen)
         if parameters.is_precomputed(self.kernel) and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
         with inputs.restored_on_failure(self), one_thread(samples.are_few(X)):
             rows = samples.read(self, X, reset=True)
-            kept, found = fitting.fitted(rows, X, chosen, method)
+            kept, found = fitting.fitted(rows, X, chosen, options)
             self._set_fitted(kept, found, X)
             if learns:
                 self._learn_inverse()
@@ -183,7 +185,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
         check_is_fitted(self)
         if self.preimage in parameters.SEARCHES:
-            codes = samples.read_codes(X, self._projection.weights)
+            codes = self._read_codes(X)
             inverse.check_search(self.preimage, self.kernel_, self.kernel)
             points = inverse.preimages(codes, self.preimage, self._projection, self.eigenvalues_, self.eigenvectors_)
             return inputs.write(points.to(self._precision), X)
@@ -192,8 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
-        codes = samples.read_codes(X, self._projection.weights)
-        points = self._on_codes(codes) @ self.dual_coef_
+        points = self._on_codes(self._read_codes(X)) @ self.dual_coef_
         return inputs.write(torch.from_numpy(points).to(self._precision), X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,6 +282,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
         self.X_transformed_fit_ = self._training_codes()
         self.dual_coef_ = inverse.ridge_coefficients(self._on_codes(self.X_transformed_fit_), self.X_fit_, self.alpha)
+
+    def _read_codes(self, X: Any) -> Tensor:
+        return arguments.codes(X, self.get_feature_names_out(), self._projection.weights, "X")
 
     def _on_codes(self, Z: Any) -> np.ndarray:
         """Return the kernel values of codes with those of the training samples."""

@@ -12,12 +12,12 @@ from drkm.kernel_pca import inverse, precision, samples
 from drkm.kernel_pca.parameters import is_auto, is_sparse, kernel_choice, learns_inverse
 from drkm.kernels import Kernel
 from drkm.kernels.scikit_learn import KernelChoice
-from drkm.problem.spectrum import Method
+from drkm.problem.spectrum import EigenOptions
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
 
 
-def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], method: Method) -> tuple[Any, KernelComponents]:
+def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> tuple[Any, KernelComponents]:
     """Return the samples that a model keeps and their components, from the samples that were read from X.
 
     The samples are a tensor if torch computes their kernel, else an array, which may be sparse.
@@ -26,16 +26,16 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], method: Method) -> tupl
     gamma = choice.gamma_of(rows.shape[1])
     own = None if is_sparse(rows) else choice.own(gamma)
     if own is None:
-        return _by_scikit_learn(rows, X, choice, chosen, method)
+        return _by_scikit_learn(rows, X, choice, chosen, options)
     kept = samples.for_torch(rows, X, chosen["device"], chosen["dtype"])
     inverse.check_search(chosen["preimage"], own, choice.kernel)
-    found = _by_torch(kept, own, gamma, chosen, method)
+    found = _by_torch(kept, own, gamma, chosen, options)
     # Copied last, into memory that the kernel matrix has left.
     return samples.own_copy(kept, X) if chosen["copy_X"] else kept, found
 
 
 def _by_scikit_learn(
-    rows: Any, X: Any, choice: KernelChoice, chosen: Mapping[str, Any], method: Method
+    rows: Any, X: Any, choice: KernelChoice, chosen: Mapping[str, Any], options: EigenOptions
 ) -> tuple[Any, KernelComponents]:
     gram, kernel = chosen["gram"], choice.kernel
     if not isinstance(gram, str) or gram not in ("auto", "dense"):
@@ -50,10 +50,12 @@ def _by_scikit_learn(
         is_finite = np.isfinite(K.sum())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
-    return kept, kernel_components.of_matrix(K, chosen["n_components"], method, keep_zeros=_keeps_zeros(chosen))
+    return kept, kernel_components.of_matrix(K, chosen["n_components"], options, keep_zeros=_keeps_zeros(chosen))
 
 
-def _by_torch(X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], method: Method) -> KernelComponents:
+def _by_torch(
+    X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], options: EigenOptions
+) -> KernelComponents:
     # Kernels with scikit-learn's names have numbers for parameters already.
     kernel = kernel.resolve(X, layer=1) if kernel is chosen["kernel"] else kernel
     largest = precision.check_size(kernel, X)
@@ -64,7 +66,7 @@ def _by_torch(X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any]
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
     return kernel_components.of_samples(
-        X, kernel, chosen["n_components"], method, strategy, keep_zeros=_keeps_zeros(chosen)
+        X, kernel, chosen["n_components"], options, strategy, keep_zeros=_keeps_zeros(chosen)
     )
 
 

@@ -36,7 +36,7 @@ def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np
 
 
 def check_search(method: str | None, kernel: Any, asked: Any) -> None:
-    """Raise an error if `preimage` is a search that there is not for this kernel; `asked` is the parameter."""
+    """Raise an error if this kernel does not support the search that `preimage` names; `asked` is the parameter."""
     if method not in SEARCHES:
         return
     if kernel is None or not kernel.is_of_torch:

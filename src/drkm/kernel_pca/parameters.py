@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ import torch
 from drkm.kernels import scikit_learn
 from drkm.kernels.scikit_learn import KernelChoice
 from drkm.persistence.kernel_pca_file import SavedComponents
-from drkm.problem.spectrum import SOLVERS, Method
+from drkm.problem.spectrum import SOLVERS, EigenOptions
 from drkm.training import parameters
 from drkm.training.parameters import one_of
 from drkm.validation import checks
@@ -21,29 +20,34 @@ SEARCHES = ("fixed-point", "gradient")
 PREIMAGES = (None, "ridge", *SEARCHES)
 
 
-def method_of(chosen: Mapping[str, Any]) -> Method:
-    """Check all parameters and return how eigenpairs are found."""
+def check(chosen: Mapping[str, Any]) -> None:
+    """Check all parameters but those of `eigen_options`, `gram`, `device` and `dtype`."""
     if chosen["n_components"] is not None:
         checks.integer("n_components", chosen["n_components"], 1)
     _check_kernel(chosen)
-    for name in ("gamma", "degree", "alpha", "tol"):
+    for name in ("gamma", "degree", "alpha"):
         if chosen[name] is not None or name != "gamma":
             checks.number(name, chosen[name], positive=False)
     checks.real("coef0", chosen["coef0"])
     for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
         checks.boolean(name, chosen[name])
-    if chosen["max_iter"] is not None:
-        checks.integer("max_iter", chosen["max_iter"], 1)
-    power = chosen["iterated_power"]
+    one_of("preimage", chosen["preimage"], PREIMAGES)
+
+
+def eigen_options(chosen: Mapping[str, Any]) -> EigenOptions:
+    """Check the parameters that say how eigenpairs are found, and return them."""
+    tol, max_iter, power = (chosen[name] for name in ("tol", "max_iter", "iterated_power"))
+    checks.number("tol", tol, positive=False)
+    if max_iter is not None:
+        checks.integer("max_iter", max_iter, 1)
     if not is_auto(power):
         checks.integer("iterated_power", power, 0)
-    one_of("preimage", chosen["preimage"], PREIMAGES)
     solver = one_of("eigen_solver", chosen["eigen_solver"], SOLVERS)
-    return Method(solver, chosen["tol"], chosen["max_iter"], power, checks.random_state(chosen["random_state"]))
+    return EigenOptions(solver, tol, max_iter, power, checks.random_state(chosen["random_state"]))
 
 
 def _check_kernel(chosen: Mapping[str, Any]) -> None:
-    kernel, n_jobs = chosen["kernel"], chosen["n_jobs"]
+    kernel = chosen["kernel"]
     if not callable(kernel):
         one_of("kernel", kernel, scikit_learn.NAMES)
     if isinstance(kernel, type):
@@ -54,13 +58,13 @@ def _check_kernel(chosen: Mapping[str, Any]) -> None:
         raise ValueError("kernel: a feature map has no values on codes to learn from, use preimage='gradient'")
     if not isinstance(chosen["kernel_params"], dict | None):
         raise TypeError(f"kernel_params: expected a dict or None, got {chosen['kernel_params']!r}")
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs: expected a number of processes, or -1 for all, got {n_jobs!r}")
+    checks.jobs("n_jobs", chosen["n_jobs"])
 
 
 def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
     """Raise an error if the parameters in a file are wrong, or do not belong to its kernel and its regression."""
-    method_of(chosen)
+    check(chosen)
+    eigen_options(chosen)
     parameters.strategy(chosen["gram"])
     parameters.dtype(chosen["dtype"], torch.device("cpu"))
     choice, samples = kernel_choice(chosen), saved.samples

@@ -10,6 +10,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
+from drkm.wording import dtype_name
 
 
 def check_size(kernel: Kernel, X: Tensor) -> float:
@@ -18,7 +19,7 @@ def check_size(kernel: Kernel, X: Tensor) -> float:
     largest = longest.square().sum() if kernel.is_isotropic else kernel.diagonal(longest).sum()
     largest = largest.detach()
     if not math.isfinite(len(X) * largest):
-        kind = str(X.dtype).removeprefix("torch.")
+        kind = dtype_name(X.dtype)
         raise ValueError(f"X: values of the kernel are beyond {kind}: divide the data by their typical size")
     return largest.item()
 

@@ -22,16 +22,6 @@ def read(estimator: Any, X: Any, *, reset: bool) -> Any:
     return inputs.checked(estimator, X, reset=reset, accept_sparse=sparse, dtype=(np.float64, np.float32))
 
 
-def read_codes(X: Any, like: Tensor) -> Tensor:
-    """Return codes to invert, one column for each of the weights, in their precision and on their device."""
-    codes, count = parameters.array("X", X), like.shape[1]
-    if codes.ndim != 2 or codes.shape[1] != count:
-        raise ValueError(f"X: expected m×{count} codes, got {'×'.join(map(str, codes.shape))}")
-    if not torch.isfinite(codes).all():
-        raise ValueError("X: contains NaN or infinity")
-    return codes.to(like)
-
-
 def for_torch(samples: Any, X: Any, device: Any, dtype: Any) -> Tensor:
     """Return the samples that were read from X as a tensor, on the device and in the precision of a fit."""
     tensor = as_tensor(samples)

@@ -11,6 +11,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.files.rows import tiles
 from drkm.validation import checks
+from drkm.wording import dtype_name
 
 RULES = ("auto", "median", "scale")
 MEDIAN_ROWS = 2000
@@ -71,7 +72,7 @@ def check_rounding(sigma2: float, points: Tensor, *, layer: int, told: str = "")
             spread, remedy = f"codes whose length is about {length:.3g}", f"widen that of layer {layer}"
         else:
             spread, remedy = f"samples that are {length:.3g} from their mean", "widen it or bring outliers in"
-        kind = str(points.dtype).removeprefix("torch.")
+        kind = dtype_name(points.dtype)
         more_digits = ', or take dtype="float64"' if kind == "float32" else ""
         raise ValueError(
             f"{told or f'sigma2: {sigma2:.3g}'} is too narrow in {kind} for {spread}, rounding changes kernel values "
@@ -142,7 +143,7 @@ def check_range(name: str, value: float, dtype: torch.dtype) -> None:
     """Raise an error if squares are outside the range of a precision."""
     limits = torch.finfo(dtype)
     if not limits.tiny <= value <= limits.max:
-        kind = str(dtype).removeprefix("torch.")
+        kind = dtype_name(dtype)
         size = "small" if value < 1 else "large"
         raise ValueError(f"X: {name} are too {size} for {kind}, divide the data by their typical size")
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from drkm.files.rows import tiles
 from drkm.kernels.base import Explicit, register
 from drkm.validation import checks
+from drkm.wording import dtype_name
 
 #: rows whose features are also computed alone, and the largest difference from their features with other rows that
 #: counts as rounding
@@ -149,6 +150,6 @@ def _features(phi: Callable[[Tensor], Tensor], points: Tensor, name: str, *, tra
     if features.layout != torch.strided:
         raise ValueError(f"{name} must return a dense tensor, got a sparse one")
     if features.dtype != points.dtype:
-        wanted, other = (str(kind).removeprefix("torch.") for kind in (points.dtype, features.dtype))
+        wanted, other = (dtype_name(kind) for kind in (points.dtype, features.dtype))
         raise ValueError(f"{name} must return {wanted} values, as it is given, got {other}")
     return features

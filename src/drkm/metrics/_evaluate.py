@@ -19,6 +19,7 @@ from drkm.metrics._metric import METRICS, Metric
 from drkm.metrics._result import MetricResult
 from drkm.metrics._validation import check_codes, check_factors, require_integer, require_varied
 from drkm.validation import checks
+from drkm.wording import aligned, markdown_table
 
 #: range of standard deviations of codes without a warning
 USUAL = (0.2, 5.0)
@@ -129,15 +130,13 @@ class ScoreTable:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """Return the rows as a Markdown table."""
-        lines = ["| " + " | ".join(cells) + " |" for cells in self._cells()]
-        lines.insert(1, "|---|" + "---:|" * 5)
-        return "\n".join(lines)
+        """Return the rows as a Markdown table, with the notes as a list below it."""
+        return "\n".join([markdown_table(self._cells(), numbers=True), "", *(f"- {note}" for note in self.notes)])
 
     def __str__(self) -> str:
-        lines = [*_aligned(self._cells()), *self.notes]
+        lines = [*_underlined(self._cells()), *self.notes]
         if self.by_factor:
-            lines += ["", *_aligned(self._factor_cells()), "in brackets: chance"]
+            lines += ["", *_underlined(self._factor_cells()), "in brackets: chance"]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -159,14 +158,9 @@ class ScoreTable:
         return [["factor", *heads], *([line[0].factor, *cell] for line, cell in zip(lines, cells, strict=True))]
 
 
-def _aligned(cells: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        line[0].ljust(widths[0])
-        + "".join("  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
-        for line in cells
-    ]
-    return [lines[0], "-" * len(lines[0]), *lines[1:]]
+def _underlined(cells: list[list[str]]) -> list[str]:
+    head, *lines = aligned(cells)
+    return [head, "-" * len(head), *lines]
 
 
 def _number(value: float) -> str:

@@ -31,6 +31,7 @@ from drkm.training import parameters
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import parts
 from drkm.validation.parts import Part
+from drkm.wording import dtype_name
 
 ESTIMATOR = "KernelPCA"
 #: parameters that a file holds unchanged
@@ -107,7 +108,7 @@ def parts_of(saved: SavedComponents) -> tuple[dict[str, Tensor], dict[str, Any]]
     described = {name: chosen[name] for name in PLAIN}
     described["kernel"] = entries.asked_entry(chosen["kernel"])
     described["gram"] = strategies.described(chosen["gram"])
-    described["dtype"] = chosen["dtype"] if isinstance(chosen["dtype"], str) else str(found.weights.dtype)[6:]
+    described["dtype"] = chosen["dtype"] if isinstance(chosen["dtype"], str) else dtype_name(found.weights.dtype)
     seed = chosen["random_state"]
     described["random_state"] = None if seed is None or isinstance(seed, np.random.RandomState) else int(seed)
     header: dict[str, Any] = {

@@ -55,6 +55,7 @@ from drkm.solvers import Result
 from drkm.solvers.result import history_entries, history_tensor
 from drkm.training import layer_supports, layer_traces, parameters, row_means
 from drkm.validation.registry import Unknown
+from drkm.wording import dtype_name
 
 KIND, VERSION = "model", 5
 #: parameters that a file can hold unchanged; objects among them are stored by name or left at their default
@@ -347,7 +348,7 @@ def _describe_parameters(chosen: Mapping[str, Any], dtype: torch.dtype) -> dict[
         simple["shrink"] = shrink.parameter
     simple |= {name: chosen[name] for name in NAMED if isinstance(chosen[name], str)}
     if not isinstance(chosen["dtype"], str):
-        simple["dtype"] = str(dtype).removeprefix("torch.")
+        simple["dtype"] = dtype_name(dtype)
     if type(chosen["solver"]) in solvers.NAMES.values():
         simple["solver"] = {"name": chosen["solver"].name, "settings": vars(chosen["solver"])}
     simple["gram"] = strategies.described(chosen["gram"])

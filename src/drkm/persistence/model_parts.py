@@ -14,6 +14,7 @@ from drkm.solvers.result import FACTS, HISTORY_COLUMNS
 from drkm.training import parameters
 from drkm.validation import parts
 from drkm.validation.parts import Part
+from drkm.wording import dtype_name
 
 PREPARATION = "preparation."
 #: landmarks of the first layer; samples may replace them if the header says that the factor is computed
@@ -167,7 +168,7 @@ def _frequencies(
 
 def got(tensor: Tensor | None) -> str:
     """Return the kind and shape of a tensor for an error message."""
-    return "none" if tensor is None else f"{str(tensor.dtype)[6:]} of shape {tuple(tensor.shape)}"
+    return "none" if tensor is None else f"{dtype_name(tensor.dtype)} of shape {tuple(tensor.shape)}"
 
 
 def _rows(tensors: dict[str, Tensor], name: str) -> int:

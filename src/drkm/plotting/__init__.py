@@ -21,6 +21,7 @@ from drkm.plotting._style import (
     STYLE,
     VERMILION,
     pyplot,
+    save_undated,
     style,
 )
 from drkm.plotting._traversal import plot_traversal
@@ -46,6 +47,7 @@ __all__ = [
     "plot_spectrum",
     "plot_traversal",
     "pyplot",
+    "save_undated",
     "scatter_before_after",
     "style",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -49,6 +49,12 @@ def style() -> Iterator[Any]:
 
     with plt.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
         yield plt
+
+
+def save_undated(figure: Any, kind: str, file: BinaryIO, **how: Any) -> None:
+    """Write a figure as png, svg or pdf, without a date, so that the same figure gives the same file."""
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    figure.savefig(file, format=kind, metadata=metadata, **how)
 
 
 def canvas(axes: Any, rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, np.ndarray]:

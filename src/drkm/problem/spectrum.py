@@ -44,8 +44,8 @@ ROUNDING_SHARE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-7}
 
 
 @dataclass(frozen=True)
-class Method:
-    """How eigenpairs are found: scikit-learn's `eigen_solver`, `tol`, `max_iter`, `iterated_power`, `random_state`."""
+class EigenOptions:
+    """Scikit-learn's `eigen_solver`, `tol`, `max_iter`, `iterated_power` and `random_state`."""
 
     solver: str = "auto"
     tol: float = 0.0
@@ -53,7 +53,7 @@ class Method:
     power: Any = "auto"
     random_state: Any = None
 
-    def resolved(self, n: int, count: int) -> str:
+    def solver_for(self, n: int, count: int) -> str:
         """Return the solver for so many of n eigenpairs; ARPACK finds fewer than all."""
         if self.solver != "auto":
             return "dense" if self.solver == "arpack" and count >= n else self.solver
@@ -67,45 +67,45 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
 
 
-def of_gram(gram: Gram, count: int, method: Method, like: Tensor, means: Tensor | None = None) -> Spectrum:
+def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: Tensor | None = None) -> Spectrum:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten.
 
     Known means of the rows of K can save the search for missed eigenvectors.
     """
     if isinstance(gram, TriangleGram):
         # Eigenvalues below this are what rounding leaves after centring, or, in a Krylov space, of sums of n terms.
-        roundings = max(4.0, math.sqrt(gram.n)) if method.resolved(gram.n, count) == "arpack" else 4.0
+        roundings = max(4.0, math.sqrt(gram.n)) if options.solver_for(gram.n, count) == "arpack" else 4.0
         floor = roundings * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
-        values, vectors = _of_triangle(gram, count, method, means, floor)
+        values, vectors = _of_triangle(gram, count, options, means, floor)
         return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda:
         # Rounding that is left after the mean is subtracted; eigenvalues have its square.
         floor = rounding_of_mean(gram.n, phi.dtype) ** 2 * gram.diagonal().sum().item()
-        return _signed(_of_features(center(phi).numpy(), count, method, floor))
-    pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=method.tol or TOL)
+        return _signed(_of_features(center(phi).numpy(), count, options, floor))
+    pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=options.tol or TOL)
     return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
 
 
-def of_centered(K: np.ndarray, count: int, method: Method) -> Spectrum:
+def of_centered(K: np.ndarray, count: int, options: EigenOptions) -> Spectrum:
     """Return the leading eigenpairs of a centred matrix, which may be overwritten."""
-    solver = method.resolved(len(K), count)
+    solver = options.solver_for(len(K), count)
     if solver == "arpack":
-        return _signed(_krylov(blas.symmetric_operator(K), len(K), count, method, K.dtype))
-    return _signed(leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, method))
+        return _signed(_krylov(blas.symmetric_operator(K), len(K), count, options, K.dtype))
+    return _signed(leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, options))
 
 
-def _of_triangle(gram: TriangleGram, count: int, method: Method, means: Tensor | None, floor: float) -> Spectrum:
-    if method.resolved(gram.n, count) == "arpack":
+def _of_triangle(gram: TriangleGram, count: int, options: EigenOptions, means: Tensor | None, floor: float) -> Spectrum:
+    if options.solver_for(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
         thorough = means is None or is_symmetric(means.numpy())
         energy = math.inf if means is None or gram.energy is None else _centered_energy(gram.energy, means)
         known: dict[str, Any] = {"floor": floor, "energy": energy, "thorough": thorough}
-        return _signed(_krylov(product, gram.n, count, method, upper.dtype, **known))
+        return _signed(_krylov(product, gram.n, count, options, upper.dtype, **known))
     K = gram.whole()
     means = K.mean(dim=0)
-    return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, method)
+    return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, options)
 
 
 def _centered_energy(energy: float, means: Tensor) -> float:
@@ -119,7 +119,7 @@ def _krylov(
     product: Product,
     n: int,
     count: int,
-    method: Method,
+    options: EigenOptions,
     dtype: np.dtype,
     *,
     floor: float = 0.0,
@@ -134,24 +134,24 @@ def _krylov(
     from sklearn.utils import check_random_state
 
     # The product that tests the random numbers is not wasted: it is one step of the iteration.
-    start = product(check_random_state(method.random_state).uniform(-1, 1, n).astype(dtype))
+    start = product(check_random_state(options.random_state).uniform(-1, 1, n).astype(dtype))
     unit = _unit(start)
     start, floor = start * unit, floor * unit
     if not np.linalg.norm(start) > NOTHING * floor:
         # For constant samples, or tiny ones whose squares vanish, every vector is an eigenvector, and ARPACK fails.
         return np.zeros(count, dtype=dtype), np.eye(n, count, dtype=dtype)
     scaled = _scaled(product, unit)
-    found, at_most = _from_start(scaled, start, count, method, energy * unit * unit)
+    found, at_most = _from_start(scaled, start, count, options, energy * unit * unit)
     for _ in range(MOST_ROUNDS):
-        if is_complete(scaled, found, method.tol, at_most, thorough=thorough):
+        if is_complete(scaled, found, options.tol, at_most, thorough=thorough):
             break
         rest = without(scaled, found[1])
         again = rest(start[::-1].copy())
         if not np.linalg.norm(again) > NOTHING * floor:
             # What the search took for a missed eigenvalue was rounding.
             break
-        more, at_most = _from_start(rest, again, count, method)
-        found = merged(found, more, method.tol)
+        more, at_most = _from_start(rest, again, count, options)
+        found = merged(found, more, options.tol)
     return found[0] / unit, found[1]
 
 
@@ -173,14 +173,14 @@ def _scaled(product: Product, unit: float) -> Product:
 
 
 def _from_start(
-    product: Product, start: np.ndarray, count: int, method: Method, energy: float = math.inf
+    product: Product, start: np.ndarray, count: int, options: EigenOptions, energy: float = math.inf
 ) -> tuple[Pairs, float]:
     """Return eigenpairs in the Krylov space of a vector, and an upper bound of all other eigenvalues."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     n, dtype = len(start), start.dtype
-    if method.solver == "auto" and method.max_iter is None:
-        found = leading_by_lanczos(product, start, count, method.tol)
+    if options.solver == "auto" and options.max_iter is None:
+        found = leading_by_lanczos(product, start, count, options.tol)
         if found is not None:
             return (found.values, found.vectors), found.rest.largest(energy)
     operator = LinearOperator((n, n), matvec=product, dtype=dtype)
@@ -188,20 +188,20 @@ def _from_start(
     operator.matvec = product
     # For few eigenpairs a restart costs more products than a basis that is long enough to need none.
     basis = min(n, max(20, 3 * count + 4 if count <= FEW else 2 * count + 1))
-    pairs = eigsh(operator, count, which="LA", tol=method.tol, maxiter=method.max_iter, v0=start, ncv=basis)
+    pairs = eigsh(operator, count, which="LA", tol=options.tol, maxiter=options.max_iter, v0=start, ncv=basis)
     return pairs, math.inf
 
 
-def _randomized(K: np.ndarray, count: int, method: Method) -> Pairs:
+def _randomized(K: np.ndarray, count: int, options: EigenOptions) -> Pairs:
     from sklearn.utils.extmath import randomized_svd
 
-    state = method.random_state
-    U, values, Vt = randomized_svd(K, count, n_iter=method.power, random_state=state, flip_sign=False)
+    state = options.random_state
+    U, values, Vt = randomized_svd(K, count, n_iter=options.power, random_state=state, flip_sign=False)
     # The left and right singular vectors of a negative eigenvalue have opposite signs.
     return values * np.sign(np.einsum("ij,ji->j", U, Vt)), U
 
 
-def _of_features(phi: np.ndarray, count: int, method: Method, floor: float) -> Pairs:
+def _of_features(phi: np.ndarray, count: int, options: EigenOptions, floor: float) -> Pairs:
     """Return the eigenpairs of ΦΦᵀ for centred Φ, by products with Φ or from its singular value decomposition.
 
     There are at most as many as features; further ones, and those up to `floor`, have the eigenvalue 0.
@@ -209,9 +209,9 @@ def _of_features(phi: np.ndarray, count: int, method: Method, floor: float) -> P
     from scipy.linalg import svd
 
     some = min(count, *phi.shape)
-    if method.resolved(min(phi.shape), some) == "arpack":
+    if options.solver_for(min(phi.shape), some) == "arpack":
         product = _centered(lambda v: phi @ (v @ phi), len(phi), phi.dtype)
-        values, vectors = _krylov(product, len(phi), some, method, phi.dtype, floor=floor)
+        values, vectors = _krylov(product, len(phi), some, options, phi.dtype, floor=floor)
     else:
         vectors, singular, _ = svd(phi, full_matrices=False, check_finite=False)
         values, vectors = singular[:some] ** 2, vectors[:, :some]
@@ -246,7 +246,7 @@ def _signed(pairs: Pairs) -> Spectrum:
 
 
 def _nonnegative(values: np.ndarray) -> np.ndarray:
-    """Return eigenvalues without what rounding makes of zeros, or raise one sentence if the kernel is no kernel."""
+    """Return eigenvalues with rounding set to 0, or raise an error if the kernel is not positive semi-definite."""
     largest, smallest, kind = values[0], values[-1], values.dtype
     if smallest < -NEGATIVE_SHARE[kind] * max(largest, 0) and smallest < -NEGATIVE_VALUE[kind]:
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from drkm.estimator import ConstrDRKM
 from drkm.selection.grid import describe
+from drkm.wording import markdown_table
 
 #: parameters in which candidates of one curve differ
 COUNTED = ("keep", "components", "n_components", "shrink")
@@ -102,11 +103,11 @@ class Selection:
         columns = {"criterion": self.criterion, "error": "±", "reconstruction": "reconstruction"}
         if all(np.isnan(row["reconstruction"]) for row in best):
             del columns["reconstruction"]
-        lines = [f"| candidate | components | {' | '.join(columns.values())} |", "|---|" + "---|" * (1 + len(columns))]
-        for row in best:
-            numbers = " | ".join(f"{row[name]:.4g}" for name in columns)
-            lines.append(f"| {describe(row['params'])} | {row['n_components']} | {numbers} |")
-        return "\n".join(lines)
+        lines = [
+            [describe(row["params"]), str(row["n_components"]), *(f"{row[name]:.4g}" for name in columns)]
+            for row in best
+        ]
+        return markdown_table([["candidate", "components", *columns.values()], *lines])
 
     def _fitted_rows(self) -> list[dict[str, Any]]:
         return [row for row in self.table if row["failure"] is None]

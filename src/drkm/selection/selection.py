@@ -6,7 +6,7 @@ import math
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -121,35 +121,49 @@ def select(
         # A separate stream: if X was made with the same seed, the very same noise would be used to score it.
         rng = _generator(random_state, OWN_STREAM)
         return choose_model(samples, given, noise, for_, rng, criterion=criterion, refit=refit, **limits)
-    groups = fits_of(grid)
-    base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
     rng = _generator(random_state)
     if validation is None:
         train, held = _split_off(samples, holdout, rng)
     else:
-        train, held = samples, _finite("validation", validation)
-        if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
-            raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
+        train, held = samples, _points_like(samples, validation)
+    base = estimator if estimator is not None else ConstrDRKM(tol=1e-3, max_iter=200)
+    groups = fits_of(grid)
     for fixed, variants in groups:
         check(base, fixed, variants, len(train))
-    sigma = noise_level(noise, samples).sigma
-    if not isinstance(sigma, float):
-        raise ValueError(f"noise: expected one number with a grid, got {np.shape(sigma)[0]} of them")
+    sigma = _one_level(noise, samples)
     if criterion == "risk" and is_rounding(sigma, samples):
         warnings.warn(NO_NOISE, UserWarning, stacklevel=2)
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = [candidates.Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
     outcomes = candidates.outcomes_of(jobs, n_jobs, verbose)
-    rows = candidates.in_grid_order(groups, outcomes, criterion)
+    result = _best_of(candidates.in_grid_order(groups, outcomes, criterion), sigma, criterion)
+    if refit:
+        _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
+    return result
+
+
+def _points_like(samples: np.ndarray, validation: Any) -> np.ndarray:
+    held = _finite("validation", validation)
+    if held.ndim != 2 or held.shape[1] != samples.shape[1] or len(held) == 0:
+        raise ValueError(f"validation: expected rows of {samples.shape[1]} features like X, got shape {held.shape}")
+    return held
+
+
+def _one_level(noise: Any, samples: np.ndarray) -> float:
+    sigma = noise_level(noise, samples).sigma
+    if not isinstance(sigma, float):
+        raise ValueError(f"noise: expected one number with a grid, got {np.shape(sigma)[0]} of them")
+    return sigma
+
+
+def _best_of(rows: list[dict[str, Any]], sigma: float, criterion: str) -> Selection:
+    """Return the table of the candidates of a grid, with the error of each relative to the best one."""
     _tell_failures([row["failure"] for row in rows if row["failure"]], len(rows))
     losses = np.array([row.pop("_losses") for row in rows])
     best = int(np.nanargmin(losses.mean(axis=1)))
     for row, loss in zip(rows, losses, strict=True):
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
-    result = Selection(rows, best, None, None, sigma, criterion)
-    if refit:
-        _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
-    return result
+    return Selection(rows, best, None, None, sigma, criterion)
 
 
 def _refuse_given(defaults: Mapping[str, Any], values: Sequence[Any], why: str) -> None:
@@ -167,8 +181,7 @@ def _check_choices(
     if not isinstance(holdout, Real) or not 0 < holdout < 1:
         raise ValueError(f"holdout: expected a fraction between 0 and 1, got {holdout!r}")
     checks.integer("draws", draws, 1)
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs: expected a number of processes, or -1 for one per processor, got {n_jobs!r}")
+    checks.jobs("n_jobs", n_jobs)
     if estimator is not None and not isinstance(estimator, ConstrDRKM):
         raise TypeError(f"estimator: expected a ConstrDRKM, got {estimator!r}")
 
@@ -219,4 +232,4 @@ def _tell_failures(reasons: Sequence[str], count: int) -> None:
         raise ValueError(f"grid: no candidate could be fitted, the first: {reasons[0]}")
     if reasons:
         told = f"{len(reasons)} of {count} candidates could not be fitted, the first: {reasons[0]}"
-        warnings.warn(told, FitFailedWarning, stacklevel=3)
+        warnings.warn(told, FitFailedWarning, stacklevel=4)

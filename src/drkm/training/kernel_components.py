@@ -17,7 +17,7 @@ from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
 from drkm.problem.energy import workload
-from drkm.problem.spectrum import Method, Spectrum
+from drkm.problem.spectrum import EigenOptions, Spectrum
 
 
 class KernelComponents(NamedTuple):
@@ -40,7 +40,7 @@ def of_samples(
     X: Tensor,
     kernel: Kernel,
     count: int | None,
-    method: Method,
+    options: EigenOptions,
     strategy: Strategy,
     *,
     keep_zeros: bool,
@@ -59,7 +59,7 @@ def of_samples(
             wanted = min(wanted, phi.shape[1])
         with one_thread_of_blas(is_small):
             means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-            found = _kept(spectrum.of_gram(gram, wanted, method, X, means), keep_zeros)
+            found = _kept(spectrum.of_gram(gram, wanted, options, X, means), keep_zeros)
     # The rest fits into the memory of the kernel matrix.
     del gram
     weights = _weights(found, X)
@@ -71,14 +71,14 @@ def of_samples(
     return KernelComponents(kernel, *found, weights, means @ weights)
 
 
-def of_matrix(K: np.ndarray, count: int | None, method: Method, *, keep_zeros: bool) -> KernelComponents:
+def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_zeros: bool) -> KernelComponents:
     """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
     wanted = len(K) if count is None else min(count, len(K))
     means, row_means = K.mean(axis=0), K.mean(axis=1)
     K -= means
     K -= row_means[:, None]
     K += means.mean()
-    found = _kept(spectrum.of_centered(K, wanted, method), keep_zeros)
+    found = _kept(spectrum.of_centered(K, wanted, options), keep_zeros)
     weights = _weights(found, torch.from_numpy(means))
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
 

@@ -26,6 +26,7 @@ from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.validation import checks
 from drkm.validation.checks import boolean, integer, is_list, number, per_layer
+from drkm.wording import dtype_name
 
 ENCODERS = ("stationary", "projection")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -227,7 +228,7 @@ def dtype(value: Any, where: torch.device) -> torch.dtype:
     """Return the precision: float64 on a CPU and float32 on a GPU by default."""
     if value == "auto":
         return torch.float32 if where.type == "cuda" else torch.float64
-    name = np.dtype(value).name if isinstance(value, type) else str(value).removeprefix("torch.")
+    name = np.dtype(value).name if isinstance(value, type) else dtype_name(value)
     if name not in DTYPES:
         raise ValueError(f"dtype: got {value!r}, allowed are auto, {', '.join(DTYPES)}")
     return DTYPES[name]

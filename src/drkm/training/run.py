@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -29,6 +29,7 @@ from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.training.race import Race
 from drkm.training.record import record_of, with_all_samples, without_samples
+from drkm.wording import dtype_name
 
 #: maximum numbers of rounds of learning kernels between solves: of loose rounds, and of all rounds
 LOOSE_ROUNDS, LEARNING_ROUNDS = 30, 60
@@ -58,7 +59,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
             try:
                 energy.set_kernels(_own_maps(kernels))
                 energy.count.evaluations = 0
-                with _threads(energy):
+                with _computing(energy):
                     result = _run(energy, plan, race, checkpoint)
             except KeyboardInterrupt:
                 # A start has no result before its solver begins, but an earlier start may have one.
@@ -66,8 +67,6 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
                     raise
                 cut_short = True
                 break
-            except (FloatingPointError, torch.linalg.LinAlgError) as error:
-                raise ValueError(_overflow(energy)) from error
             found = energy.kernels
             # The weights of a trained map are in the states of its training, not in a result.
             if checkpoint and not result.status.cut_short and not learning.trainable_layers(energy):
@@ -82,7 +81,7 @@ def train(X: Tensor | Rows, plan: Plan, checkpoint: Checkpoint | None = None) ->
     # Compute features of a learned kernel again, outside the thread limit, to get the same bits as from a file.
     pairs = zip(best_kernels, kernels, strict=True)
     energy.set_kernels([best if best is first else best.with_parameters() for best, first in pairs])
-    with _threads(energy):
+    with _computing(energy):
         fitted = record_of(energy, race.best, plan, race.objectives, learning.layers_at_bound(kernels, best_kernels))
     if checkpoint and not checkpoint.keep and not cut_short:
         checkpoint.remove()
@@ -106,11 +105,6 @@ def dimensions(X: Tensor | Rows, plan: Plan) -> Dimensions:
     return Dimensions(len(X), plan.sizes, X.dtype, X.device, widths, LEARNING_ROUNDS if learns else 0)
 
 
-def _threads(energy: Energy) -> AbstractContextManager[None]:
-    """Return a context that limits a fit to one thread if its gradients are little work."""
-    return one_thread(energy.cost.flops < SMALL_GRADIENT)
-
-
 def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     """Return the energy to minimise, with all rules of the plan resolved to numbers."""
     # Refuse what does not fit before anything is allocated, for example by a bandwidth rule.
@@ -123,21 +117,24 @@ def _energy(X: Tensor | Rows, plan: Plan) -> Energy:
     energy = Energy(X, kernels, plan.sizes, eta, plan.strategy, plan.center, blocks=plan.blocks)
     if plan.eta is None:
         plan.tell("weights of the layers")
-        try:
-            with _threads(energy):
-                energy.eta = layer_weights.balanced(energy)
-        except (FloatingPointError, torch.linalg.LinAlgError) as error:
-            raise ValueError(_overflow(energy)) from error
+        with _computing(energy):
+            energy.eta = layer_weights.balanced(energy)
     return energy
 
 
-def _overflow(energy: Energy) -> str:
-    kind = str(energy.dtype).removeprefix("torch.")
-    more_digits = ', or take dtype="float64"' if kind == "float32" else ""
-    return (
-        f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check the "
-        f"kernels, eta and init{more_digits}"
-    )
+@contextmanager
+def _computing(energy: Energy) -> Iterator[None]:
+    """Use one thread if gradients are little work, and raise an error with advice if numbers are not finite."""
+    try:
+        with one_thread(energy.cost.flops < SMALL_GRADIENT):
+            yield
+    except (FloatingPointError, torch.linalg.LinAlgError) as error:
+        kind = dtype_name(energy.dtype)
+        more_digits = ', or take dtype="float64"' if kind == "float32" else ""
+        raise ValueError(
+            f"X: the energy or its gradient became NaN or inf in {kind}: divide the data by their typical size, check "
+            f"the kernels, eta and init{more_digits}"
+        ) from error
 
 
 def _own_maps(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -175,15 +172,23 @@ def first_point(energy: Energy, plan: Plan, race: Race) -> Tensor:
 
 
 def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) -> Result:
-    number = len(race.results)
-    learns = plan.learn_bandwidth and not isinstance(plan.solver, Penalty)
+    """Run the next start."""
     plan.tell("starting point")
     H = first_point(energy, plan, race)
     plan.tell("first iteration")
-    if not learns and not learning.trainable_layers(energy):
-        abandon = race.is_behind if plan.solver.on_manifold else None
-        return _solve(energy, plan, H, plan.tol, (number, 0), checkpoint, abandon)
-    layers = learning.learnable_layers(energy) if learns else []
+    # Algorithm 1 learns bandwidths together with the codes.
+    learns = plan.learn_bandwidth and not isinstance(plan.solver, Penalty)
+    if learns or learning.trainable_layers(energy):
+        layers = learning.learnable_layers(energy) if learns else []
+        return _learn(energy, plan, H, len(race.results), layers, checkpoint)
+    abandon = race.is_behind if plan.solver.on_manifold else None
+    return _solve(energy, plan, H, plan.tol, (len(race.results), 0), checkpoint, abandon)
+
+
+def _learn(
+    energy: Energy, plan: Plan, H: Tensor, number: int, layers: Sequence[int], checkpoint: Checkpoint | None
+) -> Result:
+    """Alternate between codes and kernels: solve, then improve bandwidths of these layers and trainable maps."""
     begin = {layer: energy.kernels[layer].bandwidth for layer in layers}
     interrupted = checkpoint.interrupted_stage(number) if checkpoint else None
     stage = 0

@@ -49,6 +49,13 @@ def integer(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def jobs(name: str, value: Any) -> int | None:
+    """Return a number of processes as joblib takes it: None, a positive integer, or a negative one from the end."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Integral) or value == 0):
+        raise ValueError(f"{name}: expected a number of processes, or -1 for one per processor, got {value!r}")
+    return value if value is None else int(value)
+
+
 def boolean(name: str, value: Any) -> bool:
     """Return True or False."""
     if not isinstance(value, bool | np.bool_):

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from drkm.wording import dtype_name
+
 if TYPE_CHECKING:
     import torch
 
@@ -40,7 +42,7 @@ def tensor(*shape: int, dtype: torch.dtype) -> Part:
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"{name}: expected {wanted}, got {_short(value)}")
         if tuple(value.shape) != shape or value.dtype != dtype:
-            kind = str(value.dtype).removeprefix("torch.")
+            kind = dtype_name(value.dtype)
             raise ValueError(f"{name}: expected {wanted}, got {kind} of shape {tuple(value.shape)}")
         if not torch.isfinite(value).all():
             raise ValueError(f"{name}: expected finite numbers, got NaN or inf")

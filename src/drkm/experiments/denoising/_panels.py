@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from drkm.datasets.toy2d import CURVES
 from drkm.experiments.denoising._problems import BOUND, DATASETS, NOISY, SEED, SETTABLE, SIZES, TWO_LAYERS, CurveSizes
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
+from drkm.experiments.study.rows import chosen
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
 from drkm.validation import parts
@@ -101,14 +103,19 @@ def panel_figure(
         title=title,
         place=place,
         tasks=TASKS,
-        text=text,
-        sizes=SIZES,
+        text=lambda sizes: text,
+        scales=SIZES,
         settable=SETTABLE,
         runs=lambda sizes: [_run(curve, sizes) for curve in curves],
-        tables=lambda found: [ResultTable("errors", "Errors of the training points.", _errors(found, shown))],
-        figures=lambda found: [Figure(name, caption, lambda: draw(found, panels))],
+        tables=lambda found, sizes: [ResultTable("errors", "Errors of the training points.", _errors(found, shown))],
+        figures=lambda found, sizes: [Figure(name, caption, lambda: draw(found, panels))],
         claims=lambda found, sizes: [claim for curve in curves for claim in claims(curve, _of(curve, found))],
-        settings=_settings,
+        settings={
+            "training points": "n_train",
+            "noise σ_n": NOISE,
+            "seed of the data": SEED,
+            **{f"paper's model, {DATASETS[curve]}": partial(_paper_settings, curve) for curve in curves},
+        },
     )
 
 
@@ -117,7 +124,7 @@ def _run(curve: str, sizes: CurveSizes) -> Configuration:
 
 
 def _of(curve: str, found: list[Row]) -> Panels:
-    return next((by_name(result) for result in found if result["curve"] == curve), {})
+    return next(map(by_name, chosen(found, curve=curve)), {})
 
 
 def by_name(result: Row) -> dict[str, Row]:
@@ -140,13 +147,10 @@ def _errors(results: list[Row], shown: set[str]) -> list[Row]:
     ]
 
 
-def _settings(found: list[Row], sizes: CurveSizes) -> Row:
-    how = {
-        f"paper's model, {DATASETS[result['curve']]}": f"σ_1² = {result['σ²']:g}, "
-        f"steps: {result['steps'] or 'to convergence'}"
-        for result in found
-    }
-    return {"training points": sizes.n_train, "noise σ_n": NOISE, "seed of the data": SEED, **how}
+def _paper_settings(curve: str, found: list[Row]) -> str | None:
+    for result in chosen(found, curve=curve):
+        return f"σ_1² = {result['σ²']:g}, steps: {result['steps'] or 'to convergence'}"
+    return None
 
 
 def draw(results: list[Row], panels: Mapping[str, str]) -> Any:

@@ -82,8 +82,8 @@ def _runs(sizes: DigitSizes) -> list[Configuration]:
     ]
 
 
-def _rows(found: list[Row]) -> list[Row]:
-    return [
+def _tables(found: list[Row], sizes: DigitSizes) -> list[ResultTable]:
+    lines = [
         {
             "noise": LABELS[result["noise"]],
             "method": entry["method"],
@@ -95,6 +95,7 @@ def _rows(found: list[Row]) -> list[Row]:
         for entry in result["methods"]
         if entry["method"] != CLEAN
     ]
+    return [ResultTable("errors", "Mean squared error per pixel over the test images.", lines)]
 
 
 def _claims(found: list[Row], sizes: DigitSizes) -> Iterator[Claim]:
@@ -141,19 +142,17 @@ EXPERIMENT = SimpleExperiment(
     title="Digits: denoising images",
     place=5,
     tasks={"digits": Task(f"{__package__}._digits_run:run_digits", revision=4, result=RESULT)},
-    text=TEXT,
-    sizes=SIZES,
+    text=lambda sizes: TEXT,
+    scales=SIZES,
     settable=("n_train", "n_validation", "n_test", "widths", "components"),
     runs=_runs,
-    tables=lambda found: [
-        ResultTable("errors", "Mean squared error per pixel over the test images.", _rows(found)),
-    ],
-    figures=lambda found: [Figure("digits", CAPTION, lambda: draw(found))],
+    tables=_tables,
+    figures=lambda found, sizes: [Figure("digits", CAPTION, lambda: draw(found))],
     claims=_claims,
-    settings=lambda found, sizes: {
-        "training images": sizes.n_train,
-        "validation images": sizes.n_validation,
-        "test images": sizes.n_test,
+    settings={
+        "training images": "n_train",
+        "validation images": "n_validation",
+        "test images": "n_test",
         "seed of the data": SEED,
     },
 )

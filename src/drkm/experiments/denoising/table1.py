@@ -121,7 +121,7 @@ def _place(cell: Row) -> Row:
     return {"cell": (cell["curve"], cell["noise"]), **named}
 
 
-def _tables(cells: list[Row]) -> list[ResultTable]:
+def _tables(cells: list[Row], sizes: CurveSizes) -> list[ResultTable]:
     ratios, errors = _ratios(cells), _errors(cells)
     judged, others = chosen(ratios, **AS_PUBLISHED), chosen(errors, method=lambda method: method != BOUND)
     grid = pivoted(
@@ -205,16 +205,12 @@ EXPERIMENT = SimpleExperiment(
     title="Table 1: denoising four plane curves",
     place=1,
     tasks={"denoise-cell": Task(f"{__package__}._table1_cell:run_cell", revision=4, result=RESULT)},
-    text=TEXT,
-    sizes=SIZES,
+    text=lambda sizes: TEXT,
+    scales=SIZES,
     settable=problems.SETTABLE,
     runs=_runs,
     tables=_tables,
-    figures=lambda cells: [Figure("errors", CAPTION, lambda: _draw(cells))],
+    figures=lambda cells, sizes: [Figure("errors", CAPTION, lambda: _draw(cells))],
     claims=_claims,
-    settings=lambda cells, sizes: {
-        "training points": sizes.n_train,
-        "validation points": sizes.n_validation,
-        "seed of the data": SEED,
-    },
+    settings={"training points": "n_train", "validation points": "n_validation", "seed of the data": SEED},
 )

@@ -41,7 +41,7 @@ def _axes(row: Row) -> Iterator[Row]:
         yield {"dataset": row["dataset"], "width": row["width"], "axes": axes, **found, "irs_above": above}
 
 
-def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
+def _tables(rows: list[Row], sizes: StudySizes) -> list[ResultTable]:
     lines = []
     for (model, width, axes), here in grouped(rows, "model", "width", "axes").items():
         line: Row = {"model": model, "σ²₁ / median": width, "axes": axes}
@@ -55,7 +55,8 @@ def _table(rows: list[Row], sizes: StudySizes) -> ResultTable:
                 better = [row[score] > rival[score] for score in ("irs_above", "mig")]
                 ahead, draws = ahead + int(np.sum(np.all(better, axis=0))), draws + len(row["mig"])
         lines.append({**line, "both ahead": f"{ahead} of {draws}"})
-    return ResultTable("candidates", "Means over training draws, and draws ahead of kernel PCA in both scores", lines)
+    caption = "Means over training draws, and draws ahead of kernel PCA in both scores"
+    return [ResultTable("candidates", caption, lines)]
 
 
 EXPERIMENT = Study(
@@ -83,6 +84,6 @@ EXPERIMENT = Study(
         eta=None,
         rows=_axes,
     ),
-    tables=[_table],
+    tables=_tables,
     settings={"N": "start_points", "unseen images": "evaluation", "draws": "seeds", "σ²₁ / median": "widths"},
 )

@@ -48,7 +48,7 @@ def _ahead(rows: list[Row], model: str, rival: str) -> dict[int, list[bool]]:
     return {seed: np.greater(ours[seed], theirs[seed]).tolist() for seed in ours if seed in theirs}
 
 
-def _draws(rows: list[Row], sizes: StudySizes) -> ResultTable:
+def _draws(rows: list[Row], sizes: StudySizes) -> list[ResultTable]:
     lines = []
     for model in (DEFAULTS, RULE):
         for rival in MODELS:
@@ -60,10 +60,11 @@ def _draws(rows: list[Row], sizes: StudySizes) -> ResultTable:
                 lines.append(
                     {"model": model, "against": rival, "draws": len(ahead), **counts, "both": sum(map(all, ahead))}
                 )
-    return ResultTable("ahead", "Training draws on which a model is ahead of another, in each score and in both", lines)
+    caption = "Training draws on which a model is ahead of another, in each score and in both"
+    return [ResultTable("ahead", caption, lines)]
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> list[charts.Figure]:
     series = [
         charts.Series(model, colour, {model: chosen(rows, model=model)}) for model, (*_, colour) in MODELS.items()
     ]
@@ -96,7 +97,7 @@ EXPERIMENT = Study(
         at="start_points",
         datasets="start_dataset",
     ),
-    tables=[
+    tables=tables.several(
         Table(
             name="cars3d",
             by=("model",),
@@ -104,8 +105,8 @@ EXPERIMENT = Study(
             cells=lambda rows: {**tables.summary(rows), **tables.spreads(rows, MORE)},
         ),
         _draws,
-    ],
-    charts=_charts,
+    ),
+    figures=_figures,
     claims=_claims,
     settings={"dataset": "start_name", "N": "start_points", "unseen images": "evaluation", "draws": "seeds"},
 )

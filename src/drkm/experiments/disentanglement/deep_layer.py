@@ -32,8 +32,8 @@ EXPERIMENT = Study(
         "scored, so that depth and number of components change together. One layer of our defaults is kernel PCA."
     ),
     groups=families(*FAMILIES, "kpca-centred", stacks=STACKS, at="start_points"),
-    tables=[Table(name="deep-layer", by=("dataset", "family", "layers"))],
-    charts=charts.by_dataset(
+    tables=Table(name="deep-layer", by=("dataset", "family", "layers")),
+    figures=charts.by_dataset(
         charts.boxes_together,
         "deep-layer",
         "Scores of ten components in one, two and three layers.",

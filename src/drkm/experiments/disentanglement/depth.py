@@ -47,7 +47,7 @@ def _cells(rows: list[Row]) -> Row:
     }
 
 
-def _comparisons(rows: list[Row], sizes: StudySizes) -> ResultTable:
+def _comparisons(rows: list[Row], sizes: StudySizes) -> list[ResultTable]:
     lines = [
         {
             "candidate": contest.candidate,
@@ -63,10 +63,10 @@ def _comparisons(rows: list[Row], sizes: StudySizes) -> ResultTable:
         for one in outcomes(rows, contest)
     ]
     caption = f"Differences on the judged draws, with intervals of which {COMPARISONS} hold together at 95 %"
-    return ResultTable("comparisons", caption, lines)
+    return [ResultTable("comparisons", caption, lines)]
 
 
-def _figure(rows: list[Row], sizes: StudySizes) -> list[Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> list[Figure]:
     cells: dict[tuple[str, str], dict[str, Intervals]] = {}
     for contest in CONTESTS:
         name = contest.candidate + (", against filters alone" if contest.rivals == FILTERS else "")
@@ -101,11 +101,11 @@ EXPERIMENT = Study(
         task="tuned",
         rows=_row,
     ),
-    tables=[
+    tables=tables.several(
         Table(name="depth", by=("dataset", "model"), caption="Mean ± standard deviation on judged draws", cells=_cells),
         _comparisons,
-    ],
-    charts=_figure,
+    ),
+    figures=_figures,
     claims=lambda rows, sizes: [
         pays(rows, "Depth pays somewhere: one of the models with several trained layers does.", *OF_DEPTH),
         *(pays(rows, f"It pays: {one.candidate}, against the better {one.rivals[0]}.", one) for one in CONTESTS),

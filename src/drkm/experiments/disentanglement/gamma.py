@@ -27,7 +27,7 @@ WHY = (
 )
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     for dataset, here in by_value(rows, "dataset").items():
         columns = {title: list(_lines(here, family, sizes)) for title, family in COLUMNS.items()}
         caption = f"{DATASET_NAMES[dataset]}: mean score by γ and N, band of one standard error, chance dotted."
@@ -64,8 +64,8 @@ EXPERIMENT = Study(
         "that of kernel PCA, which has none."
     ),
     groups=families(*COLUMNS.values(), hyperparameter="grid"),
-    tables=[Table(name="gamma", by=("dataset", "family", "n", "gamma"))],
-    charts=_charts,
+    tables=Table(name="gamma", by=("dataset", "family", "n", "gamma")),
+    figures=_figures,
     claims=_claims,
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )

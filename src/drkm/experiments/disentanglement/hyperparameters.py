@@ -92,8 +92,8 @@ EXPERIMENT = Study(
         + ("" if sizes.every_gamma else " At this scale β other than 4 is run at one N only.")
     ),
     groups=GROUPS,
-    tables=[Table(name="hyperparameters", by=("dataset", "family", "gamma", "beta"))],
-    charts=charts.by_dataset(
+    tables=Table(name="hyperparameters", by=("dataset", "family", "gamma", "beta")),
+    figures=charts.by_dataset(
         charts.boxes,
         "hyperparameters-{metric}",
         f"{{metric}} by γ and β, over all N and seeds. {charts.BOXES}; up to five runs each is a dot.",

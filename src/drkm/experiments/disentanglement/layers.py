@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, families, verdicts
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, verdicts
 from drkm.experiments.study.rows import by_points, by_value, chosen, grouped, values_of
 from drkm.experiments.study.scales import ARCHITECTURES, DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, label
 from drkm.plotting import BLUE, GREEN, VERMILION
@@ -23,7 +23,7 @@ DOUBLE_N = 400
 BETTER = "Better: the 95 % interval of the difference is above 0"
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     for dataset, here in by_value(rows, "dataset").items():
         columns = {FAMILY_NAMES[name]: _lines(chosen(here, family=name)) for name in FAMILIES}
         centred = by_points(chosen(here, family="kpca-centred"))
@@ -160,13 +160,11 @@ EXPERIMENT = Study(
         "kernel PCA."
     ),
     groups=[
-        Group(family=name, stacks=(layers,), hyperparameter="grid")
-        for name in FAMILIES
-        for layers in ARCHITECTURES.values()
-    ]
-    + families("kpca-centred"),
-    tables=[Table(name="layers", by=("dataset", "family", "layers", "n"))],
-    charts=_charts,
+        *families(*FAMILIES, stacks=tuple(ARCHITECTURES.values()), hyperparameter="grid"),
+        *families("kpca-centred"),
+    ],
+    tables=Table(name="layers", by=("dataset", "family", "layers", "n")),
+    figures=_figures,
     claims=_claims,
     settings={"N": "points", "γ": "gammas", "seeds": "seeds"},
 )

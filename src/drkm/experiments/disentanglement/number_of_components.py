@@ -147,10 +147,8 @@ EXPERIMENT = Study(
         "deterministic. Kernel PCA has ten components in its one layer."
     ),
     groups=families(*FAMILIES, *KERNEL_PCA, stacks=CHOICES, at="components_points"),
-    tables=[
-        Table(name="components", by=("dataset", "family", "layers"), caption="Mean ± standard deviation by choice")
-    ],
-    charts=charts.by_dataset(
+    tables=Table(name="components", by=("dataset", "family", "layers"), caption="Mean ± standard deviation by choice"),
+    figures=charts.by_dataset(
         charts.boxes,
         "components-{metric}",
         f"{{metric}} by number of components. {charts.BOXES}; with few runs each is a dot.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families
+from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, tables
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_points, by_value, chosen, values_of
 from drkm.experiments.study.scales import BETA, SCORE_NAMES, SCORES
@@ -63,8 +63,8 @@ EXPERIMENT = Study(
         + (f" or after {sizes.max_steps} steps, which is early." if sizes.max_steps else ".")
     ),
     groups=families(*FAMILIES, *KERNEL_PCA),
-    tables=[CATCHING_UP, Table(name="sample-efficiency", by=("dataset", "family", "n"))],
-    charts=charts.by_dataset(
+    tables=tables.several(CATCHING_UP, Table(name="sample-efficiency", by=("dataset", "family", "n"))),
+    figures=charts.by_dataset(
         charts.lines,
         "sample-efficiency",
         "Mean score by number of training images, band of one standard error, chance dotted.",

@@ -67,15 +67,13 @@ EXPERIMENT = Study(
         long=True,
         rows=_layers,
     ),
-    tables=[
-        Table(
-            name="stability",
-            by=("dataset", "model", "layer"),
-            caption="Means ± standard deviations over training draws",
-            cells=_cells,
-        )
-    ],
-    charts=lambda rows, sizes: charts.dots(
+    tables=Table(
+        name="stability",
+        by=("dataset", "model", "layer"),
+        caption="Means ± standard deviations over training draws",
+        cells=_cells,
+    ),
+    figures=lambda rows, sizes: charts.dots(
         "stability",
         "How far fits to resamples of the same images share subspaces and codes.",
         rows,

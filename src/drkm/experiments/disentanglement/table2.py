@@ -183,15 +183,13 @@ EXPERIMENT = Study(
         "with tails; its chance level says how much."
     ),
     groups=[*_lines("seeds", DRAW), *_lines("draws", None)],
-    tables=[
-        Table(
-            name="table2",
-            by=("line", "images"),
-            caption=f"Published (Cars3D, N = {PAPER_N}) and own numbers ({{dataset}}); a deviation is the larger of "
-            "the published one and ours over draws",
-            cells=_cells,
-        )
-    ],
+    tables=Table(
+        name="table2",
+        by=("line", "images"),
+        caption=f"Published (Cars3D, N = {PAPER_N}) and own numbers ({{dataset}}); a deviation is the larger of "
+        "the published one and ours over draws",
+        cells=_cells,
+    ),
     claims=_claims,
     settings={
         "dataset": "start_name",

@@ -122,8 +122,8 @@ EXPERIMENT = Study(
         + "."
     ),
     groups=GROUPS,
-    tables=[Table(name="training-points", by=("dataset", "family", "n"))],
-    charts=charts.by_dataset(
+    tables=Table(name="training-points", by=("dataset", "family", "n")),
+    figures=charts.by_dataset(
         charts.boxes,
         "training-points-{metric}",
         "{metric} by number of training images, over all hyperparameters and seeds. "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, families, task, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, families, tables, task, verdicts
 from drkm.experiments.study.groups import KERNEL_PCA
 from drkm.experiments.study.rows import by_value, chosen, scored, values_of
 from drkm.experiments.study.scales import BETA, FAMILY_NAMES, SCORE_NAMES, SCORES
@@ -63,7 +63,7 @@ def _spreads(rows: list[Row]) -> Row:
     return {"runs": len(rows), **spreads} if len(rows) > 1 else {}
 
 
-def _charts(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
+def _figures(rows: list[Row], sizes: StudySizes) -> Iterator[charts.Figure]:
     yield from charts.dots(
         "variance",
         f"Standard deviation of each score by what varies, N = {sizes.start_points}.",
@@ -130,7 +130,7 @@ EXPERIMENT = Study(
         "whose codes already depend on the image."
     ),
     groups=GROUPS,
-    tables=[
+    tables=tables.several(
         Table(
             name="variance",
             by=("dataset", "varied", "model"),
@@ -144,8 +144,8 @@ EXPERIMENT = Study(
             caption="Scores at equal training time on one CPU",
             where=TIMED,
         ),
-    ],
-    charts=_charts,
+    ),
+    figures=_figures,
     claims=_claims,
     settings={"N": "start_points", "seeds": "spread_seeds", "σ² multiples": list(WIDTHS), "times": list(TIMES)},
 )

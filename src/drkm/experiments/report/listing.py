@@ -9,7 +9,7 @@ from drkm.experiments.report.chapters import Chapter, Report, verdicts
 from drkm.experiments.report.provenance import SHOWN
 from drkm.experiments.report.summary import SENTENCES
 from drkm.experiments.section import Claim, Verdict
-from drkm.wording import counted
+from drkm.wording import counted, markdown_table
 
 COLUMNS = ("claim", "published", "ours", "verdict")
 READING = """\
@@ -75,9 +75,7 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
         told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
         # <details> folds on code hosts and on the documentation site.
         yield from ("", "<details>", f"<summary>{counted(counts.total(), 'claim')}: {told}</summary>", "")
-        yield f"| {' | '.join(COLUMNS)} |"
-        yield "|---" * len(COLUMNS) + "|"
-        yield from map(_row, chapter.section.claims)
+        yield markdown_table([COLUMNS, *map(_cells, chapter.section.claims)])
         yield from _undecided(chapter.section.claims)
         yield from ("", "</details>")
 
@@ -90,9 +88,8 @@ def _undecided(claims: Iterable[Claim]) -> Iterator[str]:
     yield from (" ".join(f"- {claim.text.rstrip('.')}: {claim.why}".split()) for claim in found)
 
 
-def _row(claim: Claim) -> str:
-    cells = (claim.text, claim.published or "–", claim.measured, f"{SIGNS[claim.verdict]} {claim.verdict.value}")
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+def _cells(claim: Claim) -> tuple[str, ...]:
+    return claim.text, claim.published or "–", claim.measured, f"{SIGNS[claim.verdict]} {claim.verdict.value}"
 
 
 def heading(report: Report) -> list[str]:

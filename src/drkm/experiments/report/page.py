@@ -133,8 +133,7 @@ def _contents_link(chapter: Chapter) -> Markup:
 def _chapter(chapter: Chapter) -> Markup:
     section = chapter.section
     label = f"{section.name}-title"
-    tables = [table for table in section.tables if table.rows]
-    front, rest = [table for table in tables if table.in_front], [table for table in tables if not table.in_front]
+    front, rest = ([table for table in section.tables if table.in_front is first] for first in (True, False))
     first, others = section.figures[:1], section.figures[1:]
     return element(
         "section",

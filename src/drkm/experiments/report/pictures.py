@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drkm.experiments.output import undated
 from drkm.experiments.section import Figure
 
 #: dots per inch of the rasterised parts of a figure
@@ -34,7 +33,7 @@ class Picture:
 
 def picture(figure: Figure) -> Picture:
     """Draw a figure and return it as an image in memory."""
-    from drkm.plotting import pyplot, style
+    from drkm.plotting import pyplot, save_undated, style
 
     files = {}
     with style() as plt:
@@ -42,7 +41,7 @@ def picture(figure: Figure) -> Picture:
         drawn = figure.draw()
         for kind in MEDIA:
             buffer = io.BytesIO()
-            drawn.savefig(buffer, format=kind, dpi=_DPI, metadata=undated(kind))
+            save_undated(drawn, kind, buffer, dpi=_DPI)
             files[kind] = buffer.getvalue()
     pyplot().close(drawn)
     return Picture(files, *_size(files["svg"].decode()))

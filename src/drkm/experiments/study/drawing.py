@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,45 +102,53 @@ def _draw_box(axes: Any, x: float, width: float, values: Sequence[float], colour
 
 def line_grid(cells: Mapping[tuple[str, str], Cell], xlabel: str) -> Any:
     """Return a grid of line charts by (row, column): means with a band of one standard error, chance dotted."""
-    return _grid(cells, _draw_lines, xlabel=xlabel, from_zero=lambda cell: cell.metric != "irs")
+    with style() as plt:
+        figure, places = _grid(plt, cells, _draw_lines, xlabel=xlabel)
+        for key, cell in cells.items():
+            if cell.metric != "irs":
+                places[key].set_ylim(bottom=0)
+        _legend_below(figure, places.values())
+    return figure
 
 
 def dot_grid(
     cells: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], colours: Mapping[str, str], ylabel: str
 ) -> Any:
     """Return a grid of panels by (row, column); each maps a label on the horizontal axis to one number per series."""
-    return _grid(cells, lambda place, labels: _draw_dots(place, labels, colours), ylabel=f"\n{ylabel}")
+    with style() as plt:
+        draw = partial(_draw_dots, colours=colours)
+        figure, places = _grid(plt, cells, draw, ylabel=f"\n{ylabel}")
+        for place in places.values():
+            place.set_ylim(bottom=0)
+        _legend_below(figure, places.values())
+    return figure
 
 
 def _grid(
+    plt: Any,
     cells: Mapping[tuple[str, str], Any],
-    paint: Callable[[Any, Any], None],
+    draw: Callable[[Any, Any], None],
     *,
+    size: Callable[[int, int], tuple[float, float]] = lambda rows, columns: (max(4.6, 2.8 * columns), 2.1 * rows + 0.7),
+    sharey: bool | str = "row",
     xlabel: str = "",
     ylabel: str = "",
-    from_zero: Callable[[Any], bool] = lambda cell: True,
-) -> Any:
-    """Return painted panels by (row, column), with shared axes and a legend below."""
+) -> tuple[Any, dict[tuple[str, str], Any]]:
+    """Return a figure and its axes by (row, column), with a cell drawn in each; `size` is that of so many of them."""
     rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
-    size = (max(4.6, 2.8 * len(columns)), 2.1 * len(rows) + 0.7)
-    shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": "row"}
-    with style() as plt:
-        figure, axes = plt.subplots(len(rows), len(columns), figsize=size, layout="constrained", **shared)
-        for (row, column), cell in cells.items():
-            place = axes[rows.index(row), columns.index(column)]
-            paint(place, cell)
-            if row == rows[0]:
-                place.set_title(column)
-            if row == rows[-1]:
-                place.set_xlabel(xlabel)
-            if column == columns[0]:
-                place.set_ylabel(row + ylabel)
-        # Panels of a row share an axis, whose limits are known only after all are drawn.
-        for (row, _), cell in cells.items():
-            if from_zero(cell):
-                axes[rows.index(row), 0].set_ylim(bottom=0)
-        _legend_below(figure, axes.flat)
-    return figure
+    shape = len(rows), len(columns)
+    shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": sharey}
+    figure, axes = plt.subplots(*shape, figsize=size(*shape), layout="constrained", **shared)
+    places = {(row, column): axes[rows.index(row), columns.index(column)] for row, column in cells}
+    for (row, column), place in places.items():
+        draw(place, cells[row, column])
+        if row == rows[0]:
+            place.set_title(column)
+        if row == rows[-1]:
+            place.set_xlabel(xlabel)
+        if column == columns[0]:
+            place.set_ylabel(row + ylabel)
+    return figure, places
 
 
 def _draw_lines(axes: Any, cell: Cell) -> None:
@@ -190,41 +199,36 @@ class Intervals(NamedTuple):
 
 def interval_grid(cells: Mapping[tuple[str, str], Mapping[str, Intervals]]) -> Any:
     """Return a grid of panels by (row, column): named estimates with their intervals, and a line at 0."""
-    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
     names = list(dict.fromkeys(name for cell in cells.values() for name in cell))
-    size = (2.4 * len(columns) + 2.4, (0.22 * len(names) + 0.4) * len(rows) + 0.6)
-    shared: dict[str, Any] = {"squeeze": False, "sharex": "col", "sharey": True}
     with style() as plt:
-        figure, axes = plt.subplots(len(rows), len(columns), figsize=size, layout="constrained", **shared)
-        for (row, column), cell in cells.items():
-            place = axes[rows.index(row), columns.index(column)]
-            for name, one in cell.items():
-                y = names.index(name)
-                place.plot(one.wide, [y, y], color=one.colour, linewidth=1)
-                place.plot(one.narrow, [y, y], color=one.colour, linewidth=3)
-                place.plot([one.estimate], [y], "o", color=one.colour, markersize=4)
-            place.axvline(0, color="black", linewidth=0.8)
-            if row == rows[0]:
-                place.set_title(column)
-            if column == columns[0]:
-                place.set_ylabel(row)
-        for j, column in enumerate(columns):
+        figure, places = _grid(
+            plt,
+            cells,
+            partial(_draw_intervals, names=names),
+            size=lambda rows, columns: (2.4 * columns + 2.4, (0.22 * len(names) + 0.4) * rows + 0.6),
+            sharey=True,
+        )
+        for (_, column), place in places.items():
             # Use the narrow intervals: with few draws the wide ones are far too long.
-            ends = [
-                end
-                for (_, here), cell in cells.items()
-                if here == column
-                for one in cell.values()
-                for end in one.narrow
-            ]
-            edge = 1.15 * max(map(abs, ends)) or 1.0
-            axes[0, j].set_xlim(-edge, edge)
-        axes[0, 0].set_yticks(range(len(names)), names, fontsize=8)
-        axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
+            below = [one for (_, here), cell in cells.items() if here == column for one in cell.values()]
+            edge = 1.15 * max(abs(end) for one in below for end in one.narrow) or 1.0
+            place.set_xlim(-edge, edge)
+        first = next(iter(places.values()))
+        first.set_yticks(range(len(names)), names, fontsize=8)
+        first.set_ylim(len(names) - 0.5, -0.5)
     return figure
 
 
-def _legend_below(figure: Any, axes: Any) -> None:
+def _draw_intervals(axes: Any, cell: Mapping[str, Intervals], names: Sequence[str]) -> None:
+    for name, one in cell.items():
+        y = names.index(name)
+        axes.plot(one.wide, [y, y], color=one.colour, linewidth=1)
+        axes.plot(one.narrow, [y, y], color=one.colour, linewidth=3)
+        axes.plot([one.estimate], [y], "o", color=one.colour, markersize=4)
+    axes.axvline(0, color="black", linewidth=0.8)
+
+
+def _legend_below(figure: Any, axes: Iterable[Any]) -> None:
     found: dict[str, Any] = {}
     for place in axes:
         handles, labels = place.get_legend_handles_labels()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from drkm.datasets import DatasetError
 from drkm.experiments.data import dataset_checksum
 from drkm.experiments.experiment import MEASURED, Experiment, Row
-from drkm.experiments.section import Claim, Figure, ResultTable, Section
-from drkm.experiments.settings import Kind, Seeds, marked
+from drkm.experiments.settings import Kind, Seeds
 from drkm.experiments.study.groups import Group
 from drkm.experiments.study.parameters import PARAMETERS
 from drkm.experiments.study.scales import METRIC_NAMES, StudySizes, sizes_of
@@ -47,19 +46,10 @@ TASKS = {"disentangle": task("disentangle")}
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Experiment):
-    """Groups of runs, and what is shown of their rows."""
+    """An experiment whose runs are groups, with the sizes of all studies or its own."""
 
     tasks: Mapping[str, Task] = field(default_factory=lambda: TASKS)
-    #: sizes → the question and how it is measured
-    text: Callable[[StudySizes], str]
     groups: Sequence[Group]
-    #: (rows, sizes) → ResultTable
-    tables: Sequence[Callable[[list[Row], StudySizes], ResultTable]]
-    #: (rows, sizes) → figures, not called without rows; and claims
-    charts: Callable[[list[Row], StudySizes], Iterable[Figure]] = lambda rows, sizes: ()
-    claims: Callable[[list[Row], StudySizes], Iterable[Claim]] = lambda rows, sizes: ()
-    #: settings to show: a name → an attribute of the scale, or a value that is not a string
-    settings: Mapping[str, Any] = field(default_factory=dict)
     #: scale → its attributes that differ in this study; its `seeds` is a minimum, whatever is requested
     own_sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -93,22 +83,3 @@ class Study(Experiment):
         """Return the finished runs as rows, group by group."""
         sizes = self.sizes(scale, seeds)
         return [row for group in self.groups for row in group.found(results, sizes)]
-
-    def section(self, results: Results, scale: str, seeds: Seeds | None = None) -> Section:
-        """Return the section made from its finished runs."""
-        sizes, rows = self.sizes(scale, seeds), self.rows(results, scale, seeds)
-        shown = Section(
-            self.name,
-            self.title,
-            self.text(sizes),
-            tables=[table(rows, sizes) for table in self.tables],
-            figures=list(self.charts(rows, sizes)) if rows else [],
-            claims=list(self.claims(rows, sizes)),
-            settings={name: _shown(value, sizes) for name, value in self.settings.items()},
-        )
-        return marked(shown, self.changes)
-
-
-def _shown(value: Any, sizes: StudySizes) -> Any:
-    found = getattr(sizes, value) if isinstance(value, str) else value
-    return list(found) if isinstance(found, tuple) else found

@@ -48,8 +48,8 @@ class Table:
     #: which rows are shown
     where: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, rows: list[Row], sizes: StudySizes) -> ResultTable:
-        """Return the table of these rows."""
+    def __call__(self, rows: list[Row], sizes: StudySizes) -> list[ResultTable]:
+        """Return the table of these rows, alone in a list."""
         lines = []
         for key, group in grouped(chosen(rows, **self.where), *self.by).items():
             named = {
@@ -58,7 +58,12 @@ class Table:
             }
             if cells := self.cells(group):
                 lines.append({**named, **cells})
-        return ResultTable(self.name, self.caption.format(dataset=sizes.start_name), lines)
+        return [ResultTable(self.name, self.caption.format(dataset=sizes.start_name), lines)]
+
+
+def several(*makers: Callable[[list[Row], StudySizes], list[ResultTable]]) -> Callable[..., list[ResultTable]]:
+    """Return a function of rows and sizes that makes the tables of all of these."""
+    return lambda rows, sizes: [table for make in makers for table in make(rows, sizes)]
 
 
 def spreads(rows: Sequence[Row], columns: Mapping[str, str], digits: int = 3) -> Row:
