@@ -10,6 +10,7 @@ import torch
 
 import drkm
 from drkm import ConstrDRKM, KernelPCA
+from drkm.estimator import load_prepared
 from drkm.files import container
 from drkm.files.tensor_file import Stored
 from drkm.gram import Nystroem
@@ -231,10 +232,10 @@ def test_a_damaged_file_is_refused(tmp_path):
         load(path)
 
 
-def test_a_projection_and_a_model_are_not_mistaken_for_each_other(tmp_path):
+def test_commands_say_what_reads_a_projection(tmp_path):
     write(tmp_path / "codes")
-    with pytest.raises(ValueError, match=r"not a drkm model but a projection, which drkm\.serving\.load reads"):
-        drkm.load(tmp_path / "codes")
+    with pytest.raises(ValueError, match=r"not a drkm model but a projection, which drkm\.load reads"):
+        load_prepared(tmp_path / "codes")
 
 
 def test_a_projection_of_ones_own_numbers():
