@@ -67,7 +67,7 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
 
 
-def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: Tensor | None = None) -> Spectrum:
+def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: Tensor | None = None) -> Pairs:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten.
 
     Known means of the rows of K can save the search for missed eigenvectors.
@@ -77,32 +77,32 @@ def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: 
         roundings = max(4.0, math.sqrt(gram.n)) if options.solver_for(gram.n, count) == "arpack" else 4.0
         floor = roundings * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
         values, vectors = _of_triangle(gram, count, options, means, floor)
-        return Spectrum(np.where(values > floor, values, 0).astype(values.dtype), vectors)
+        return np.where(np.abs(values) > floor, values, 0).astype(values.dtype), vectors
     phi = getattr(gram, "phi", None)
     if phi is not None and not phi.is_cuda:
         # Rounding that is left after the mean is subtracted; eigenvalues have its square.
         floor = rounding_of_mean(gram.n, phi.dtype) ** 2 * gram.diagonal().sum().item()
-        return _signed(_of_features(center(phi).numpy(), count, options, floor))
+        return _of_features(center(phi).numpy(), count, options, floor)
     pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=options.tol or TOL)
-    return _signed((pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()))
+    return pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()
 
 
-def of_centered(K: np.ndarray, count: int, options: EigenOptions) -> Spectrum:
+def of_centered(K: np.ndarray, count: int, options: EigenOptions) -> Pairs:
     """Return the leading eigenpairs of a centred matrix, which may be overwritten."""
     solver = options.solver_for(len(K), count)
     if solver == "arpack":
-        return _signed(_krylov(blas.symmetric_operator(K), len(K), count, options, K.dtype))
-    return _signed(leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, options))
+        return _krylov(blas.symmetric_operator(K), len(K), count, options, K.dtype)
+    return leading_by_lapack(K, count) if solver == "dense" else _randomized(K, count, options)
 
 
-def _of_triangle(gram: TriangleGram, count: int, options: EigenOptions, means: Tensor | None, floor: float) -> Spectrum:
+def _of_triangle(gram: TriangleGram, count: int, options: EigenOptions, means: Tensor | None, floor: float) -> Pairs:
     if options.solver_for(gram.n, count) == "arpack":
         upper = gram.K.numpy()
         product = _centered(blas.symmetric_operator(upper), gram.n, upper.dtype)
         thorough = means is None or is_symmetric(means.numpy())
         energy = math.inf if means is None or gram.energy is None else _centered_energy(gram.energy, means)
         known: dict[str, Any] = {"floor": floor, "energy": energy, "thorough": thorough}
-        return _signed(_krylov(product, gram.n, count, options, upper.dtype, **known))
+        return _krylov(product, gram.n, count, options, upper.dtype, **known)
     K = gram.whole()
     means = K.mean(dim=0)
     return of_centered(K.sub_(means).sub_(means[:, None]).add_(means.mean()).numpy(), count, options)
@@ -238,7 +238,8 @@ def _centered(product: Product, n: int, dtype: np.dtype) -> Product:
     return centered
 
 
-def _signed(pairs: Pairs) -> Spectrum:
+def in_order(pairs: Pairs) -> Spectrum:
+    """Return eigenpairs in descending order, with scikit-learn's signs, or raise an error if some are negative."""
     from sklearn.utils.extmath import svd_flip
 
     order = pairs[0].argsort()[::-1]

@@ -16,6 +16,7 @@ from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
+from drkm.problem.deflation import Pairs
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import EigenOptions, Spectrum
 
@@ -59,9 +60,10 @@ def of_samples(
             wanted = min(wanted, phi.shape[1])
         with one_thread_of_blas(is_small):
             means = None if kernel.is_explicit else gram.matmul(X.new_full((n, 1), 1.0 / n))[:, 0]
-            found = _kept(spectrum.of_gram(gram, wanted, options, X, means), keep_zeros)
+            pairs = spectrum.of_gram(gram, wanted, options, X, means)
     # The rest fits into the memory of the kernel matrix.
     del gram
+    found = _kept(pairs, keep_zeros)
     weights = _weights(found, X)
     if means is None:
         phi = kernel.features(X).detach().clone() if phi is None else phi
@@ -93,7 +95,8 @@ def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
     return triangle(kernel, X)
 
 
-def _kept(found: Spectrum, keep_zeros: bool) -> Spectrum:
+def _kept(pairs: Pairs, keep_zeros: bool) -> Spectrum:
+    found = spectrum.in_order(pairs)
     positive = found.values > 0
     return found if keep_zeros or positive.all() else Spectrum(found.values[positive], found.vectors[:, positive])
 
