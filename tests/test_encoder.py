@@ -322,6 +322,20 @@ def test_a_deep_cosine_is_encoded_by_its_stationarity():
 # Where stationarity does not determine the codes
 
 
+@pytest.mark.parametrize("init", ["kpca", "random"])
+@pytest.mark.parametrize(("n", "d", "offset"), [(250, 300, 100.0), (250, 300, 1000.0), (150, 5, 5000.0)])
+def test_components_that_the_mean_of_the_samples_outweighs_are_found_and_determined(n, d, offset, init):
+    r = np.random.default_rng(0)
+    train, new = (r.standard_normal((count, d)) * np.linspace(1, 0.2, d) + offset for count in (n, 20))
+    left, lengths, right = np.linalg.svd(train, full_matrices=False)
+    model = ConstrDRKM(4, kernel="linear", init=init, random_state=0).fit(train)
+    np.testing.assert_allclose(model.eigenvalues_[0], lengths[:4] ** 2, rtol=1e-6)
+    signs = np.sign((model.codes_ * left[:, :4]).sum(axis=0))
+    expected = signs * (new @ right[:4].T) / lengths[:4]
+    np.testing.assert_allclose(model.transform(new), expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(model.transform(train), model.codes_, atol=1e-3 * np.abs(model.codes_).max())
+
+
 @pytest.mark.parametrize("kernel", [[RBF(50.0), RBF(1e9)], ["rbf", "linear"]], ids=["flat rbf", "linear"])
 def test_undetermined_directions_are_reported_and_set_to_zero(kernel):
     train, new = split(n=120, new=30)

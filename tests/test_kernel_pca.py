@@ -258,6 +258,17 @@ def test_products_that_centring_would_leave_nothing_of_in_float32_are_those_of_f
     assert KernelPCA(2, kernel=kernel, gram=gram, dtype="float32").fit(X)._projection.weights.dtype == torch.float32
 
 
+@pytest.mark.parametrize("n", [90, 800])
+@pytest.mark.parametrize("kernel", ["rbf", RBF(5e6), Matern(2.5, 5e6)], ids=str)
+def test_kernels_so_wide_that_float32_would_round_their_values_to_one_are_those_of_float64(kernel, n):
+    X = np.random.default_rng(0).standard_normal((n, 4)).astype(np.float32)
+    model = KernelPCA(3, kernel=kernel, gamma=1e-7)
+    expected = model.fit(X.astype(np.float64)).eigenvalues_
+    assert (expected > 0).all()
+    np.testing.assert_allclose(model.fit(X).eigenvalues_, expected, rtol=1e-5)
+    assert model.transform(X).dtype == np.float32
+
+
 def test_a_feature_map_keeps_the_precision_that_it_was_checked_in():
     X = (samples(150, 4) + 1e5).astype(np.float32)
     layer = torch.nn.Linear(4, 3)

@@ -198,3 +198,9 @@ def test_a_ridge_of_nystroem_features_has_the_kernel_of_the_samples():
     model = KernelPCA(3, kernel=kernels.RBF(4.0), gram="nystroem", preimage="ridge").fit(X)
     codes = exact.transform(X)
     np.testing.assert_allclose(model.inverse_transform(codes), exact.inverse_transform(codes), atol=1e-6)
+
+
+def test_kernel_values_on_codes_beyond_the_precision_are_refused():
+    far = (1e4 + X).astype(np.float32)
+    with pytest.raises(ValueError, match=r"^kernel: its values on codes are NaN or infinite, divide the data"):
+        KernelPCA(2, kernel="poly", fit_inverse_transform=True).fit(far)

@@ -56,6 +56,18 @@ def test_a_class_with_fewer_parameters_is_saved_with_all_of_them(tmp_path):
     np.testing.assert_array_equal(saved(model, tmp_path / "model").transform(NEW), model.transform(NEW))
 
 
+@pytest.mark.parametrize("kernel", [kernels.Polynomial(2), kernels.Linear(), kernels.RBF(1e9)], ids=str)
+def test_a_learned_inverse_has_the_precision_of_the_samples_though_more_digits_were_needed(kernel, tmp_path):
+    far = (X + 1e4).astype(np.float32)
+    model = KernelPCA(2, kernel=kernel, fit_inverse_transform=True).fit(far)
+    assert model._projection.weights.dtype == torch.float64
+    assert model.dual_coef_.dtype == np.float32
+    codes = model.transform(far[:5])
+    np.testing.assert_array_equal(
+        saved(model, tmp_path / "model").inverse_transform(codes), model.inverse_transform(codes)
+    )
+
+
 def assert_equal_bits(model, other, new):
     names = ("X_fit_", "eigenvalues_", "eigenvectors_", "dual_coef_", "X_transformed_fit_")
     for name in names:

@@ -101,6 +101,16 @@ def test_codes_have_the_precision_of_those_of_the_model(shift):
     np.testing.assert_allclose(codes, model.transform(X), atol=1e-5)
 
 
+@pytest.mark.parametrize(("center", "shift"), [(True, 0.0), (True, 100.0), (False, 0.0)])
+def test_rounding_of_components_beyond_the_rank_is_not_inverted(center, shift):
+    X = (np.random.default_rng(0).standard_normal((150, 5)) + shift).astype(np.float32)
+    model = ConstrDRKM(12, kernel="linear", center=center, dtype="float32").fit(X)
+    expected = model.transform(X[:20])
+    atol = 1e-3 * np.abs(expected).max()
+    np.testing.assert_allclose(model.to_numpy().transform(X[:20]), expected, atol=atol)
+    np.testing.assert_allclose(model.to_torch()(torch.from_numpy(X[:20])), expected, atol=atol)
+
+
 def test_many_points_are_projected_a_few_at_a_time(monkeypatch):
     model = KernelPCA(3, kernel="rbf").fit(samples(80))
     points = samples(37, seed=1)

@@ -71,8 +71,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         As in `ConstrDRKM`.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
-        "rbf", or for the centred values of "linear", "poly" and "cosine", "auto" computes in float64, and returns the
-        precision of X all the same.
+        samples, or for centred kernel values, "auto" computes in float64, and returns the precision of X all the same.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
         How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
         "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the

@@ -59,9 +59,11 @@ def _by_torch(
     # Kernels with scikit-learn's names have numbers for parameters already.
     kernel = kernel.resolve(X, layer=1) if kernel is chosen["kernel"] else kernel
     largest = precision.check_size(kernel, X)
+    may_change = is_auto(chosen["dtype"])
+    X = precision.for_centring(kernel, X) if may_change else X
     # Those that were given as objects checked their bandwidth when it was resolved.
-    if not kernel.is_isotropic or kernel is not chosen["kernel"]:
-        X = precision.in_enough_digits(kernel, X, largest, gamma, may_change=is_auto(chosen["dtype"]))
+    if kernel.is_isotropic and kernel is not chosen["kernel"]:
+        X = precision.for_distances(kernel, X, largest, gamma, may_change=may_change)
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")

@@ -16,12 +16,18 @@ from drkm.training import parameters
 
 
 def ridge_coefficients(K: np.ndarray, points: Any, alpha: float) -> np.ndarray:
-    """Return the coefficients (K + αI)⁻¹X of the regression from codes to points; K is overwritten."""
+    """Return the coefficients (K + αI)⁻¹X of the regression from codes to points, in their precision.
+
+    K is overwritten.
+    """
     from scipy.linalg import solve
 
+    X = as_array(points)
+    if not np.isfinite(K).all():
+        raise ValueError("kernel: its values on codes are NaN or infinite, divide the data by their typical size")
     K[np.diag_indices_from(K)] += alpha
     try:
-        return solve(K, as_array(points), assume_a="pos", overwrite_a=True)
+        return solve(K, X, assume_a="pos", overwrite_a=True).astype(X.dtype, copy=False)
     except np.linalg.LinAlgError as error:
         told = f"alpha: with {alpha} the regression of fit_inverse_transform is singular, take a larger number"
         raise np.linalg.LinAlgError(told) from error
@@ -30,7 +36,8 @@ def ridge_coefficients(K: np.ndarray, points: Any, alpha: float) -> np.ndarray:
 def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np.ndarray:
     """Return the values of a kernel on codes; our own kernels compute them on the CPU, in this precision."""
     if not kernel.is_of_torch:
-        return kernel(as_array(Z), as_array(centres))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return kernel(as_array(Z), as_array(centres))
     pair = (parameters.array("X", part).to("cpu", dtype) for part in (Z, centres))
     return np.asarray(kernel(*pair))
 

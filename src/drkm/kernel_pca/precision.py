@@ -12,6 +12,11 @@ from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
 from drkm.wording import dtype_name
 
+#: samples whose kernel values are centred, and the number of times by which the first eigenvalue must exceed rounding
+CENTRED_ROWS, ROUNDINGS = 64, 10
+#: largest rounding error of codes from explicit features, which are centred themselves
+WORST_CODES = 3e-4
+
 
 def check_size(kernel: Kernel, X: Tensor) -> float:
     """Return the largest ‖x‖², or kernel value, or raise an error if their precision cannot hold n times that."""
@@ -24,16 +29,33 @@ def check_size(kernel: Kernel, X: Tensor) -> float:
     return largest.item()
 
 
-def in_enough_digits(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, may_change: bool) -> Tensor:
-    """Return samples in float64 if float32 is too inexact for their distances, or for what is centred.
+def for_centring(kernel: Kernel, X: Tensor) -> Tensor:
+    """Return float32 samples in float64 if rounding hides what centring leaves of their kernel values.
 
-    An error if float64 is too inexact for distances. `largest` is that of ‖x‖², which bounds their rounding error at no
-    cost; without `may_change` X keeps its precision, as it does for feature maps, which were checked in it.
+    So it does with a polynomial kernel far from zero, or with a wide kernel of distances. Feature maps keep the
+    precision that they were checked in.
     """
-    if not kernel.is_isotropic:
-        may_change = may_change and X.dtype == torch.float32 and not hasattr(kernel, "map")
-        hidden = may_change and _is_lost_in_centring(kernel, X)
-        return X.double() if hidden else X
+    if X.dtype != torch.float32 or hasattr(kernel, "map"):
+        return X
+    rows = collectives.spread_rows(X, CENTRED_ROWS).double()
+    K = kernel(rows, rows)
+    size, means, eps = K.abs().mean(), K.mean(dim=0), torch.finfo(X.dtype).eps
+    K = K - means - means[:, None] + means.mean()
+    total = K.trace()
+    # What is less than the rounding of the samples themselves is not hidden: there is nothing to find.
+    if total <= (2 * eps) ** 2 * size * len(K):
+        return X
+    # A lower bound of the first eigenvalue, and what it is compared with, per sample.
+    first = K.square().sum() / (total * len(K))
+    rounding = (eps / WORST_CODES) ** 2 if kernel.is_explicit else ROUNDINGS * max(4.0, len(X) ** 0.5) * eps
+    return X.double() if first < rounding * size else X
+
+
+def for_distances(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, may_change: bool) -> Tensor:
+    """Return samples in float64 if float32 is too inexact for their distances; an error if float64 is too.
+
+    `largest` is that of ‖x‖², which bounds the rounding error at no cost; without `may_change` X keeps its precision.
+    """
     sigma2 = kernel.bandwidth
     if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
         return X
@@ -41,18 +63,6 @@ def in_enough_digits(kernel: Kernel, X: Tensor, largest: float, gamma: float, *,
         X = X.double()
     bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {gamma:.3g}, so that sigma2 is {sigma2:.3g},")
     return X
-
-
-def _is_lost_in_centring(kernel: Kernel, X: Tensor) -> bool:
-    """Whether rounding hides what centring leaves of kernel values, as those of a polynomial far from zero.
-
-    What is less than the rounding of the samples themselves is not hidden: there is nothing to find.
-    """
-    rows = collectives.spread_rows(X, bandwidth.DIGITS_ROWS).double()
-    K = kernel(rows, rows)
-    left = K.diagonal().mean() - K.mean()
-    size, eps = K.abs().mean(), torch.finfo(X.dtype).eps
-    return bool(eps**2 * size < left < eps * size / bandwidth.WORST_ROUNDING)
 
 
 def check_finite(codes: Tensor) -> None:

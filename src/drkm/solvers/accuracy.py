@@ -13,6 +13,18 @@ ROUNDING = 50
 EXACT = 4
 #: eigenvalues of -Λ below this fraction of the largest leave a direction of the codes undetermined
 UNDETERMINED = 1e-7
+#: the same for one layer that is not centred, in rounding errors and in units of the residual of the fit
+ROUNDINGS_OF_ONE, RESIDUALS_OF_ONE = 5000, 10
+
+
+def undetermined_share(stationarity: float, dtype: torch.dtype) -> float:
+    """Return the fraction of the largest eigenvalue up to which a component of one uncentred layer is undetermined.
+
+    Far from zero, the first component of a linear kernel is the mean, and all others are small beside it. Their
+    eigenvalues are as exact as the fit. Those of a deep model also depend on the curvature of other layers, and those
+    of a centred one on what rounding leaves of kernel values.
+    """
+    return min(UNDETERMINED, max(ROUNDINGS_OF_ONE * torch.finfo(dtype).eps, RESIDUALS_OF_ONE * stationarity))
 
 
 def code_error(H: Tensor, R: Tensor, multipliers: Tensor) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from drkm.problem import stiefel
@@ -15,6 +16,9 @@ from drkm.solvers.state import PointState
 
 #: a start as stationary as this may consist of eigenvectors, but not of the leading ones
 SETTLED = 0.1
+#: eigenvalues below this share of the first are faint: a gradient that is small compared with the whole may be all of
+#: theirs, and they are found to a tolerance of their own
+FAINT, FAINT_TOL = 1e-3, 1e-6
 
 
 @register
@@ -33,6 +37,8 @@ class Eigensolver(Solver[PointState]):
         if state.stationarity > SETTLED:
             return state
         values, vectors, _ = energy.first_eigenpairs()
+        if _share(values, H.shape[1]) < 1:
+            return replace(self.step(energy, state, FAINT_TOL), status=None)
         lowest = -0.5 / energy.eta[0] * values[: H.shape[1]].sum().item()
         if state.objective <= (1 - LEADING_TOL) * lowest:
             return state
@@ -43,8 +49,15 @@ class Eigensolver(Solver[PointState]):
         """Solve the eigenproblem."""
         H = state.H
         # The residual of an eigenvector is its part of the Riemannian gradient, summed here over all of them.
-        tol = 0.1 * tol / H.shape[1] ** 0.5
-        start = energy.first_eigenpairs().vectors
+        values, start, _ = energy.first_eigenpairs()
+        tol = 0.1 * tol / H.shape[1] ** 0.5 * _share(values, H.shape[1])
         vectors = leading_eigenpairs(energy.first, H.shape[1], like=H, start=start, tol=tol).vectors
         H = stiefel.polar(vectors)
         return state.moved(H, energy.value_and_gradient(H), status=Status.DONE)
+
+
+def _share(values: Tensor, count: int) -> float:
+    """Return the factor of the tolerance for the last of so many eigenvalues that is more than rounding; 1 at most."""
+    wanted = values[:count].double()
+    seen = wanted[wanted > torch.finfo(values.dtype).eps * wanted[0]]
+    return min(1.0, seen[-1].item() / (FAINT * wanted[0].item())) if len(seen) else 1.0

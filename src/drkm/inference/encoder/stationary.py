@@ -27,7 +27,7 @@ from drkm.inference.encoder.coupling import Coupling, couplings
 from drkm.inference.encoder.encoding import UNSETTLED, Encoding
 from drkm.inference.encoder.first_layer import first_layer, starting_points
 from drkm.inference.first_gram import FirstGram
-from drkm.solvers.accuracy import UNDETERMINED
+from drkm.solvers.accuracy import UNDETERMINED, undetermined_share
 
 #: relative residual at which codes count as stationary
 TOL = 1e-10
@@ -37,8 +37,6 @@ LOCAL, LOCAL_STEP, MAX_LOCAL = 0.05, 0.3, 20
 SUFFICIENT = 1e-4
 #: codes that are not stationary and this many times longer than the longest of the samples are of a ψ without a minimum
 FARTHEST = 10
-#: eigenvalues of a Newton matrix are kept above this fraction of the largest multiplier
-NEWTON_FLOOR = 1e-7
 
 
 class LocalExpansion(NamedTuple):
@@ -74,11 +72,16 @@ class StationaryEncoder:
         dtype = fitted.H.dtype
         values, vectors = torch.linalg.eigh(-fitted.multipliers)
         scale = values.abs().max().clamp_min(torch.finfo(values.dtype).tiny)
-        determined = values.abs() > UNDETERMINED * scale
+        exact = len(fitted.sizes) == 1 and not fitted.center
+        #: fraction of the largest multiplier up to which directions are undetermined, and the floor of Newton matrices
+        self.lost = undetermined_share(fitted.result.stationarity, dtype) if exact else UNDETERMINED
+        determined = values.abs() > self.lost * scale
         #: directions of z that stationarity does not determine, as columns
         self.undetermined = vectors[:, ~determined].to(dtype)
-        kept = vectors * torch.where(determined, values, torch.zeros_like(values))
-        self.M = (kept @ vectors.T).to(dtype)
+        kept = vectors[:, determined]
+        self.M = (kept * values[determined] @ kept.T).to(dtype)
+        #: the pseudoinverse of M, not from M itself, whose rounding would be inverted too
+        self.inverse = (kept / values[determined] @ kept.T).to(dtype)
         self.scale = scale.item()
         #: length beyond which codes that are not stationary have run off
         self.farthest = FARTHEST * collectives.agreed(fitted.H.norm(dim=1).max().item())
@@ -106,7 +109,7 @@ class StationaryEncoder:
 
     def code_matrix(self) -> Tensor:
         """Return C of z = tC for one layer, where t/η = Mz; the residual R of the fit is ignored."""
-        return torch.linalg.pinv(self.eta[0] * self.M, rtol=UNDETERMINED, hermitian=True)
+        return self.inverse / self.eta[0]
 
     def _pull(self, t: Tensor, nearest: Tensor) -> Tensor:
         """Return f of the linear term -⟨f, z⟩ of ψ for each row: t/η_1 in the first layer, and r in all of them.
@@ -196,10 +199,10 @@ class StationaryEncoder:
         factor, failed = torch.linalg.cholesky_ex(hessian + self.scale * (null @ null.T))
         pivots = factor.diagonal(dim1=1, dim2=2).square().amin(dim=1)
         step = -torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
-        doubtful = _where((failed > 0) | ~(pivots > NEWTON_FLOOR * self.scale))
+        doubtful = _where((failed > 0) | ~(pivots > self.lost * self.scale))
         if len(doubtful):
             values, vectors = torch.linalg.eigh(hessian[doubtful])
-            size = sign(values) * values.abs().clamp_min(NEWTON_FLOOR * self.scale)
+            size = sign(values) * values.abs().clamp_min(self.lost * self.scale)
             coefficients = (vectors.mT @ gradient[doubtful, :, None])[:, :, 0] / size
             step[doubtful] = -(vectors @ coefficients[:, :, None])[:, :, 0]
         return step - (step @ null) @ null.T
