@@ -145,10 +145,10 @@ def test_models_of_too_few_samples_have_no_threshold_and_say_so(tmp_path):
     np.save(tmp_path / "few.npy", X[:3])
     np.save(tmp_path / "new.npy", X)
     said = refused("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--anomalies")
-    assert "data: strange samples are told by others, expected at least 4 samples, got 3" in said
+    assert "data: strange samples are found by comparison with others, expected at least 4 samples, got 3" in said
     drkm("fit", tmp_path / "few.npy", "-o", tmp_path / "few.safetensors", "--components", "1")
     said = refused("encode", tmp_path / "few.safetensors", tmp_path / "new.npy", "-o", tmp_path / "c.csv", "--anomaly")
-    assert "model: strange samples are told by others, expected at least 4 samples, got 3" in said
+    assert "model: strange samples are found by comparison with others, expected at least 4 samples, got 3" in said
 
 
 @pytest.mark.filterwarnings("ignore::drkm.strange_data.StrangeDataWarning")

@@ -254,8 +254,8 @@ def test_whatever_a_reader_raises_becomes_one_sentence(error):
     ("error", "sentence"),
     [
         (MemoryError(), "data: x.npy needs more memory than is available"),
-        (PermissionError(13, "Permission denied"), "data: x.npy may not be read by you"),
-        (FileNotFoundError(2, "No such file"), "data: x.npy is not there"),
+        (PermissionError(13, "Permission denied"), "data: x.npy cannot be read: permission denied"),
+        (FileNotFoundError(2, "No such file"), "data: x.npy does not exist"),
         (Refused("is a folder"), "data: x.npy is a folder"),
     ],
 )

@@ -398,4 +398,14 @@ def test_commands_say_what_they_lack(tmp_path):
     assert "noise: expected" in refused("denoise", table, "-o", out, "--auto", "--id", "patient", "--noise", "-1")
     assert "for: got 'all'" in refused("select", table, "--id", "patient", "--for", "all")
     assert "criterion: unknown name 'magic'" in refused("select", table, "--id", "patient", "--criterion", "magic")
-    assert "no images" in refused("denoise", table, "-o", tmp_path / "folder", "--auto", "--id", "patient")
+    assert "the data are not images" in refused(
+        "denoise", table, "-o", tmp_path / "folder", "--auto", "--id", "patient"
+    )
+
+
+@pytest.mark.gpu
+def test_samples_on_a_gpu_are_cleaned_there():
+    noisy = torch.from_numpy(plane()[0]).cuda()
+    cleaned, found = drkm.denoise(noisy, noise=NOISE, return_selection=True)
+    assert cleaned.device == noisy.device
+    assert all(isinstance(values, np.ndarray) for values in found.spectra)

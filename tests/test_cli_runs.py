@@ -112,7 +112,7 @@ def test_damaged_runs_are_named_and_left_out_of_a_merge(store, tmp_path):
         connection.execute("UPDATE runs SET result = result || ' ' WHERE configuration LIKE '%\"seed\":0%'")
     done = drkm("status", "--store", store)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"drkm: store: {store} is damaged: 1 of 4 runs are not as they were written")
+    assert done.err.startswith(f"drkm: store: {store} is damaged: 1 of 4 runs have changed since they were written")
     done = drkm("merge", tmp_path / "new.sqlite", store)
     assert done.out.endswith("runs.sqlite: 3 runs added, 0 were there, 0 of them with another result\n")
     assert "runs.sqlite: 1 run damaged and left out" in done.err

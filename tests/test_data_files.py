@@ -305,7 +305,7 @@ def test_only_an_empty_folder_or_none_is_a_place_for_pictures(tmp_path):
     (tmp_path / "old" / "file").touch()
     with pytest.raises(ValueError, match="exists and is not empty"):
         check_folder(tmp_path / "old")
-    with pytest.raises(ValueError, match="/dev/null is no plain file"):
+    with pytest.raises(ValueError, match="/dev/null is not a regular file"):
         check_target(Path("/dev/null"), force=True)
     with pytest.raises(ValueError, match="there is no folder"):
         check_target(tmp_path / "no" / "file.npy")

@@ -290,7 +290,7 @@ def test_scikit_learn_conventions(model, images):
         ({"patience": 0}, "patience"),
         ({"validation_fraction": 1.0}, r"validation_fraction: expected a number in \[0, 1\), got 1.0"),
         ({"max_seconds": 0}, "max_seconds"),
-        ({"device": "toaster"}, "device: expected 'auto' or a device that is there, got 'toaster'"),
+        ({"device": "toaster"}, "device: expected 'auto' or an available device, got 'toaster'"),
         ({"image_shape": (32, 32)}, r"image_shape: expected None, \(64, 64\) or \(64, 64, 3\), got \(32, 32\)"),
         ({"image_shape": 64}, "image_shape"),
         ({"image_shape": (64, 64, 3)}, r"X: expected images of shape \(64, 64, 3\)"),

@@ -19,10 +19,10 @@ from drkm.experiments.denoising import (
     figure3,
     table1,
 )
-from drkm.experiments.denoising._panels import smaller
 from drkm.experiments.denoising._problems import BOUND, FIRST_MEASURE, MEAN_SHIFT, NOISY, ONE_LAYER, ORDER
 from drkm.experiments.denoising._protocol import best, candidates, protocol_models, reconstruct
 from drkm.experiments.denoising._table1_claims import AS_PUBLISHED
+from drkm.experiments.denoising._verdicts import smaller
 from drkm.experiments.output import markdown, save_table, write_bytes
 from drkm.experiments.registry import TASKS
 from drkm.experiments.reproduce import write_section

@@ -228,7 +228,7 @@ def test_labels_must_be_as_many_as_samples(images):
 def test_a_model_of_a_precomputed_kernel_has_nothing_to_show():
     X = np.random.RandomState(0).randn(20, 3)
     model = ConstrDRKM(2, kernel="precomputed").fit(X @ X.T)
-    with pytest.raises(ValueError, match="a precomputed kernel knows no samples"):
+    with pytest.raises(ValueError, match="a precomputed kernel has no samples to show"):
         Subject(model)
 
 

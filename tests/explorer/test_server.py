@@ -114,7 +114,7 @@ def test_another_host_is_refused(host, live):
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"])
 def test_another_origin_is_refused(origin, live):
     status, body, headers = live.question("sample", {"row": 1}, Origin=origin.format(port=live.port))
-    assert (status, json.loads(body)) == (403, {"error": "another page may not ask"})
+    assert (status, json.loads(body)) == (403, {"error": "requests of other pages are refused"})
     assert not [name for name in headers if name.startswith("access-control")]
 
 
@@ -166,7 +166,7 @@ def test_a_body_of_10_mb_is_refused_before_it_is_read(live):
     status, body, headers = live.ask("POST", f"/{live.token}/decode", None, Content_Length=str(10 << 20))
     assert status == 413
     assert headers["connection"] == "close"
-    assert json.loads(body)["error"] == "a question has at most 65536 bytes"
+    assert json.loads(body)["error"] == "a request has at most 65536 bytes"
 
 
 def test_a_long_body_whose_length_nobody_says_is_refused_too(live):
@@ -186,7 +186,7 @@ def test_a_long_body_whose_length_nobody_says_is_refused_too(live):
 def test_a_body_that_does_not_arrive_is_not_waited_for(live, monkeypatch):
     monkeypatch.setattr(server, "MOST_SECONDS", 0.2)
     status, body, _ = live.ask("POST", f"/{live.token}/decode", None, Content_Length="100")
-    assert (status, json.loads(body)["error"]) == (408, "the question did not arrive in time")
+    assert (status, json.loads(body)["error"]) == (408, "the request did not arrive in time")
 
 
 @pytest.mark.parametrize(

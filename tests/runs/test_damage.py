@@ -77,7 +77,7 @@ def test_a_changed_row_is_refused_and_named_whatever_is_asked(path, statement):
         questions = [store.counts, store.failures, store.environments, lambda: store.results(RUNS)]
         for question in [*questions, lambda: store.unfinished(RUNS)]:
             with pytest.raises(
-                ValueError, match=r"store: .*runs\.sqlite is damaged: \d of 4 runs are not as they were"
+                ValueError, match=r"store: .*runs\.sqlite is damaged: \d of 4 runs have changed since they were written"
             ):
                 question()
     with Store(path, TASKS) as store, pytest.raises(ValueError, match="is damaged"):

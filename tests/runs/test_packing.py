@@ -75,7 +75,7 @@ def test_runs_of_a_packed_file_are_not_computed_again(packed, tmp_path):
 
 
 def test_a_packed_file_is_only_read(packed):
-    with pytest.raises(ValueError, match=r"is packed and only read; 'drkm merge NEW .*runs.xz' makes a store of it"):
+    with pytest.raises(ValueError, match=r"is packed and read-only; 'drkm merge NEW .*runs.xz' makes a store of it"):
         Store(packed, TASKS)
 
 
@@ -87,7 +87,7 @@ def test_a_changed_result_is_refused(packed):
     changed = rewritten(packed, [head, json.dumps(row), *rest])
     with (
         Store(changed, TASKS, readonly=True) as opened,
-        pytest.raises(ValueError, match="1 of 3 runs are not as they were written"),
+        pytest.raises(ValueError, match="1 of 3 runs have changed since they were written"),
     ):
         opened.results(RUNS)
 

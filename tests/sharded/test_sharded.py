@@ -167,7 +167,7 @@ class TestSignals:
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-        with pytest.raises(SystemExit, match="process 0 of 1 was interrupted at once; there is no checkpoint"):
+        with pytest.raises(SystemExit, match="process 0 of 1 was interrupted a second time; there is no checkpoint"):
             estimator(callbacks=at_iteration(2, twice)).fit(X)
 
     def test_a_handler_of_the_caller_stays(self):

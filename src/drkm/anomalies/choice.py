@@ -69,7 +69,7 @@ def held_out_scores(score: Scorer, X: np.ndarray, random: RandomState) -> np.nda
             scores.extend(score(others, X[held]))
         except NothingLeft as error:
             few = f"no two of {len(others)} samples are near each other"
-            raise ValueError(f"X: {few}, so that nothing tells strange ones from the others") from error
+            raise ValueError(f"X: {few}, so that nothing distinguishes strange ones from the others") from error
         if len(scores) >= ENOUGH:
             break
     return np.array(scores)
@@ -114,7 +114,9 @@ def false_alarm_distance(model: ConstrDRKM, share: float) -> float:
 
 def _check_count(n: int, name: str = "X") -> None:
     if n < FEWEST:
-        raise ValueError(f"{name}: strange samples are told by others, expected at least {FEWEST} samples, got {n}")
+        raise ValueError(
+            f"{name}: strange samples are found by comparison with others, expected at least {FEWEST} samples, got {n}"
+        )
 
 
 def fitted_quietly(model: ConstrDRKM, X: np.ndarray) -> ConstrDRKM:

@@ -50,7 +50,7 @@ def load(kind: type, path: str | os.PathLike[str], device: torch.device) -> Any:
         network.load_state_dict(weights)
     except Exception as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"path: {path} is damaged, it does not make a BetaVAE ({reason[:200]})") from error
+        raise ValueError(f"path: {path} is damaged, it does not describe a BetaVAE ({reason[:200]})") from error
     model.network_ = network.to(device).eval()
     model.device_ = str(device)
     return model

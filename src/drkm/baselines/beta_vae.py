@@ -280,5 +280,5 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except Exception as error:
-        raise ValueError(f"device: expected 'auto' or a device that is there, got {name!r}") from error
+        raise ValueError(f"device: expected 'auto' or an available device, got {name!r}") from error
     return device

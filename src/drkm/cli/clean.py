@@ -180,7 +180,9 @@ def clean(data: Path, out: Path, reading: TrainingData, choosing: Choosing, *, f
     with files.called("out"):
         if files.names_folder(out):
             if preparation.shape is None:
-                raise ValueError("shape: these are no images; pass their shape, as in --shape 64x64, or write to .csv")
+                raise ValueError(
+                    "shape: the data are not images; pass their shape, as in --shape 64x64, or write to .csv"
+                )
             files.write_images(out, found.pixels(found.cleaned), preparation.shape, table.names)
         else:
             columns = table.columns or unnamed(values.shape[1])

@@ -80,7 +80,9 @@ def traverse(
 
     files.check_target(out, force=force, suffixes=files.WRITABLE + FIGURES)
     if values is not None and (steps, span) != (STEPS, SPAN):
-        raise ValueError(f"{'steps' if steps != STEPS else 'span'}: --values {values} says all values, leave one out")
+        raise ValueError(
+            f"{'steps' if steps != STEPS else 'span'}: --values {values} gives all values, leave one of them out"
+        )
     if not np.isfinite(span):
         raise ValueError(f"span: expected a finite number, got {span}")
     fitted = PreparedModel(model, device)

@@ -233,7 +233,7 @@ def _signals(shards: ProcessShards) -> Iterator[None]:
         if shards.interrupted:
             # Not KeyboardInterrupt: a solver would end with the best point so far, and leave the others waiting.
             raise SystemExit(
-                f"gram: process {shards.rank} of {shards.size} was interrupted at once; {shards.checkpoint}"
+                f"gram: process {shards.rank} of {shards.size} was interrupted a second time; {shards.checkpoint}"
             )
         shards.interrupted = True
 

@@ -63,7 +63,7 @@ class LiveModel:
     async def answer(self, question: Callable[[Any], np.ndarray], asked: Any) -> bytes:
         """Return the model's answer to a request, after all earlier ones."""
         if self._waiting >= MOST_WAITING:
-            raise Refusal(503, "too many questions at once, ask again")
+            raise Refusal(503, "too many requests at once, try again")
         self._waiting += 1
         try:
             async with self._lock:
@@ -159,12 +159,12 @@ def _refusing(answer: Answering) -> Answering:
 def _check(request: Request, token: str, hosts: tuple[str, ...]) -> None:
     """Refuse requests without the token, from another page or under another host name."""
     if request.headers.getlist("host") not in [[host] for host in hosts]:
-        raise Refusal(421, "this is not the host that you ask for")
+        raise Refusal(421, "the name of the host is not that of this page")
     origins = request.headers.getlist("origin")
     if origins and origins not in [[f"http://{host}"] for host in hosts]:
-        raise Refusal(403, "another page may not ask")
+        raise Refusal(403, "requests of other pages are refused")
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Refusal(403, "another page may not ask")
+        raise Refusal(403, "requests of other pages are refused")
     if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
         raise Refusal(404, "not found")
 
@@ -173,19 +173,19 @@ async def _asked(request: Request) -> Any:
     """Read a request, or refuse it if it is too long or too slow."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > MOST_BYTES:
-        raise Refusal(413, f"a question has at most {MOST_BYTES} bytes")
+        raise Refusal(413, f"a request has at most {MOST_BYTES} bytes")
     body = b""
     try:
         async with asyncio.timeout(MOST_SECONDS):
             async for part in request.stream():
                 body += part
                 if len(body) > MOST_BYTES:
-                    raise Refusal(413, f"a question has at most {MOST_BYTES} bytes")
+                    raise Refusal(413, f"a request has at most {MOST_BYTES} bytes")
         return json.loads(body)
     except TimeoutError:
-        raise Refusal(408, "the question did not arrive in time") from None
+        raise Refusal(408, "the request did not arrive in time") from None
     except (ValueError, RecursionError):
-        raise Refusal(422, "a question is JSON") from None
+        raise Refusal(422, "a request must be JSON") from None
 
 
 def web_server() -> Any:

@@ -49,7 +49,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         if self.model.kernels_[0].is_given:
-            raise ValueError("model: one of a precomputed kernel knows no samples, so there is nothing to show")
+            raise ValueError("model: a model of a precomputed kernel has no samples to show")
         if self.rows is None and self.training is None:
             raise ValueError("data: the model was saved without its samples, give data to show")
         for name, entries in (("names", self.names), *self.labels.items()):

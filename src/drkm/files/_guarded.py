@@ -36,9 +36,9 @@ def reading(subject: str, failure: str, error: type[Exception] = ValueError) -> 
     except Refused as refusal:
         raise error(f"{subject} {refusal}") from None
     except FileNotFoundError as cause:
-        raise error(f"{subject} is not there") from cause
+        raise error(f"{subject} does not exist") from cause
     except PermissionError as cause:
-        raise error(f"{subject} may not be read by you") from cause
+        raise error(f"{subject} cannot be read: permission denied") from cause
     except MemoryError as cause:
         raise error(f"{subject} needs more memory than is available") from cause
     except Exception as cause:

@@ -22,7 +22,7 @@ def check_target(path: Path, *, force: bool = False, suffixes: Sequence[str] | N
         raise ValueError(f"out: {path} should end in {either(suffixes)}")
     if path.exists() and not path.is_file():
         # A device such as /dev/stdout would be replaced by a file.
-        raise ValueError(f"out: {path} is {'a folder' if path.is_dir() else 'no plain file'}")
+        raise ValueError(f"out: {path} is {'a folder' if path.is_dir() else 'not a regular file'}")
     return _check_place(path, force)
 
 

@@ -137,4 +137,4 @@ def _check_sums(metadata: dict[str, str], header: dict[str, Any], stored: dict[s
         return
     if set(metadata) == {HEADER, CHECKSUMS} and _checksums(stored, metadata[HEADER]) == parsed(metadata[CHECKSUMS]):
         return
-    raise WrongFile(f"path: {target} is damaged, it is not what was written")
+    raise WrongFile(f"path: {target} is damaged, its content has changed since it was written")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -93,7 +92,7 @@ class Rows:
             self._mean = (total / len(self)).to(self.dtype)
         return self._mean
 
-    def tiles(self) -> Iterator[slice]:
+    def tiles(self) -> list[slice]:
         """Return slices that cover all rows, each small enough not to need much memory."""
         return tiles(self)
 
@@ -139,12 +138,15 @@ class AbsentRows(Rows):
         raise ValueError("X: the model was saved without its samples, only with its landmarks")
 
 
-def tiles(points: Tensor | Rows, most: int | None = None) -> Iterator[slice]:
+def tiles(points: Tensor | Rows, most: int | None = None) -> list[slice]:
     """Return slices that cover all rows, each small enough not to need much memory, with at most `most` rows."""
     step = max(1, PASS_BYTES // (8 * max(1, points.shape[1])))
-    step = step if most is None else min(step, most)
-    for begin in range(0, len(points), step):
-        yield slice(begin, min(begin + step, len(points)))
+    return slices(len(points), step if most is None else min(step, most))
+
+
+def slices(n: int, step: int, begin: int = 0) -> list[slice]:
+    """Return slices of `step` rows or columns that cover those from `begin` to n."""
+    return [slice(first, min(first + step, n)) for first in range(begin, n, step)]
 
 
 def largest_values(points: Tensor | Rows) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drkm.files.rows import slices
 from drkm.machine import blas, pages
 from drkm.machine.elementwise import scaled_sum_
 from drkm.machine.threads import workers
@@ -107,8 +108,3 @@ def into_values(kernel: Any, exponents: Tensor) -> Tensor:
     """Return kernel values in the memory of their exponents."""
     values = kernel.values(exponents)
     return exponents if values is exponents else exponents.copy_(values)
-
-
-def slices(n: int, step: int, begin: int = 0) -> list[slice]:
-    """Return slices of `step` rows or columns that cover those from `begin` to n."""
-    return [slice(first, min(first + step, n)) for first in range(begin, n, step)]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, in_memory
+from drkm.files.rows import Rows, in_memory, slices
 from drkm.gram.base import Centered, Gram, MovingGram, Sums, center, remove_mean_, rounding_of_mean
 from drkm.kernels import Explicit, Kernel
 
@@ -210,5 +210,5 @@ def feature_sums(gram: Gram, kernel: Kernel, points: Tensor | Rows, A: Tensor) -
 
 
 def _summed(features: Callable[[Tensor], Tensor], points: Tensor | Rows, A: Tensor) -> Tensor:
-    blocks = (slice(begin, begin + ROWS) for begin in range(0, len(points), ROWS))
+    blocks = slices(len(points), ROWS)
     return collectives.total(sum((features(points[rows]).T @ A[rows] for rows in blocks), start=A.new_zeros(())))

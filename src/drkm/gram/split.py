@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, in_memory
+from drkm.files.rows import Rows, in_memory, slices
 from drkm.gram.base import Gram, Strategy, Subset
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
@@ -110,8 +110,7 @@ class SplitGram(Gram):
         count, width = -(-len(points) // ROWS) * ROWS, padded(points.shape[1])
         high, low = (points.new_zeros(count, width, dtype=torch.float16) for _ in range(2))
         size = points.new_zeros(count)
-        for begin in range(0, len(points), SPLIT_ROWS):
-            rows = slice(begin, min(begin + SPLIT_ROWS, len(points)))
+        for rows in slices(len(points), SPLIT_ROWS):
             scaled = (points[rows] - self._origin) * self._scale
             high[rows, : points.shape[1]], low[rows, : points.shape[1]] = halves(scaled)
             size[rows] = scaled.square().sum(dim=1)

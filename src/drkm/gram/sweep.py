@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from drkm.files.rows import slices
 from drkm.gram.base import MovingGram, Sums
 from drkm.kernels import Pairwise
 from drkm.kernels.base import BLOCK_ENTRIES
@@ -121,7 +122,7 @@ class SweptGram(MovingGram):
 def blocks(m: int, n: int, like: Tensor) -> list[slice]:
     """Return slices of m rows such that a block of n columns stays in the processor's cache."""
     rows = max(16, BLOCK_ENTRIES["cuda" if like.is_cuda else "cpu"] // max(n, 1))
-    return [slice(i, min(i + rows, m)) for i in range(0, m, rows)]
+    return slices(m, rows)
 
 
 def jets(

@@ -16,7 +16,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, mean_row
+from drkm.files.rows import Rows, mean_row, slices
 from drkm.gram.base import Gram, register
 from drkm.gram.cost import (
     Cost,
@@ -30,7 +30,6 @@ from drkm.gram.cost import (
     thread_bytes,
 )
 from drkm.gram.dense import Dense
-from drkm.gram.exponents import slices
 from drkm.gram.sweep import parameter_sum
 from drkm.kernels import Explicit, Kernel, Pairwise
 from drkm.machine import memory as memory_of
@@ -78,7 +77,7 @@ class TiledGram(Gram):
         self.points = points
         self.n = len(points)
         rows = rows or _tile_rows(points.device)
-        self._slices = [slice(begin, min(begin + rows, self.n)) for begin in range(0, self.n, rows)]
+        self._slices = slices(self.n, rows)
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         self._origin = mean_row(points) if kernel.is_isotropic else None
         self._keep = keep
@@ -198,8 +197,7 @@ class TiledGram(Gram):
         """
         places, count = {} if places is None else places, rows.stop - rows.start
         step = max(-(-self._slices[0].stop // FACTOR_PARTS), FACTOR_ENTRIES // self.points.shape[1])
-        for begin in range(0, count, step):
-            some = slice(begin, min(begin + step, count))
+        for some in slices(count, step):
             formed = self._factors(self.points[rows.start + some.start : rows.start + some.stop])[side]
             if side not in places:
                 places[side] = formed.new_empty(self._slices[0].stop, formed.shape[1])

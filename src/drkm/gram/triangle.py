@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files.rows import slices
 from drkm.gram.base import Gram, remove_mean_
-from drkm.gram.exponents import NARROW, Exponents, into_values, origin_of, slices
+from drkm.gram.exponents import NARROW, Exponents, into_values, origin_of
 from drkm.machine import blas, pages
 from drkm.machine.elementwise import scaled_sum_
 from drkm.machine.threads import workers

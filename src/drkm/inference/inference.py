@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, in_memory
+from drkm.files.rows import Rows, in_memory, slices
 from drkm.fitted import FittedModel
 from drkm.gram import Cross, Gram
 from drkm.gram.cost import batch_rows, preimage_bytes
@@ -230,7 +230,7 @@ class Inference:
             # A row of samples, of kernel values, or of a Hessian.
             longest = max(n, self.fitted.X.shape[1], components**2)
             size = max(size, min(GPU_BATCH_ROWS, GPU_BATCH_NUMBERS // longest))
-        return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
+        return slices(m, size)
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         """Return a context that limits work on a few rows to one thread if it is little."""

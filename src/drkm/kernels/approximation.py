@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, slices
 from drkm.kernels.base import Explicit, Kernel
 
 #: rows whose features are computed at once
@@ -86,7 +86,6 @@ class Approximation(Explicit):
         """Return φ of many points, a few thousand rows at a time: no temporary array is as large as the result."""
         out = torch.empty(len(points), self.count, dtype=points.dtype, device=points.device)
         with torch.no_grad():
-            for begin in range(0, len(points), TABLE_ROWS):
-                rows = slice(begin, begin + TABLE_ROWS)
+            for rows in slices(len(points), TABLE_ROWS):
                 out[rows] = self.features(points[rows])
         return out

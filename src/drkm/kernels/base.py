@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, slices
 from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
 from drkm.machine.elementwise import at_most_zero_
 from drkm.validation.registry import Registry
@@ -392,7 +392,7 @@ class Explicit(Kernel):
         """Return slices of points whose features need little memory."""
         entries = FEATURE_ENTRIES["cuda" if points.device.type == "cuda" else "cpu"]
         step = max(1, entries // max(1, self.widest(points.shape[1])))
-        return [slice(begin, min(begin + step, len(points))) for begin in range(0, len(points), step)]
+        return slices(len(points), step)
 
     def table(self, points: Tensor | Rows) -> Tensor:
         """Return φ of many points without gradients, computed a few points at a time."""

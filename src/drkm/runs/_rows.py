@@ -67,11 +67,11 @@ def flaw(row: Row, *, sealed: bool) -> str | None:
     """
     for name, kinds in _KINDS.get(row["status"], {}).items():
         if not isinstance(row[name], kinds):
-            return f"its {name} is not what it can be"
+            return f"its {name} is of the wrong type"
     if sealed and row["checksum"] != checksum(*(row[name] for name in COLUMNS)):
-        return "its checksum is that of something else"
+        return "its checksum does not match"
     if row["status"] not in _KINDS:
-        return "its status is none"
+        return "its status is unknown"
     if row["key"] != result_key(row["configuration"], row["data"], row["version"], row["revision"]):
         return "its key is not that of its configuration"
     # The last field of canonical JSON: parsing it would take most of the time.

@@ -74,7 +74,7 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
             raise FileNotFoundError(f"store: there is no file {path}; 'drkm reproduce' makes one")
         if is_packed(path):
             if write:
-                raise ValueError(f"store: {path} is packed and only read; 'drkm merge NEW {path}' makes a store of it")
+                raise ValueError(f"store: {path} is packed and read-only; 'drkm merge NEW {path}' makes a store of it")
             return _open_packed(path)
         # SQLite would treat a truncated file as a new one.
         if path.is_file() and 0 < path.stat().st_size < _LEAST_BYTES:

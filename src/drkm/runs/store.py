@@ -337,7 +337,7 @@ class Store:
         whole, flaws = self._sorted_out(rows)
         if flaws:
             raise ValueError(
-                f"store: {self.path} is damaged: {len(flaws)} of {len(rows)} runs are not as they were written"
+                f"store: {self.path} is damaged: {len(flaws)} of {len(rows)} runs have changed since they were written"
                 f" ({flaws[0]}){self._rescue}"
             )
         return whole

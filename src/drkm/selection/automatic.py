@@ -18,7 +18,7 @@ from drkm.selection.judge import Judge, Judged, scaled
 from drkm.selection.masked import Masked
 from drkm.selection.noise import is_rounding, noise_level
 from drkm.selection.perturbed import Perturbed
-from drkm.selection.result import Expected, Selection
+from drkm.selection.result import Expected, Selection, spectra_of
 from drkm.selection.search import Search, ThresholdPath
 from drkm.validation import checks
 
@@ -71,20 +71,18 @@ def choose_model(
         best = Search(samples, Perturbed(samples, sigma, for_, rng), each).around(best)
     fresh = Perturbed(some, sigma, for_, rng)
     expected = _expected(fresh.again(best, search.most), fresh.variance, search, given_noise=not isinstance(noise, str))
-    level = math.sqrt(fresh.variance)
-    found = Selection(_table(search, len(samples)), search.place_of_best, None, None, level, criterion)
-    found.expected = expected
-    # Its weights may have been refined on more samples.
-    found.best_params["shrink"] = scaled(best.shrink, len(samples)).parameter
     if expected.noise_left > 1:
         told = f"noise: cleaning is expected to leave {expected.noise_left:.0%} of it"
-        warnings.warn(f"{told}: the samples tell little of each other", UserWarning, stacklevel=4)
-    if refit:
-        found.best_estimator = _fitted(best, samples, given)
-        found.table[found.best_index]["n_components"] = found.best_estimator.n_components
-        found.best_params["n_components"] = found.best_estimator.n_components
-        found.spectra = [np.asarray(values, dtype=float) for values in found.best_estimator.eigenvalues_]
-    return found
+        warnings.warn(f"{told}: the samples say little about each other", UserWarning, stacklevel=4)
+    level, table, place = math.sqrt(fresh.variance), _table(search, len(samples)), search.place_of_best
+    chosen = table[place]
+    # Its weights may have been refined on more samples.
+    chosen["params"]["shrink"] = scaled(best.shrink, len(samples)).parameter
+    if not refit:
+        return Selection(table, place, None, None, level, criterion, expected=expected)
+    model = _fitted(best, samples, given)
+    chosen["n_components"] = chosen["params"]["n_components"] = model.n_components
+    return Selection(table, place, model, None, level, criterion, spectra_of(model), expected)
 
 
 def _mapper(n_jobs: int | None, verbose: int) -> Callable[[Any, Sequence[ThresholdPath]], Iterator[list[Judged]]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from drkm.estimator import ConstrDRKM
 from drkm.selection.grid import describe
+from drkm.training.parameters import array
 from drkm.wording import markdown_table
 
 #: parameters in which candidates of one curve differ
@@ -47,6 +48,11 @@ class Expected:
             f"{self.noise_left:.0%} of the noise, which was {source}; "
             f"the choice is as good as the best in {self.sure:.0%} of redraws"
         )
+
+
+def spectra_of(model: ConstrDRKM) -> list[np.ndarray]:
+    """Return the eigenvalues of each layer of a model, copied from the GPU if they are there."""
+    return [array("eigenvalues_", values).numpy(force=True) for values in model.eigenvalues_]
 
 
 @dataclass

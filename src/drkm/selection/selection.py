@@ -19,7 +19,7 @@ from drkm.selection import candidates
 from drkm.selection.automatic import choose_model
 from drkm.selection.grid import check, fits_of, kept_components, split
 from drkm.selection.noise import LARGEST, NO_NOISE, is_rounding, noise_level
-from drkm.selection.result import Selection
+from drkm.selection.result import Selection, spectra_of
 from drkm.selection.risk import perturbations
 from drkm.training import parameters
 from drkm.training.parameters import array
@@ -116,7 +116,7 @@ def select(
     if grid is None:
         parameters.one_of("for_", for_, PURPOSES if criterion == "risk" else ("these",))
         if criterion == "masked" and samples.shape[1] < 2:
-            raise ValueError("criterion: 'masked' needs at least 2 columns, which tell of each other, got 1")
+            raise ValueError("criterion: 'masked' needs at least 2 columns, to predict one from others, got 1")
         limits: dict[str, Any] = {"n_jobs": n_jobs, "max_seconds": max_seconds, "verbose": verbose}
         # A separate stream: if X was made with the same seed, the very same noise would be used to score it.
         rng = _generator(random_state, OWN_STREAM)
@@ -136,10 +136,14 @@ def select(
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = [candidates.Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
     outcomes = candidates.outcomes_of(jobs, n_jobs, verbose)
-    result = _best_of(candidates.in_grid_order(groups, outcomes, criterion), sigma, criterion)
-    if refit:
-        _refit(result, estimator if estimator is not None else ConstrDRKM(), given)
-    return result
+    rows = candidates.in_grid_order(groups, outcomes, criterion)
+    best = _place_of_best(rows)
+    if not refit:
+        return Selection(rows, best, None, None, sigma, criterion)
+    fixed, variant = split(rows[best]["params"])
+    model = candidates.fitted(estimator if estimator is not None else ConstrDRKM(), fixed, given)
+    kept = kept_components(variant, model.layer_slices_)
+    return Selection(rows, best, model, kept, sigma, criterion, spectra_of(model))
 
 
 def _points_like(samples: np.ndarray, validation: Any) -> np.ndarray:
@@ -156,14 +160,14 @@ def _one_level(noise: Any, samples: np.ndarray) -> float:
     return sigma
 
 
-def _best_of(rows: list[dict[str, Any]], sigma: float, criterion: str) -> Selection:
-    """Return the table of the candidates of a grid, with the error of each relative to the best one."""
+def _place_of_best(rows: list[dict[str, Any]]) -> int:
+    """Return the place of the best candidate of a grid, and add to each row its error relative to that one."""
     _tell_failures([row["failure"] for row in rows if row["failure"]], len(rows))
     losses = np.array([row.pop("_losses") for row in rows])
     best = int(np.nanargmin(losses.mean(axis=1)))
     for row, loss in zip(rows, losses, strict=True):
         row["error"] = float((loss - losses[best]).std() / math.sqrt(len(loss)))
-    return Selection(rows, best, None, None, sigma, criterion)
+    return best
 
 
 def _refuse_given(defaults: Mapping[str, Any], values: Sequence[Any], why: str) -> None:
@@ -194,14 +198,6 @@ def _generator(random_state: Any, *stream: int) -> np.random.Generator:
         return np.random.default_rng([operator.index(random_state), *stream])
     except (TypeError, ValueError) as error:
         raise ValueError(f"random_state: expected an integer of at least 0, got {random_state!r}") from error
-
-
-def _refit(result: Selection, base: ConstrDRKM, X: Any) -> None:
-    """Fit the best candidate to all samples, and store it with its spectra."""
-    fixed, variant = split(result.best_params)
-    result.best_estimator = model = candidates.fitted(base, fixed, X)
-    result.components = kept_components(variant, model.layer_slices_)
-    result.spectra = [array("eigenvalues_", values).cpu().numpy() for values in model.eigenvalues_]
 
 
 def _shape_of(samples: np.ndarray) -> str:

@@ -172,7 +172,7 @@ def first_point(energy: Energy, plan: Plan, race: Race) -> Tensor:
 
 
 def _run(energy: Energy, plan: Plan, race: Race, checkpoint: Checkpoint | None) -> Result:
-    """Run the next start."""
+    """Solve from the point of the next start, and learn kernels if the plan says so."""
     plan.tell("starting point")
     H = first_point(energy, plan, race)
     plan.tell("first iteration")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from drkm.experiments.denoising import _methods as methods
-from drkm.experiments.denoising._problems import mean_squared_error
-from drkm.experiments.denoising._table1_cell import rounded
+from drkm.experiments.denoising._problems import mean_squared_error, rounded
 from drkm.experiments.denoising.digits import CLEAN, NOISY, ONE, RIVAL, TWO, DigitSizes
 from drkm.machine.threads import one_thread
 from drkm.selection import select

@@ -12,7 +12,7 @@ import numpy as np
 from drkm.datasets.toy2d import CURVES
 from drkm.experiments.denoising._problems import BOUND, DATASETS, NOISY, SEED, SETTABLE, SIZES, TWO_LAYERS, CurveSizes
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
-from drkm.experiments.section import Claim, Figure, ResultTable, Verdict
+from drkm.experiments.section import Claim, Figure, ResultTable
 from drkm.experiments.study.rows import chosen
 from drkm.runs.configuration import Configuration
 from drkm.runs.tasks import Task
@@ -47,31 +47,8 @@ TASKS = {"denoise-panels": Task(f"{__package__}._panels_run:run_panels", revisio
 #: width over height of a panel
 SHAPES = {"square": 0.95, "half_circle": 1.43, "square_spiral": 1.7, "squares_spiral_ring": 0.94}
 WIDE = 3
-#: errors whose relative difference is smaller count as equal: another draw changes them by as much
-MARGIN = 0.05
-RULE = f"One draw; differences below {MARGIN:.0%} are not told apart.".replace("%", " %")
 
 Panels = Mapping[str, Row]
-
-
-def smaller_error(text: str, errors: tuple[float, float, str] | None, why: str, published: str = "") -> Claim:
-    """Return the claim that the first of two errors on one draw is smaller; the third entry is the measured text."""
-    if errors is None:
-        return missing(text, published)
-    first, second, measured = errors
-    return Claim(text, published, measured, smaller(first, second), f"{why} {RULE}")
-
-
-def smaller(error: float, than: float) -> Verdict:
-    """Judge "this error is smaller than that one"."""
-    if abs(error - than) < MARGIN * max(error, than):
-        return Verdict.UNDECIDED
-    return Verdict.HELD if error < than else Verdict.FAILED
-
-
-def missing(text: str, published: str = "") -> Claim:
-    """Return a claim whose runs are missing."""
-    return Claim(text, published, "not run", Verdict.UNDECIDED, "Runs are missing.")
 
 
 def panel_figure(

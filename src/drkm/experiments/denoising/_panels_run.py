@@ -12,9 +12,8 @@ from drkm.estimator import ConstrDRKM
 from drkm.experiments.denoising import _problems as problems
 from drkm.experiments.denoising._methods import select_layers
 from drkm.experiments.denoising._panels import COMPONENTS
-from drkm.experiments.denoising._problems import Array, NoisyCurve
+from drkm.experiments.denoising._problems import Array, NoisyCurve, errors, rounded
 from drkm.experiments.denoising._protocol import reconstruct
-from drkm.experiments.denoising._table1_cell import errors, rounded
 from drkm.experiments.quiet import quiet
 from drkm.kernels import RBF
 from drkm.machine.threads import one_thread

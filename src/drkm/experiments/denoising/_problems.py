@@ -120,6 +120,19 @@ def mean_squared_error(points: Array, clean: Array) -> float:
     return float(((points - clean) ** 2).sum(axis=1).mean())
 
 
+def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:
+    """Return the distances of denoised training points from the clean points and from the curve."""
+    return {
+        "mse": rounded(mean_squared_error(points, problem.clean)),
+        "distance": rounded(float(problem.curve.distance(points).mean())),
+    }
+
+
+def rounded(value: float) -> float:
+    """Return a number with six digits, because results are stored as text."""
+    return float(f"{value:.6g}")
+
+
 def posterior_mean(problem: NoisyCurve, points: Array) -> Array:
     """Return E[x | y] under the true density and noise, by quadrature along the curve: the optimal denoiser."""
     import torch

@@ -8,7 +8,7 @@ from typing import Any
 
 from drkm.experiments.denoising import _problems as problems
 from drkm.experiments.denoising._methods import METHODS, Outcome
-from drkm.experiments.denoising._problems import Array, NoisyCurve
+from drkm.experiments.denoising._problems import errors, rounded
 from drkm.experiments.denoising._protocol import MEASURES, VARIANTS, Candidate, best, candidates
 from drkm.machine.threads import one_thread
 
@@ -33,14 +33,6 @@ def run_cell(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
         }
 
 
-def errors(problem: NoisyCurve, points: Array) -> dict[str, float]:
-    """Return the distances of denoised training points from the clean points and from the curve."""
-    return {
-        "mse": rounded(problems.mean_squared_error(points, problem.clean)),
-        "distance": rounded(float(problem.curve.distance(points).mean())),
-    }
-
-
 def _protocol_errors(protocol: list[Candidate]) -> list[dict[str, Any]]:
     rows = []
     for (normalized, steps), measure in itertools.product(VARIANTS, MEASURES):
@@ -63,8 +55,3 @@ def _protocol_errors(protocol: list[Candidate]) -> list[dict[str, Any]]:
 
 def _widths(candidate: Candidate) -> str:
     return " / ".join(width if isinstance(width, str) else f"{width:g}" for width in candidate.bandwidths)
-
-
-def rounded(value: float) -> float:
-    """Return a number with six digits, because results are stored as text."""
-    return float(f"{value:.6g}")

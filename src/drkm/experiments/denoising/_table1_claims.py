@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 
 from drkm.experiments.denoising import _problems as problems
-from drkm.experiments.denoising._panels import missing
 from drkm.experiments.denoising._problems import DATASETS, NOISES
+from drkm.experiments.denoising._verdicts import counted, missing
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim, Verdict
 from drkm.experiments.study.rows import chosen, pivoted
@@ -62,11 +62,11 @@ def _about_ratios(ratio: Mapping[Cell, float]) -> Iterator[Claim]:
     ]
     text = "The curves of Figures 2 and 3 gain more from depth than the square and the half circle"
     why = "By the ratios above: the smaller of the two complicated curves against the larger of the two simple ones."
-    yield _counted(text, more, why, "at every noise level", unit="noise levels")
+    yield counted(text, more, why, "at every noise level", unit="noise levels")
     gains = [[ratio[curve, noise] for noise in NOISES] for curve in (DATASETS if ratio else ())]
     falls = [each == sorted(each, reverse=True) for each in gains]
     text = "The gain is largest at the smallest noise, and falls as the noise grows"
-    yield _counted(text, falls, "By the ratios above, on one draw.", "on every curve", unit="curves")
+    yield counted(text, falls, "By the ratios above, on one draw.", "on every curve", unit="curves")
 
 
 def _about_errors(relative: list[Row]) -> Iterator[Claim]:
@@ -74,15 +74,15 @@ def _about_errors(relative: list[Row]) -> Iterator[Claim]:
     text = "The paper's deep model leaves points nearer to the clean ones than the noisy points were"
     why = "Mean squared error to the clean point, iterated to convergence: a ratio above 1 alone is not denoising."
     nearer = [row[problems.PAPER_DEEP] < row[problems.NOISY] for row in relative]
-    yield _counted(text, nearer, why, "implied; the paper does not show the noisy points")
+    yield counted(text, nearer, why, "implied; the paper does not show the noisy points")
 
     text = f"Two layers, selected, are within {TOLERATED} times the error of the Bayes posterior mean"
     near = [row[problems.TWO_LAYERS] <= TOLERATED for row in relative]
-    yield _counted(text, near, f"{_worst(relative)}Selected without clean points; one draw.")
+    yield counted(text, near, f"{_worst(relative)}Selected without clean points; one draw.")
     text = f"Two layers, selected, are not above one layer, selected with equal effort, in {WINS} of {len(CELLS)} cells"
     why = "Mean squared error to the clean point; one draw, and differences count however small."
     wins = [row[problems.TWO_LAYERS] <= row[problems.ONE_LAYER] for row in relative]
-    yield _counted(text, wins, _on_average(relative) + why, enough=WINS)
+    yield counted(text, wins, _on_average(relative) + why, enough=WINS)
 
 
 def _worst(relative: list[Row]) -> str:
@@ -98,13 +98,3 @@ def _on_average(relative: list[Row]) -> str:
         return ""
     one, two = (fmean(row[name] for row in relative) for name in (problems.ONE_LAYER, problems.TWO_LAYERS))
     return f"On average {two:.4f} against {one:.4f} times the error of the posterior mean. "
-
-
-def _counted(
-    text: str, holds: list[bool], why: str, published: str = "", *, unit: str = "cells", enough: int = 0
-) -> Claim:
-    """Judge a claim by the number of cases in which it holds: all, or enough; without cases it is undecided."""
-    if not holds:
-        return missing(text, published)
-    verdict = Verdict.HELD if sum(holds) >= (enough or len(holds)) else Verdict.FAILED
-    return Claim(text, published, f"{sum(holds)} of {len(holds)} {unit}", verdict, why)

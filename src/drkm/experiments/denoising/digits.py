@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from drkm.experiments.denoising._panels import smaller_error
 from drkm.experiments.denoising._problems import SEED
+from drkm.experiments.denoising._verdicts import smaller_error
 from drkm.experiments.experiment import MEASURED, MEASURED_ERROR, Row, SimpleExperiment
 from drkm.experiments.section import Claim, Figure, ResultTable
 from drkm.runs.configuration import Configuration

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from drkm.experiments.denoising._panels import ALL, NOISE, Panels, panel_figure, smaller_error
+from drkm.experiments.denoising._panels import ALL, NOISE, Panels, panel_figure
 from drkm.experiments.denoising._problems import BOUND, DATASETS, NOISY, TWO_LAYERS
+from drkm.experiments.denoising._verdicts import smaller_error
 from drkm.experiments.experiment import Row
 from drkm.experiments.section import Claim
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drkm.experiments.denoising._panels import ALL, COMPONENTS, Panels, panel_figure, smaller_error
+from drkm.experiments.denoising._panels import ALL, COMPONENTS, Panels, panel_figure
 from drkm.experiments.denoising._problems import TWO_LAYERS
+from drkm.experiments.denoising._verdicts import smaller_error
 from drkm.experiments.section import Claim
 
 TEXT = """\

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from drkm.experiments.experiment import Row
-from drkm.experiments.study import Study, StudySizes, Table, charts, claims, families, verdicts
+from drkm.experiments.study import Group, Study, StudySizes, Table, charts, claims, families, verdicts
 from drkm.experiments.study.rows import by_points, by_value, chosen, grouped, values_of
 from drkm.experiments.study.scales import ARCHITECTURES, DATASET_NAMES, FAMILY_NAMES, METRIC_NAMES, SCORE_NAMES, label
 from drkm.plotting import BLUE, GREEN, VERMILION
@@ -160,9 +160,11 @@ EXPERIMENT = Study(
         "kernel PCA."
     ),
     groups=[
-        *families(*FAMILIES, stacks=tuple(ARCHITECTURES.values()), hyperparameter="grid"),
-        *families("kpca-centred"),
-    ],
+        Group(family=name, stacks=(layers,), hyperparameter="grid")
+        for name in FAMILIES
+        for layers in ARCHITECTURES.values()
+    ]
+    + families("kpca-centred"),
     tables=Table(name="layers", by=("dataset", "family", "layers", "n")),
     figures=_figures,
     claims=_claims,

@@ -60,9 +60,8 @@ EXPERIMENT = Study(
     groups=families(
         *FAMILY_NAMES,
         at="start_points",
-        settings={"resamples": "resamples"},
+        settings={"resamples": "resamples", "evaluation": COMMON},
         task="stability",
-        evaluation=COMMON,
         # Without a GPU, resamples of a β-VAE take minutes: too long for the smallest scale.
         long=True,
         rows=_layers,

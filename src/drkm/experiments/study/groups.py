@@ -41,11 +41,9 @@ class Group:
     datasets: str = "datasets"
     #: sets of further parameters, each of which is run
     options: tuple[Mapping[str, Any], ...] = ({},)
-    #: further parameters that are attributes of a scale
-    settings: Mapping[str, str] = field(default_factory=dict)
+    #: further parameters, each a number or an attribute of a scale
+    settings: Mapping[str, str | int] = field(default_factory=dict)
     task: str = "disentangle"
-    #: unseen images, by default those of the scale
-    evaluation: int | None = None
     #: whether a β-VAE is left out at a scale that limits its steps
     long: bool = False
     #: values added to its rows
@@ -78,8 +76,8 @@ class Group:
                 yield {**made, **self.tags}
 
     def _run(self, sizes: StudySizes, parameters: Mapping[str, Any], seed: int) -> Configuration:
-        shared = {name: getattr(sizes, attribute) for name, attribute in self.settings.items()}
-        shared["evaluation"] = self.evaluation or sizes.evaluation
+        settings = {**self.settings, "evaluation": self.settings.get("evaluation", "evaluation")}
+        shared = {name: getattr(sizes, value) if isinstance(value, str) else value for name, value in settings.items()}
         # Defaults are omitted, so that a run has the same configuration in every experiment.
         if self.draw is not None and self.draw != seed:
             shared["draw"] = self.draw

@@ -83,7 +83,7 @@ class StationaryEncoder:
         #: the pseudoinverse of M, not from M itself, whose rounding would be inverted too
         self.inverse = (kept / values[determined] @ kept.T).to(dtype)
         self.scale = scale.item()
-        #: length beyond which codes that are not stationary have run off
+        #: length beyond which codes that are not stationary have diverged
         self.farthest = FARTHEST * collectives.agreed(fitted.H.norm(dim=1).max().item())
 
     def encode(self, rows: Tensor, ambiguity: bool = False) -> Encoding:
@@ -128,7 +128,7 @@ class StationaryEncoder:
 
         Close to a training sample the result is the sample's own stationary point, whether or not ψ has a minimum
         there, found by plain Newton steps. Everywhere else ψ is minimised. If the fit is a saddle point of J, so that Λ
-        has positive eigenvalues, ψ may have no minimum: rows that run off keep the codes that they started from.
+        has positive eigenvalues, ψ may have no minimum: rows that diverge keep the codes that they started from.
 
         No step moves directions that stationarity does not determine. They are set to zero in the end: in the
         beginning, it would move a training sample off its stationary point, and Newton's method to another one.

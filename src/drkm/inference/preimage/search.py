@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drkm.files.rows import Rows, spread
+from drkm.files.rows import Rows, slices, spread
 from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
@@ -135,8 +135,7 @@ def preimage(
         torch.empty(len(coordinates), dtype=torch.long, device=coordinates.device),
         torch.empty(len(coordinates), dtype=torch.bool, device=coordinates.device),
     )
-    for begin in range(0, len(coordinates), size):
-        rows = slice(begin, begin + size)
+    for rows in slices(len(coordinates), size):
         part = _one_batch(components, coordinates[rows], None if start is None else start[rows], search)
         for whole, piece in zip(vars(found).values(), vars(part).values(), strict=True):
             if piece is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -33,7 +34,7 @@ def settings(parameters: dict[str, Any]) -> str:
 def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
     """Return the value of a parameter, in full and without addresses: `repr` would shorten arrays and hide functions.
 
-    `inside` are the functions that contain it, which it may refer to.
+    `inside` are the objects that contain it, which it may refer to.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -44,36 +45,38 @@ def _canonical(value: Any, inside: tuple[int, ...] = ()) -> Any:
     if isinstance(value, set | frozenset):
         # The order of sets differs between processes.
         return sorted(json.dumps(_canonical(entry, inside)) for entry in value)
-    if isinstance(value, Sharded):
-        # The result does not depend on which processes share the samples.
-        return _canonical(value.inner)
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.ascontiguousarray(value)
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        array = np.ascontiguousarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
         return [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
-    if isinstance(value, np.random.RandomState):
-        return _canonical(value.get_state())
-    if isinstance(value, torch.nn.Module):
-        return [repr(value), _canonical(value.state_dict())]
     if id(value) in inside:
         return inside.index(id(value))
-    inside = (*inside, id(value))
-    if isinstance(value, MethodType):
-        return _canonical([value.__func__, value.__self__], inside)
-    if isinstance(value, partial):
-        return _canonical([value.func, value.args, value.keywords], inside)
-    if isinstance(value, FunctionType):
-        held = [cell.cell_contents for cell in value.__closure__ or ()]
-        parts = [value.__code__, value.__defaults__, value.__kwdefaults__, held]
-        return [value.__module__, value.__qualname__, _canonical(parts, inside)]
-    if isinstance(value, CodeType):
-        # A function by what it does: its bytecode, the names it uses, and its constants, including functions.
-        return [value.co_code.hex(), _canonical([value.co_names, value.co_consts], inside)]
-    if isinstance(value, BuiltinFunctionType | type):
-        return [value.__module__, value.__qualname__]
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if hasattr(value, "__dict__"):
-        return [type(value).__module__, type(value).__qualname__, _canonical(vars(value), inside)]
-    return str(value)
+    return _canonical(_content(value), (*inside, id(value)))
+
+
+def _content(value: Any) -> Any:
+    """Return simpler values that determine an object."""
+    for kinds, content in CONTENTS:
+        if isinstance(value, kinds):
+            return content(value)
+    return [type(value).__module__, type(value).__qualname__, vars(value)] if hasattr(value, "__dict__") else str(value)
+
+
+def _content_of_function(function: FunctionType) -> Any:
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, held]
+    return [function.__module__, function.__qualname__, parts]
+
+
+CONTENTS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    # The result does not depend on which processes share the samples.
+    (Sharded, lambda strategy: strategy.inner),
+    (np.random.RandomState, lambda state: state.get_state()),
+    (torch.nn.Module, lambda module: [repr(module), module.state_dict()]),
+    (MethodType, lambda method: [method.__func__, method.__self__]),
+    (partial, lambda call: [call.func, call.args, call.keywords]),
+    (FunctionType, _content_of_function),
+    # A function by what it does: its bytecode, the names it uses, and its constants, including functions.
+    (CodeType, lambda code: [code.co_code.hex(), [code.co_names, code.co_consts]]),
+    ((BuiltinFunctionType, type), lambda named: [named.__module__, named.__qualname__]),
+    (ModuleType, lambda module: module.__name__),
+)
