@@ -76,8 +76,8 @@ def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eige
     # The projected matrix has eigenvalue 0 in the directions of `outside`; pushing these below zero keeps them out of
     # the result even if K itself has no more than rounding left there.
     K = _whole(gram, like).double()
-    shift = torch.linalg.norm(K).item() + 1.0
     if outside is not None:
+        shift = torch.linalg.norm(K).item() + 1.0
         Q = collectives.gather(outside.double())
         KQ = K @ Q
         K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T
