@@ -6,7 +6,7 @@ python -m benchmarks.cleaning --sets further               more such sets, liste
 python -m benchmarks.cleaning --sets curves                plane curves of no experiment: how much of the noise is left
 python -m benchmarks.cleaning --sets checked               three more, run once after all choices were made
 python -m benchmarks.cleaning --sets digits,wine --seeds 0,1 --what given,unknown,masked,new
-python -m benchmarks.cleaning --time                       how long 600 samples of 64 columns take
+python -m benchmarks.cleaning --time                       how long 600 samples of 2 and of 64 columns take
 
 A cell is a set, a noise level and a seed. "given" and "unknown" denoise the samples themselves with `drkm.denoise`,
 with the noise given and estimated; "masked" selects by masked entries; "new" fits to three quarters of the samples and
@@ -192,19 +192,25 @@ def cell(name: str, noise: float, seed: int, what: list[str]) -> dict[str, float
 
 
 def show_time() -> None:
-    """Print the wall-clock and processor time of selecting a model for, and denoising, 600 digits of 64 pixels."""
+    """Print the wall-clock and processor time of denoising 600 points of a curve, and 600 digits of 64 pixels."""
     from sklearn.datasets import load_digits
 
+    from drkm.datasets import make_square_spiral
+
     rng = np.random.default_rng(0)
-    clean = _drawn(load_digits().data / 16, 600, rng)
-    noisy = clean + 0.3 * rng.standard_normal(clean.shape)
-    print("| noise | n_jobs | seconds | of the processor |\n|---|---:|---:|---:|")
-    for told, level in (("given", 0.3), ("unknown", "auto")):
-        for jobs in (1, 2):
-            clock, processor = time.perf_counter(), time.process_time()
-            denoise(noisy, noise=level, n_jobs=jobs)
-            took = f"{time.perf_counter() - clock:.0f} | {time.process_time() - processor:.0f}"
-            print(f"| {told} | {jobs} | {took} |", flush=True)
+    digits = _drawn(load_digits().data / 16, 600, rng)
+    cases = {
+        "square and spiral": (make_square_spiral(600, noise=0.1, random_state=0)[0], 0.1),
+        "digits": (digits + 0.3 * rng.standard_normal(digits.shape), 0.3),
+    }
+    print("| samples | columns | noise | n_jobs | seconds | of the processor |\n|---|---:|---|---:|---:|---:|")
+    for name, (noisy, noise) in cases.items():
+        for told, level in (("given", noise), ("unknown", "auto")):
+            for jobs in (1, 2):
+                clock, processor = time.perf_counter(), time.process_time()
+                denoise(noisy, noise=level, n_jobs=jobs)
+                took = f"{time.perf_counter() - clock:.1f} | {time.process_time() - processor:.1f}"
+                print(f"| {name} | {noisy.shape[1]} | {told} | {jobs} | {took} |", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\nThe process took {peak:.0f} MiB at most, libraries included.")
 

@@ -179,6 +179,13 @@ def test_two_calls_agree_in_every_bit_whatever_the_global_generator_does():
     assert torch.equal(first.values, second.values)
 
 
+def test_a_dense_solver_finds_no_more_eigenpairs_than_are_needed():
+    K = kernel_matrix(120)
+    check(leading_eigenpairs(StoredGram(K), 40, like=DOUBLE, needed=20), K, 20)
+    K = kernel_matrix(400)
+    check(leading_eigenpairs(StoredGram(K), 20, like=DOUBLE, needed=10, tol=1e-5), K, 20, tol=1e-4)
+
+
 @pytest.mark.parametrize("n", [1, 2, 60, 300])
 def test_eigenvalues_above_a_threshold_are_counted_without_finding_them(n):
     K = kernel_matrix(n).numpy()

@@ -346,6 +346,28 @@ def test_many_and_few_components_take_the_same_road():
     torch.testing.assert_close(one.points, two.points, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.5), Polynomial(2, gamma=0.5)])
+def test_weights_that_are_kept_do_not_change_a_search_nor_its_memory(kernel, center, monkeypatch):
+    X, new = points(40), points(30, seed=3)
+    components = Components(kernel, X, leading(kernel, X, 12, center), center=center)
+    a = components.coordinates(kernel(new, X))
+    method = "fixed-point" if kernel.is_isotropic else "gradient"
+    whole = preimage(components, a, method=method).points
+    formed = []
+    weights = Components.weights
+    monkeypatch.setattr(Components, "weights", lambda self, rows: formed.append(len(rows)) or weights(self, rows))
+    monkeypatch.setattr(preimages, "MANY_COMPONENTS", 12)
+    monkeypatch.setattr(preimages, "KEPT_NUMBERS", 400)
+    monkeypatch.setattr(preimages, "KEPT_ROWS", 10)
+    torch.testing.assert_close(preimage(components, a, method=method).points, whole, rtol=0, atol=1e-6)
+    assert max(formed) == 10
+    if not kernel.is_kinked:
+        formed.clear()
+        preimage(components, a, method=method, batch_size=15)
+        assert not formed
+
+
 def test_ridge_maps_projections_back_on_a_smooth_curve():
     angle = torch.linspace(0, 3, 150).double()
     X = torch.stack([angle.cos(), angle.sin()], dim=1)

@@ -27,7 +27,7 @@ KRYLOV_BLOCKS = 29
 BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
 #: numbers that a search for pre-images needs; samples that a learned map is fitted to
-SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
+SEARCH_NUMBERS, RIDGE_ROWS = 40 << 17, 2000
 #: copies of a tile of samples that are alive while its tables are made
 TILE_TABLES = 7
 

@@ -192,7 +192,7 @@ class Components:
         With `shrink` the projection is weighted, β = U diag(f(λ)/λ) Uᵀ k_1(X, x), by the Ritz pairs (λ, U) of the span.
         """
         beta = coordinates @ self.H.T
-        return beta + self.mean_weights if self.center else beta
+        return beta.add_(self.mean_weights) if self.center else beta
 
     def norm2(self, coordinates: Tensor) -> Tensor:
         """Return the squared norm of each projection, the mean included."""

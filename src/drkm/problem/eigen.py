@@ -42,6 +42,7 @@ def leading_eigenpairs(
     start: Tensor | None = None,
     tol: float = 1e-10,
     max_passes: int = 60,
+    needed: int | None = None,
 ) -> Eigenpairs:
     """Return the `count` largest eigenpairs of K, or of PKP with P the projection away from `outside`.
 
@@ -61,12 +62,14 @@ def leading_eigenpairs(
         Maximum residual relative to the first eigenvalue.
     max_passes : int
         Maximum number of products with K.
+    needed : int, optional
+        Number of eigenpairs that suffice if a dense solver finds them, where others would only help an iteration.
     """
     n = collectives.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
     is_sharp = tol <= SHARP and start is None and n <= SHARP_BELOW
     if n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE):
-        return _dense(gram, count, like, outside)
+        return _dense(gram, count if needed is None else min(needed, count), like, outside)
     if start is None:
         start = _start(gram, count + max(5, count // 2), like)
     return _block_krylov(gram, count, start, outside, tol, max_passes)
@@ -76,8 +79,8 @@ def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eige
     # The projected matrix has eigenvalue 0 in the directions of `outside`; pushing these below zero keeps them out of
     # the result even if K itself has no more than rounding left there.
     K = _whole(gram, like).double()
-    shift = torch.linalg.norm(K).item() + 1.0
     if outside is not None:
+        shift = torch.linalg.norm(K).item() + 1.0
         Q = collectives.gather(outside.double())
         KQ = K @ Q
         K = K - KQ @ Q.T - Q @ KQ.T + Q @ ((Q.T @ KQ) - shift * torch.eye(Q.shape[1], dtype=Q.dtype).to(Q)) @ Q.T

@@ -147,11 +147,15 @@ class Energy:
         return wider
 
     def first_eigenpairs(self) -> Eigenpairs:
-        """Return leading eigenpairs of K_1, twice as many as components, to a loose tolerance; computed once."""
+        """Return leading eigenpairs of K_1 to a loose tolerance; computed once.
+
+        There are twice as many as components, or as many as components of one layer if a dense solver finds them.
+        """
         if self._leading is None:
             count = min(2 * self.n_components, self.n)
             like = torch.empty(0, dtype=self.dtype, device=self.device)
-            self._leading = leading_eigenpairs(self.first, count, like=like, tol=LEADING_TOL)
+            needed = self.n_components if len(self.sizes) == 1 else None
+            self._leading = leading_eigenpairs(self.first, count, like=like, tol=LEADING_TOL, needed=needed)
         return self._leading
 
     @property

@@ -6,8 +6,9 @@ import numpy as np
 
 from drkm.machine.threads import SMALL, one_thread_of_blas
 
-#: up to this share of the spectrum, LAPACK's search for some eigenpairs is faster than its algorithm for all
-SOME = 0.2
+#: up to this share of the spectrum, and that of many rows, LAPACK's search for some eigenpairs is faster than its
+#: algorithm for all
+SOME, SOME_OF_MANY, MANY = 0.2, 0.25, 1200
 
 
 def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -23,7 +24,7 @@ def _leading(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
     n = len(K)
-    if count <= SOME * n:
+    if count <= (SOME if n < MANY else SOME_OF_MANY) * n:
         # Transposed, because LAPACK stores columns and would otherwise get a copy.
         values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
         if len(values) == count:

@@ -62,7 +62,7 @@ def qr(Y: Tensor) -> tuple[Tensor, Tensor]:
 
 def symmetric(M: Tensor) -> Tensor:
     """Return (M + Mᵀ)/2."""
-    return 0.5 * (M + M.T)
+    return (M + M.T).mul_(0.5)
 
 
 def multipliers(H: Tensor, G: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -18,13 +18,20 @@ from drkm.kernels import Explicit, Pairwise
 FEW_SUMS = 16
 
 
+class Evaluation(Protocol):
+    """A residual with its derivatives, one row per point."""
+
+    def __call__(self, x: Tensor, coordinates: Tensor, beta: Tensor | None = None) -> Derivatives:
+        """Evaluate it at x for the projections of these coordinates, whose weights β may be known."""
+
+
 class Target(NamedTuple):
     """The residual as a function of x - origin, because small steps are lost in the rounding of large numbers.
 
     With a `basis` (d×r, orthonormal columns), a function of the coordinates of x - origin in it.
     """
 
-    evaluate: Callable[[Tensor, Tensor], Derivatives]
+    evaluate: Evaluation
     origin: Tensor
     basis: Tensor | None = None
 
@@ -89,14 +96,15 @@ class _PairwiseTarget:
             return X
         return (_Tables(self.kernel, X[rows] - self.origin, self.B[rows], self.second_order) for rows in tiles(X))
 
-    def __call__(self, x: Tensor, coordinates: Tensor) -> Derivatives:
+    def __call__(self, x: Tensor, coordinates: Tensor, beta: Tensor | None = None) -> Derivatives:
+        """Evaluate the residual; `beta` is for samples in memory."""
         kernel = self.kernel
         if self.components.center:
             coordinates = torch.cat([coordinates, torch.ones_like(coordinates[:, :1])], dim=1)
         left = kernel.factors(x)[0]
         sums: list[Tensor] = []
         for tables in self.tables():
-            more = tables.sums(left, coordinates)
+            more = tables.sums(left, coordinates, beta)
             sums = [whole.add_(part) for whole, part in zip(sums, more, strict=True)] if sums else more
         if kernel.is_isotropic:
             return self._isotropic(x, sums)
@@ -147,15 +155,17 @@ class _Tables:
         few = B.shape[1] * self.widths[-1] <= self.widths[-1] + FEW_SUMS
         self.table = (self.monomials[:, :, None] * B[:, None, :]).flatten(1) if few else None
 
-    def sums(self, left: Tensor, coordinates: Tensor) -> list[Tensor]:
+    def sums(self, left: Tensor, coordinates: Tensor, beta: Tensor | None) -> list[Tensor]:
         """Return Σ_i β_i f(e_i) m(x_i) for each derivative f and its monomials m, one row per point."""
         sums = [left.new_empty(len(left), width) for width in self.widths]
         for rows, jet, (weights,) in jets(self.kernel, left, self.right, len(sums) - 1, spare=1):
-            self._sum(jet, coordinates[rows], weights, [out[rows] for out in sums])
+            a, known = coordinates[rows], None if beta is None else beta[rows]
+            if known is None and self.table is None:
+                known = torch.mm(a, self.Bt, out=weights)
+            self._sum(jet, a, known, [out[rows] for out in sums])
         return sums
 
-    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, weights: Tensor, out: list[Tensor]) -> None:
-        beta = torch.mm(a, self.Bt, out=weights) if self.table is None else None
+    def _sum(self, jet: tuple[Tensor, ...], a: Tensor, beta: Tensor | None, out: list[Tensor]) -> None:
         for order, width in reversed(list(enumerate(self.widths))):
             f = jet[order]
             if order + 1 < len(jet) and f is jet[order + 1]:
@@ -183,7 +193,7 @@ def _right_factor(kernel: Pairwise, X: Tensor) -> Tensor:
     return right
 
 
-def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tensor, Tensor], Derivatives]:
+def _explicit_target(components: Components, kernel: Explicit) -> Evaluation:
     with torch.enable_grad():
         probe = kernel.features(components.X[:1].clone().requires_grad_())
     if not probe.requires_grad:
@@ -192,11 +202,11 @@ def _explicit_target(components: Components, kernel: Explicit) -> Callable[[Tens
             'gradients; use denoise with method="ridge"'
         )
 
-    def evaluate(points: Tensor, coordinates: Tensor) -> Derivatives:
+    def evaluate(x: Tensor, coordinates: Tensor, beta: Tensor | None = None) -> Derivatives:
         projection = components.projected_features(coordinates)
         with torch.no_grad():
-            image = kernel.features(points)
-            gradient = kernel.pullback(points)(2 * (image - projection))
+            image = kernel.features(x)
+            gradient = kernel.pullback(x)(2 * (image - projection))
         return Derivatives((image * (image - 2 * projection)).sum(dim=1).detach(), gradient.detach())
 
     return evaluate

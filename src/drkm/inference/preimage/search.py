@@ -28,6 +28,9 @@ TOL, MAX_ITER, MEMORY = 1e-8, 1000, 4
 #: rows processed together, and the maximum of numbers in such a batch (the search keeps about twenty times as many);
 #: their kernel values are computed and used in smaller blocks
 BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
+#: with at least this many components the weights β of a batch are kept, up to so many numbers, if these suffice for a
+#: batch of so many rows
+MANY_COMPONENTS, KEPT_NUMBERS, KEPT_ROWS = 64, 1 << 20, 64
 #: a start whose kernel sum is this small compared with that of the best training point carries no information
 VANISHED = 1e-10
 #: with at least this many dimensions per training point, and projections at least an eighth of the training points, a
@@ -128,6 +131,8 @@ def preimage(
     if start is not None and tuple(start.shape) != shape:
         raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
     most = BATCH_NUMBERS["cuda" if coordinates.is_cuda else "cpu"] // shape[1]
+    if _keeps_weights(components):
+        most = min(most, KEPT_NUMBERS // components.n)
     size = batch_size or max(1, min(BATCH_ROWS, most))
     found = PreImage(
         coordinates.new_empty(shape) if out is None else out,
@@ -182,8 +187,13 @@ def _descent(components: Components, method: str, tol: float, max_iter: int, mem
     length = 2.0 ** round(math.log2(scale))
 
     def search(coordinates: Tensor, start: Tensor) -> Minima:
+        fits = len(coordinates) * components.n <= KEPT_NUMBERS
+        beta = components.weights(coordinates) if fits and _keeps_weights(components) else None
+
         def evaluate(x: Tensor, index: Tensor) -> Derivatives:
-            return target.evaluate(length * x, coordinates[index]).in_units_of(length)
+            rows = slice(None) if len(index) == len(coordinates) else index
+            known = None if beta is None else beta[rows]
+            return target.evaluate(length * x, coordinates[rows], known).in_units_of(length)
 
         begin = target.inside(start)
         found = minimise(
@@ -204,6 +214,13 @@ def _descent(components: Components, method: str, tol: float, max_iter: int, mem
         return found._replace(points=points, values=values)
 
     return Search(search, iterative=True)
+
+
+def _keeps_weights(components: Components) -> bool:
+    """Return whether β is kept between evaluations: reading it takes less time than sums over many components."""
+    on_cpu = components.is_in_memory and not components.H.is_cuda
+    pays = components.c >= MANY_COMPONENTS and components.n * KEPT_ROWS <= KEPT_NUMBERS
+    return on_cpu and pays and components.kernel.is_pairwise
 
 
 def _itself(projections: Tensor) -> Minima:
