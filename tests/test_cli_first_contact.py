@@ -87,6 +87,17 @@ def test_numbers_that_stand_for_missing_values_are_pointed_out(command, tmp_path
     assert several in drkm(name, tmp_path / "x.csv", "-o", tmp_path / "two.csv", *more).err
 
 
+def test_folders_in_a_folder_of_images_are_said_not_to_be_read(tmp_path):
+    (tmp_path / "photos" / "2024").mkdir(parents=True)
+    for number in range(6):
+        Image.fromarray(np.full((3, 4), 40 * number, dtype=np.uint8)).save(tmp_path / "photos" / f"{number}.png")
+    told = "photos: images in the folder 2024 are not read"
+    assert told in drkm("fit", tmp_path / "photos", "-o", tmp_path / "m", "-c", 2).err
+    assert told in drkm("encode", tmp_path / "m", tmp_path / "photos", "-o", tmp_path / "codes.csv").err
+    (tmp_path / "photos" / "2024").rmdir()
+    assert "not read" not in drkm("encode", tmp_path / "m", tmp_path / "photos", "-o", tmp_path / "c.csv").err
+
+
 def test_filling_keeps_such_names(place, tmp_path):
     done = drkm("fill", place / "iris.csv", "-o", tmp_path / "full.csv")
     assert "column 'plant'" in done.err

@@ -42,6 +42,9 @@ VALUES = np.array([[1.5, -2.0], [3.0, 4e-3]])
         ("a;b\n1,5;-2\n3;4e-3\n", ("a", "b"), None),
         ("1,5;-2,0\n3;0,004\n", None, None),
         ("a\tb\n1,500\t-2\n3\t0,004\n", ("a", "b"), None),
+        ("a;b\n1,5;-2\n3;0,004\n;\n;\n", ("a", "b"), None),
+        # spreadsheets with an empty column, and rows of nothing at the end
+        ("a,b,\n1.5,-2,\n3,4e-3,\n,,\n", ("a", "b"), None),
         # as data frames write unnamed columns, and the names of their rows
         ("0,1\n1.5,-2\n3,4e-3\n", ("0", "1"), None),
         (",a,b\nfirst,1.5,-2\nsecond,3,4e-3\n", ("a", "b"), ("first", "second")),
@@ -65,6 +68,11 @@ def test_truth_values_are_1_and_0(tmp_path):
         ValueError, match=r"has text in column ok \(row 1: 'True'\): leave it out with --drop ok, use it as"
     ):
         read_table(tmp_path / "x.csv", columns=Columns(gaps=True))
+
+
+def test_decimal_commas_after_thousands_with_points(tmp_path):
+    (tmp_path / "x.csv").write_text("a;b\n1.018,61;2,5\n-1.020.300,5;3\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "x.csv").values, [[1018.61, 2.5], [-1020300.5, 3]])
 
 
 @pytest.mark.parametrize("gap", ["", "NA", "n/a", "n.a.", "#N/A", "<NA>", "NaN", "null", "None", "?", "-", "."])

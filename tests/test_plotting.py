@@ -69,6 +69,25 @@ def test_convergence_is_the_history_beside_the_tolerance(digits):
     assert axis.get_title(loc="left") == f"reached the tolerance: {digits.n_iter_} iterations"
 
 
+def test_shares_are_labelled_in_percent_also_between_powers_of_ten():
+    figure = plotting.plot_spectrum(ConstrDRKM(6).fit(TABLE))
+    figure.canvas.draw()
+    (axis,) = figure.axes
+    labels = texts(axis.get_yticklabels(which="both"))
+    assert len([label for label in labels if label]) > 2
+    assert all(label == "" or label.endswith("%") for label in labels)
+
+
+def test_long_names_of_columns_leave_room_for_the_map():
+    names = [
+        f"{name}, measured in milligrams per litre, number {number}" for number, name in enumerate(WINE.feature_names)
+    ]
+    axis = plotting.plot_reconstructions(ConstrDRKM(3).fit(TABLE), feature_names=names).axes[0]
+    shown = texts(axis.get_yticklabels())
+    assert shown[0] == "alcohol, measur…itre, number 0"
+    assert max(map(len, shown)) == 30
+
+
 def test_the_convergence_of_an_eigensolver_is_one_point():
     (axis,) = plotting.plot_convergence(ConstrDRKM(2).fit(TABLE)).axes
     assert [line.get_label() for line in axis.get_legend().get_lines()] == ["stationarity"]

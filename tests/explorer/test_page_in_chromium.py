@@ -248,6 +248,19 @@ def test_the_page_fits_its_screen(width, dark, kind, pages, tmp_path):
         assert browser.problems == []
 
 
+def test_the_codes_that_are_chosen_can_be_read_on_a_phone(pages, tmp_path):
+    with Chromium(tmp_path, PHONE, 844) as browser:
+        browser.open(pages["images"].as_uri())
+        # A copy that is not squeezed is as wide as its longest entry.
+        narrower = browser.value(
+            "[...document.querySelectorAll('#across, #up')].map((one) => { const copy = one.cloneNode(true);"
+            "copy.style.flex = 'none'; copy.style.width = 'auto'; document.body.append(copy);"
+            "const wide = copy.offsetWidth; copy.remove(); return one.offsetWidth - wide; })"
+        )
+        assert len(narrower) == 2
+        assert min(narrower) >= 0
+
+
 def test_a_page_of_one_sample_has_round_numbers_beside_its_map(tmp_path):
     known = wine()
     path = write_page(Subject(known.model, known.samples[:1] + 9.0), tmp_path / "one.html")

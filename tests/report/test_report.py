@@ -258,6 +258,12 @@ def test_reproduce_ends_with_the_verdicts_of_what_was_asked_for(study, tmp_path,
     # The other experiment shares these runs, but is neither shown nor counted.
     assert 'id="other"' not in Path(written).read_text("utf-8")
     assert "3 claims of the paper" in Path(written).read_text("utf-8")
+    assert command("reproduce", "other", "--jobs", 1, "--out", tmp_path) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-2].split() == ["other", "1", "1", "1"]
+    # The page keeps what an earlier command has written.
+    assert 'id="study"' in Path(written).read_text("utf-8")
+    assert 'id="other"' in Path(written).read_text("utf-8")
     assert command("reproduce", "study", "other", "--jobs", 1, "--out", tmp_path, "--no-report") == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "2", "2"]
 

@@ -13,7 +13,7 @@ from drkm import files
 from drkm.cli import _options as options
 from drkm.cli._options import Reading, TrainingData
 from drkm.cli._outcome import warn
-from drkm.cli._table_notes import tell_far_entries, tell_names
+from drkm.cli._table_notes import tell_far_entries, tell_folders, tell_names
 from drkm.inputs.preparation import WHITE, Preparation
 from drkm.wording import counted, unnamed
 
@@ -33,6 +33,7 @@ def prepare(path: Path, given: TrainingData, *, standard_tables: bool = False) -
     pictures = files.Pictures(size=None if resize is None else (resize[0], resize[1]), grey=given.grey)
     table = files.read_table(path, array=given.array, columns=columns, pictures=pictures)
     tell_names(path, table)
+    tell_folders(path)
     if shape is not None:
         table = replace(table, shape=check_shape(shape, table.values.shape[1]))
     eight_bits = table.pictures or (table.shape is not None and table.values.dtype == np.uint8)
@@ -199,6 +200,7 @@ class PreparedModel:
             ),
             pictures=files.Pictures(size, shape, prepared.grey),
         )
+        tell_folders(path)
         check_finite(path, table, "model", gaps=gaps)
         if table.pictures and prepared.white is None:
             raise ValueError(

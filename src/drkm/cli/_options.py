@@ -137,7 +137,9 @@ class TrainingData(Reading):
             autocompletion=completed(*IMPUTE),
         ),
     ] = None
-    resize: Annotated[str | None, _of_reading(metavar="HxW", help="Resize the images of a folder: 64 or 48x64.")] = None
+    resize: Annotated[
+        str | None, _of_reading(metavar="HxW", help="Resize the images of a folder, stretched if need be: 64 or 48x64.")
+    ] = None
     grey: Annotated[bool, _of_reading("--grey", "--gray", help="Convert images to grey.")] = False
     shape: Shape = None
     sample: Annotated[int | None, _of_reading(metavar="N", min=2, help="Train on N rows drawn at random (--seed).")] = (

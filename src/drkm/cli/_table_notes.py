@@ -1,4 +1,4 @@
-"""What commands say about a table that they train on: its row names, and entries that are probably mistakes."""
+"""What commands say about the data that they read: row names, folders, and entries that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ def _counting_column(table: files.Table) -> str | None:
         return None
     counts = any(np.array_equal(table.values[:, 0], np.arange(first, first + count)) for first in (0, 1))
     return table.header[0] if counts else None
+
+
+def tell_folders(path: Path) -> None:
+    """Report folders in a folder of images, which are not read."""
+    if path.is_dir() and (inner := sorted(entry.name for entry in path.iterdir() if entry.is_dir())):
+        folders = "folder" if len(inner) == 1 else "folders"
+        note(f"{path}: images in the {folders} {files.listed(inner)} are not read")
 
 
 def tell_far_entries(path: Path, table: files.Table) -> None:

@@ -96,10 +96,10 @@ def reproduce(
 ) -> None:
     """Compute tables and figures of the paper.
 
-    They go to a folder for their scale, such as results/quick, with the page report.html, which shows all of them and
-    says which claims held. Runs in the store are not computed again, so that an interrupted command can be resumed.
-    With --only and --skip the runs can be split over several machines, and combined with drkm merge. With --set the
-    runs have another value of a parameter, and go to a folder of their own, such as results/quick+gamma=2.
+    They go to a folder for their scale, such as results/quick, with the page report.html, which shows all experiments
+    of that folder and says which claims held. Runs in the store are not computed again, so that an interrupted command
+    can be resumed. With --only and --skip the runs can be split over several machines, and combined with drkm merge.
+    With --set the runs have another value of a parameter, and go to a folder of their own: results/quick+gamma=2.
     """
     from drkm.experiments.report.writing import gather, write_gathered
     from drkm.experiments.reproduce import reproduce as make
@@ -122,7 +122,7 @@ def reproduce(
                 skip=words_of(skip),
             )
             report = gather(runs, request)
-            page = None if no_report else write_gathered(report, written / "report.html")
+            page = None if no_report else write_gathered(gather(runs, request.beside(written)), written / "report.html")
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; finished runs are in {runs}, the same command computes the rest") from None
     for path in paths:

@@ -17,7 +17,7 @@ from drkm.cli._help import examples
 from drkm.cli._options import Data, Force, Json, TrainingData
 from drkm.cli._outcome import Interrupted, say, warn
 from drkm.cli.info import facts
-from drkm.wording import for_terminal
+from drkm.wording import counted, for_terminal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +123,7 @@ def _train(model: ConstrDRKM, samples: TrainingRows, columns: Sequence[str] | No
         way = "use --checkpoint FILE to be able to resume, or --max-seconds to keep the best so far"
         if checkpoint is not None:
             way = f"the same command resumes from {checkpoint}"
-        raise Interrupted(f"interrupted after {result.n_iter} iterations, no model was written: {way}")
+        raise Interrupted(f"interrupted after {counted(result.n_iter, 'iteration')}, no model was written: {way}")
     if result.status is Status.MAX_SECONDS and checkpoint is not None:
         warn(f"{message}; the same command with a larger --max-seconds and --force resumes from {checkpoint}")
     elif not result.converged:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from drkm.experiments import registry
@@ -47,6 +48,11 @@ class Request:
     def runs(self) -> dict[str, list[Configuration]]:
         """The runs of each experiment."""
         return {name: found.configurations(self.scale, self.seeds) for name, found in self.experiments.items()}
+
+    def beside(self, folder: Path) -> Request:
+        """Return the request with the experiments that were written to a folder before, in the order of all."""
+        others = replace(self, names=("all",)).experiments
+        return replace(self, names=[name for name in others if name in self.experiments or (folder / name).is_dir()])
 
     @property
     def changes(self) -> dict[str, Any]:

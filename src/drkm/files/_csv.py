@@ -22,8 +22,8 @@ ENTRY, LINE = 80, 120
 
 #: markers of missing values, in lower case
 GAPS = frozenset(("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."))
-#: what may be an integer with a comma between its thousands
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+#: what may be an integer with a comma between its thousands, and a number with points between them and a decimal comma
+THOUSANDS, GROUPED = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}"), re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
 #: truth values, in lower case, as numbers
 TRUTH = {"true": "1", "false": "0"}
 
@@ -54,7 +54,10 @@ def read_csv(file: Path, columns: Columns) -> Table:
 
 
 def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[list[str]]]:
-    """Return whether the first line is a header, the names of the columns (else their indices), and rows of text."""
+    """Return whether the first line is a header, the names of the columns (else their indices), and rows of text.
+
+    Columns without a name and without entries are left out.
+    """
     _check_size(file)
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -67,6 +70,9 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
         raise Refused("is not UTF-8 text: save it with that encoding") from None
     except csv.Error as error:
         raise Refused(f"cannot be read as a table: {error}") from None
+    # Spreadsheets write rows of nothing after the last one.
+    while lines and not any(entry.strip() for entry in lines[-1]):
+        lines.pop()
     if not lines:
         raise Refused("has no rows")
     named = _has_header(lines, columns)
@@ -74,11 +80,25 @@ def read_entries(file: Path, columns: Columns) -> tuple[bool, list[str], list[li
     rows = lines[1:] if named else lines
     if not rows:
         raise Refused("has no rows")
+    _check_entries(header, rows)
+    if named and not all(header):
+        kept = [index for index, name in enumerate(header) if name or any(row[index].strip() for row in rows)]
+        header, rows = [header[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    return named, header, rows
+
+
+def _check_entries(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Refuse rows that are longer or shorter than the first line, and numbers that nothing separates but spaces."""
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             entries = "entry" if len(row) == 1 else "entries"
-            raise Refused(f"has {len(row)} {entries} in row {number} and {len(header)} in the first line")
-    return named, header, rows
+            raise Refused(
+                f"has {len(row)} {entries} in row {number} and {len(header)} in the first line: give every row "
+                "one entry per column, and leave out what is above the names of the columns"
+            )
+    parts = rows[0][0].split()
+    if len(header) == 1 and len(parts) > 1 and all(map(_is_number, parts)):
+        raise Refused("has spaces between numbers: write commas, semicolons or tabs")
 
 
 def _is_unique_text(rows: Sequence[Sequence[str]], index: int) -> bool:
@@ -134,7 +154,7 @@ def _with_decimal_points(lines: list[list[str]]) -> list[list[str]]:
     points = (entry for line in lines for entry in line if "." in entry and _is_number(entry))
     if all(THOUSANDS.fullmatch(entry.strip()) for entry in entries) or any(points):
         return lines
-    return [[entry.replace(",", ".") if _has_decimal_comma(entry) else entry for entry in line] for line in lines]
+    return [[_with_decimal_point(entry) if _has_decimal_comma(entry) else entry for entry in line] for line in lines]
 
 
 def _has_header(lines: Sequence[Sequence[str]], columns: Columns) -> bool:
@@ -217,7 +237,11 @@ def _complaint(rows: Sequence[Sequence[str]], header: Sequence[str], columns: Co
 
 
 def _has_decimal_comma(entry: str) -> bool:
-    return "," in entry and _is_number(entry.replace(",", "."))
+    return "," in entry and _is_number(_with_decimal_point(entry))
+
+
+def _with_decimal_point(entry: str) -> str:
+    return (entry.replace(".", "") if GROUPED.fullmatch(entry.strip()) else entry).replace(",", ".")
 
 
 def _complaint_about_text(entry: str, number: int, names: Sequence[str], columns: Columns) -> str:

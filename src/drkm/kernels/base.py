@@ -282,7 +282,12 @@ def places(exponent: Tensor, room: Room) -> tuple[Tensor | None, ...]:
 
 
 class Isotropic(Pairwise):
-    """k(x, y) = f(e), e = -‖x-y‖²/(2σ²); f(0) = 1."""
+    """k(x, y) = f(e), e = -‖x-y‖²/(2σ²); f(0) = 1.
+
+    A kernel of your own extends it as a frozen dataclass with the field `sigma2` and the method `jet(exponent, order,
+    room=None)`, which returns a tuple of tensors: f and its derivatives up to `order`, at most 2, at the exponents e.
+    The memory of the exponents, and that of `room`, may be used for the result. Put `register` above the dataclass.
+    """
 
     is_isotropic = True
     has_bandwidth = True
@@ -354,7 +359,11 @@ class Isotropic(Pairwise):
 
 
 class DotProduct(Pairwise):
-    """k(x, y) = f(e), e = γ x·y + c."""
+    """k(x, y) = f(e), e = γ x·y + c.
+
+    A kernel of your own extends it as a frozen dataclass with the fields `gamma` and `offset` (c) and the method `jet`,
+    as for `Isotropic`.
+    """
 
     gamma: float | str
     offset: float
@@ -376,7 +385,11 @@ class DotProduct(Pairwise):
 
 
 class Explicit(Kernel):
-    """k(x, y) = φ(x)·φ(y) for a feature map φ that can be computed and differentiated."""
+    """k(x, y) = φ(x)·φ(y) for a feature map φ that can be computed and differentiated.
+
+    A kernel of your own extends it as a frozen dataclass with the method `features(x)`, which returns φ of every row of
+    a tensor. For a function or a network without parameters to choose, `FeatureMap` is enough.
+    """
 
     is_explicit = True
 

@@ -39,12 +39,22 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
             ]
             names = [f"{name}: {share.sum():.1%} together" for name, share in zip(names, shares, strict=True)]
             draw_spectra(axis, shares, names, "share of the trace")
-            from matplotlib.ticker import PercentFormatter
-
-            axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+            _label_in_percent(axis.yaxis)
         else:
             draw_spectra(axis, spectra, names, "eigenvalue")
     return figure
+
+
+def _label_in_percent(axis: Any) -> None:
+    """Label the ticks of a logarithmic axis of shares in percent: powers of ten, and others where these are too few."""
+    from matplotlib.ticker import LogFormatter
+
+    class Percent(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{100 * x:.3g}%" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Percent())
+    axis.set_minor_formatter(Percent(minor_thresholds=(1, 0.4)))
 
 
 def draw_spectra(axis: Any, spectra: Sequence[np.ndarray], names: Sequence[str], title: str) -> None:

@@ -15,8 +15,8 @@ from drkm.plotting._style import canvas, style
 DIFFERENCES = "RdBu_r"
 #: maximum number of table columns in a map
 MOST_COLUMNS = 30
-#: maximum number of letters of a row name above an image
-MOST_LETTERS = 10
+#: maximum number of letters of a row name above an image, and of a column name beside a map
+MOST_LETTERS, LONGEST = 10, 30
 
 
 def plot_reconstructions(
@@ -119,6 +119,12 @@ def largest_columns(differences: np.ndarray) -> np.ndarray:
     return np.sort(order[:MOST_COLUMNS])
 
 
+def _short(name: str) -> str:
+    """Return a name without its middle if it would take the room of the figure."""
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half]}…{name[1 - half :]}"
+
+
 def difference_map(
     axis: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], limit: float | None = None
 ) -> Any:
@@ -126,7 +132,7 @@ def difference_map(
     limit = limit or float(np.abs(values).max()) or 1.0
     drawn = axis.imshow(values, cmap=DIFFERENCES, vmin=-limit, vmax=limit, aspect="auto")
     axis.set_xticks(range(len(columns)), columns)
-    axis.set_yticks(range(len(rows)), rows)
+    axis.set_yticks(range(len(rows)), [_short(name) for name in rows])
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
     return drawn
