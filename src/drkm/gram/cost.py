@@ -27,7 +27,9 @@ KRYLOV_BLOCKS = 29
 BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
 #: numbers that a search for pre-images needs; samples that a learned map is fitted to
-SEARCH_NUMBERS, RIDGE_ROWS = 40 << 17, 2000
+SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
+#: with at least this many components a search keeps so many weights over the samples, and copies some of them
+MANY_COMPONENTS, KEPT_NUMBERS = 64, 1 << 20
 #: copies of a tile of samples that are alive while its tables are made
 TILE_TABLES = 7
 
@@ -169,7 +171,8 @@ def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> i
     The tables are those of all samples, or of one tile if samples are read from a file for every sweep.
     """
     rows = min(work.n, RIDGE_ROWS)
-    search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * SEARCH_NUMBERS
+    kept = 2 * KEPT_NUMBERS if work.components >= MANY_COMPONENTS else 0
+    search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * (SEARCH_NUMBERS + kept)
     tables = min(work.sample_bytes, PASS_BYTES) * TILE_TABLES if from_file else 5 * work.sample_bytes
     return _model_bytes(work) + tables + search
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, slices, spread
+from drkm.gram.cost import KEPT_NUMBERS, MANY_COMPONENTS
 from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
@@ -28,9 +29,8 @@ TOL, MAX_ITER, MEMORY = 1e-8, 1000, 4
 #: rows processed together, and the maximum of numbers in such a batch (the search keeps about twenty times as many);
 #: their kernel values are computed and used in smaller blocks
 BATCH_ROWS, BATCH_NUMBERS = 4096, {"cpu": 1 << 17, "cuda": 1 << 25}
-#: with at least this many components the weights β of a batch are kept, up to so many numbers, if these suffice for a
-#: batch of so many rows
-MANY_COMPONENTS, KEPT_NUMBERS, KEPT_ROWS = 64, 1 << 20, 64
+#: rows of the smallest batch whose weights β are kept between evaluations
+KEPT_ROWS = 64
 #: a start whose kernel sum is this small compared with that of the best training point carries no information
 VANISHED = 1e-10
 #: with at least this many dimensions per training point, and projections at least an eighth of the training points, a
