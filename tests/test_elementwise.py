@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from drkm.machine import elementwise
-from drkm.machine.elementwise import at_most_zero_, scaled_sum_
+from drkm.machine.elementwise import at_most_zero_, mean_of, scaled_sum_, squared_lengths
 
 
 @pytest.fixture(params=[False, True], ids=["torch", "numpy"])
@@ -49,6 +49,13 @@ def test_infinite_numbers_are_left_to_the_caller():
     found = scaled_sum_(tile, 1e10, columns, torch.zeros(2).double(), rounded=True)
     assert found[0, 0] == math.inf
     assert found[0, 1].isnan()
+
+
+@pytest.mark.usefixtures("_library")
+def test_sums_of_rows():
+    rows = numbers(30, 20)[3:, 2:9]
+    torch.testing.assert_close(squared_lengths(rows), (rows**2).sum(dim=1))
+    torch.testing.assert_close(mean_of(rows), rows.sum(dim=0) / 27)
 
 
 def test_tensors_without_memory_of_their_own_are_left_to_torch(monkeypatch):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drkm.files.rows import slices
 from drkm.machine import blas, pages
-from drkm.machine.elementwise import scaled_sum_
+from drkm.machine.elementwise import mean_of, scaled_sum_, squared_lengths
 from drkm.machine.threads import workers
 
 #: up to this many features, points are augmented so that their exponents are a single product
@@ -67,7 +67,7 @@ class Exponents:
         return points if self.origin is None else points - self.origin
 
     def _added(self, points: Tensor) -> Tensor:
-        squares = torch.cat([torch.linalg.vecdot(part, part) for part in points.split(ROWS)])
+        squares = torch.cat([squared_lengths(part) for part in points.split(ROWS)])
         return squares.mul_(self.kernel.half_of_squares(points) * self.kernel.pull_scale)
 
 
@@ -79,7 +79,7 @@ def origin_of(kernel: Any, X: Tensor) -> Tensor | None:
     """
     if not kernel.is_isotropic:
         return None
-    mean, entries = X.mean(dim=0), X.flatten()
+    mean, entries = mean_of(X), X.flatten()
     return None if 2 * len(X) * mean.dot(mean) <= entries.dot(entries) else mean
 
 

@@ -1,4 +1,4 @@
-"""Elementwise operations in place, by numpy or torch, whichever is faster on this CPU."""
+"""Elementwise operations and sums of rows, by numpy or torch, whichever is faster on this CPU."""
 
 from __future__ import annotations
 
@@ -59,6 +59,18 @@ def scaled_sum_(tile: Tensor, scale: float, columns: Tensor, rows: Tensor, *, ro
     else:
         torch.add(columns, tile, alpha=scale, out=tile)
     return tile.add_(rows[:, None])
+
+
+def squared_lengths(rows: Tensor) -> Tensor:
+    """Return ‖x‖² of each row."""
+    array = _array(rows) if _numpy_sums() else None
+    return torch.linalg.vecdot(rows, rows) if array is None else torch.from_numpy(np.einsum("ij,ij->i", array, array))
+
+
+def mean_of(rows: Tensor) -> Tensor:
+    """Return the mean of rows."""
+    array = _array(rows) if _numpy_sums() else None
+    return rows.mean(dim=0) if array is None else torch.from_numpy(array.mean(axis=0))
 
 
 def _array(tensor: Tensor) -> np.ndarray | None:
