@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from drkm import serving
 from drkm.files import container
+from drkm.serving import projection
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ def load(
     feature_maps : mapping from layer (counted from 1) to callable, optional
         The maps of `FeatureMap` kernels, because files hold no code. A module gets its trained parameters back.
     """
-    if container.kind_of(path) != serving.KIND:
+    if container.kind_of(path) != projection.KIND:
         # Only here: importing torch and scikit-learn takes ten times as long as loading a projection.
         from drkm import estimator
 
@@ -43,4 +43,4 @@ def load(
         raise ValueError(f"device: {os.fspath(path)} holds a projection, which is computed on the CPU, got {device!r}")
     if feature_maps:
         raise ValueError(f"feature_maps: {os.fspath(path)} holds a projection, which has no feature maps")
-    return serving.load(path)
+    return projection.load(path)

@@ -4,6 +4,6 @@
 `load` reads.
 """
 
-from drkm.serving.projection import KIND, Projection, load
+from drkm.serving.projection import Projection, load
 
-__all__ = ["KIND", "Projection", "load"]
+__all__ = ["Projection", "load"]
