@@ -65,6 +65,7 @@ LINEAR_ALGEBRA = [
     "test_selection.py",
     "test_shrinkage.py",
     "test_starts.py",
+    "test_to_torch.py",
     "test_weights.py",
 ]
 #: words in the names of slow tests among them, or of their files, which are about other matters: Triton's interpreter,

@@ -82,8 +82,9 @@ def test_the_law_of_noise_has_the_median_of_its_eigenvalues():
 def test_samples_that_show_no_noise_are_said_to(shape):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((shape[0], 3)) @ rng.standard_normal((3, shape[1]))
-    with pytest.warns(UserWarning, match="noise: half of the directions of X do not vary"):
+    with pytest.warns(UserWarning, match="noise: half of the directions of X do not vary") as told:
         select(X, {"n_components": [2]}, refit=False)
+    assert told[0].filename == __file__
     select(X, {"n_components": [2]}, refit=False, noise=0.5)
 
 

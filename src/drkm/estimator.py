@@ -39,6 +39,7 @@ from drkm.training import dimensions, parameters, train
 from drkm.training.checkpoint.fingerprint import fingerprint, settings
 from drkm.training.progress import progress_shown
 from drkm.validation import checks, nested
+from drkm.validation.callers import level_of_caller
 
 __all__ = ["ConstrDRKM", "NoiseWarning", "load", "load_prepared"]
 
@@ -437,7 +438,7 @@ def load(
             f"path: {path} holds a model of prepared data ({preparation.describe()}) and expects data prepared in the "
             "same way: use model, preparation = drkm.estimator.load_prepared(path) and pass it preparation.apply(X)",
             strange_data.StrangeDataWarning,
-            stacklevel=strange_data.level_of_caller(),
+            stacklevel=level_of_caller(),
         )
     return model
 

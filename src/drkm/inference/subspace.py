@@ -274,12 +274,8 @@ class Eigenspace(Components):
         self.KH = self.H * self.values + self.mean_scores
 
     def _invert(self, shrink: Shrinkage | None, normalized: bool, lengths: Tensor | None) -> None:
+        self.M = self.values.diag()
         self._inverse = self._inverse_values(self.values, shrink)
-
-    @property
-    def M(self) -> Tensor:  # type: ignore[override]
-        """HᵀK_1H, the inner products of the components."""
-        return self.values.diag()
 
     def coordinates_from_scores(self, scores: Tensor) -> Tensor:
         """Return the coefficients f(λ)/λ · t (m×c) from t, a point's inner products with the components."""

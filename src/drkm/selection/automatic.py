@@ -21,6 +21,7 @@ from drkm.selection.perturbed import Perturbed
 from drkm.selection.result import Expected, Selection, spectra_of
 from drkm.selection.search import Search, ThresholdPath
 from drkm.validation import checks
+from drkm.validation.callers import level_of_caller
 
 #: maximum number of samples for comparing kernels, the same with masked entries, and for comparing thresholds
 SOME, SOME_MASKED, MANY = 800, 400, 5000
@@ -73,7 +74,7 @@ def choose_model(
     expected = _expected(fresh.again(best, search.most), fresh.variance, search, given_noise=not isinstance(noise, str))
     if expected.noise_left > 1:
         told = f"noise: cleaning is expected to leave {expected.noise_left:.0%} of it"
-        warnings.warn(f"{told}: the samples say little about each other", UserWarning, stacklevel=4)
+        warnings.warn(f"{told}: the samples say little about each other", UserWarning, stacklevel=level_of_caller())
     level, table, place = math.sqrt(fresh.variance), _table(search, len(samples)), search.place_of_best
     chosen = table[place]
     # Its weights may have been refined on more samples.

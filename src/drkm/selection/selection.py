@@ -24,6 +24,7 @@ from drkm.selection.risk import perturbations
 from drkm.training import parameters
 from drkm.training.parameters import array
 from drkm.validation import checks
+from drkm.validation.callers import level_of_caller
 
 #: separates the random stream of a selection from others with the same seed
 OWN_STREAM = 20
@@ -132,7 +133,7 @@ def select(
         check(base, fixed, variants, len(train))
     sigma = _one_level(noise, samples)
     if criterion == "risk" and is_rounding(sigma, samples):
-        warnings.warn(NO_NOISE, UserWarning, stacklevel=2)
+        warnings.warn(NO_NOISE, UserWarning, stacklevel=level_of_caller())
     omega = perturbations(held.shape, sigma, draws, rng)
     jobs = [candidates.Job(base, fixed, variants, train, held, omega, method) for fixed, variants in groups]
     outcomes = candidates.outcomes_of(jobs, n_jobs, verbose)
@@ -228,4 +229,4 @@ def _tell_failures(reasons: Sequence[str], count: int) -> None:
         raise ValueError(f"grid: no candidate could be fitted, the first: {reasons[0]}")
     if reasons:
         told = f"{len(reasons)} of {count} candidates could not be fitted, the first: {reasons[0]}"
-        warnings.warn(told, FitFailedWarning, stacklevel=4)
+        warnings.warn(told, FitFailedWarning, stacklevel=level_of_caller())

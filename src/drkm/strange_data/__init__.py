@@ -2,6 +2,6 @@
 
 from drkm.strange_data.new_points import Familiarity, warn_of_strangers
 from drkm.strange_data.samples import complaints
-from drkm.strange_data.warning import StrangeDataWarning, level_of_caller
+from drkm.strange_data.warning import StrangeDataWarning
 
-__all__ = ["Familiarity", "StrangeDataWarning", "complaints", "level_of_caller", "warn_of_strangers"]
+__all__ = ["Familiarity", "StrangeDataWarning", "complaints", "warn_of_strangers"]
