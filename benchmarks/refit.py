@@ -56,7 +56,8 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
     eta = (1.0, asked.eta)
     kernels = [RBF(width) for width in sigma2]
     model = ConstrDRKM((10, 5), kernel=kernels, eta=eta, solver=LBFGS(warmup=not asked.no_warmup)).fit(train)
-    codes, _, ambiguous = model.encode(new)
+    encoding = model.encode(new)
+    codes, ambiguous = encoding.codes, encoding.ambiguous
 
     def codes_with(rows: slice) -> np.ndarray:
         """Return the codes of new points after a fit with them, aligned with the first fit, scaled to 400 samples."""

@@ -26,6 +26,7 @@ from drkm.gram.cost import in_bytes, in_flops
 from drkm.plotting import COLOURS, MARKERS, style
 
 SAMPLES = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
+TITLE = "Time and memory against the number of samples"
 #: processes of a sharded cell
 PROCESSES = 2
 IDENTITY = ("operator", "n", "device", "data", "dtype")
@@ -155,7 +156,7 @@ def main() -> None:
     if not cells:
         sys.exit(f"no cells in {path}")
     order = sorted(cells, key=lambda cell: (cell["device"], cell["operator"], cell["n"]))
-    for made in (*save_table([row(cell) for cell in order], asked.out, "scaling"),):
+    for made in save_table([row(cell) for cell in order], asked.out, "scaling", TITLE):
         print(made)
     draw(cells, asked.out)
 

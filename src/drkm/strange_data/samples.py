@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows
+from drkm.files.rows import Rows, slices
 from drkm.kernels import Cosine, Kernel, Linear
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.strange_data.new_points import CLOSE
@@ -25,12 +25,12 @@ OTHER_UNITS = 1e3
 CONSTANT = 1e-3
 #: if other columns have one value in this share of the samples, like pixels at a border, constant ones are expected
 NEARLY_CONSTANT = 0.9
-#: number of samples farthest from the mean that are checked
+#: number of samples farthest from the centre that are checked
 CANDIDATES = 10
 #: with at least this many samples, one that has more than this share of all squared lengths dominates
 LEAST_SAMPLES, OUTWEIGHS = 10, 0.5
-#: numbers that are checked at once
-BLOCK = 1 << 20
+#: numbers of the rows that represent all samples, and of those that are read at once
+BLOCK, PART = 1 << 20, {"cpu": 1 << 19, "cuda": 1 << 24}
 
 
 def complaints(
@@ -55,9 +55,10 @@ def complaints(
     constant = _constant_columns(X, rows)
     # Processes that share the samples check a subset of all of them.
     X = X if collectives.current() is None else rows
-    about = _mean(X) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
-    told, limit = _outliers(kernel, X, about, places)
     rows = rows.double()
+    # Some rows suffice for a centre: to read all samples once more, from a file, can take longer than a fit.
+    about = rows.mean(dim=0) if kernel.is_isotropic or (center and isinstance(kernel, Linear)) else None
+    told, limit = _outliers(kernel, X, about, places)
     kept = rows[_squares(rows, about) < limit]
     heavy, outweigh = _columns(kept if len(kept) > 1 else rows, about is not None, names)
     told = [] if of_columns_only else told
@@ -165,10 +166,6 @@ def _named(columns: list[int], count: int, names: Sequence[Any] | None) -> str:
     return f"{'column' if len(columns) == 1 else 'columns'} {called} (of {count}{counted_from})"
 
 
-def _mean(X: Tensor | Rows) -> Tensor:
-    return sum((part.double().sum(dim=0) for part in _parts(X)), start=torch.zeros((), device=X.device)) / len(X)
-
-
 def _squares(rows: Tensor, about: Tensor | None) -> Tensor:
     """Return squared lengths, or squared distances from a point."""
     return (rows.double() if about is None else rows.double() - about).square().sum(dim=1)
@@ -176,7 +173,5 @@ def _squares(rows: Tensor, about: Tensor | None) -> Tensor:
 
 def _parts(X: Tensor | Rows) -> Iterator[Tensor]:
     """Yield blocks of rows, so that no copy of all rows is made."""
-    if isinstance(X, Rows):
-        yield from (X[rows] for rows in X.tiles())
-    else:
-        yield from X.split(max(1, BLOCK // X.shape[1]))
+    numbers = PART["cuda" if X.device.type == "cuda" else "cpu"]
+    return (X[rows] for rows in slices(len(X), max(1, numbers // X.shape[1])))
