@@ -112,8 +112,8 @@ def skeleton(text: str) -> list[str]:
     return [re.sub(r"\s+", " ", line).strip() for line in lines]
 
 
-def test_the_session_of_the_readme_goes_as_it_says(tmp_path, monkeypatch):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_session_of_the_page_goes_as_it_says(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     block = next(
         part for part in re.findall(r"(?:^ {4}.*\n)+", text, re.MULTILINE) if part.startswith("    $ drkm fit")
     )

@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from command_line import drkm as command
 from drkm import ConstrDRKM, datasets, load, select
 from drkm.datasets import DatasetError
+from drkm.files.rows import Rows
 from drkm.gram import Fourier, Nystroem
 from drkm.kernels import RBF, FeatureMap
-from drkm.strange_data import StrangeDataWarning
+from drkm.strange_data import StrangeDataWarning, complaints
 
 WINE, CELLS = load_wine().data, load_breast_cancer().data
 STANDARD = StandardScaler().fit_transform(WINE)
@@ -303,6 +304,13 @@ class TestOneFarSample:
         np.save(tmp_path / "X.npy", X)
         with pytest.warns(StrangeDataWarning, match="row 1234 "):
             ConstrDRKM(3, gram="tiled").fit(tmp_path / "X.npy")
+
+    def test_is_looked_for_in_two_passes_over_a_file(self, tmp_path, monkeypatch):
+        np.save(tmp_path / "X.npy", TRAINED)
+        rows, whole, passed = Rows(np.load(tmp_path / "X.npy", mmap_mode="r")), Rows._read, []
+        monkeypatch.setattr(Rows, "_read", lambda self, index: passed.append(index) or whole(self, index))
+        assert complaints(RBF(5.0), rows, center=False) == []
+        assert sum(len(range(len(rows))[index]) for index in passed if isinstance(index, slice)) <= 2 * len(rows)
 
     def test_is_told_from_a_kernel_that_is_too_narrow_for_all(self):
 

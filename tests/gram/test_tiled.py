@@ -156,6 +156,17 @@ def test_products_on_a_gpu_are_right_to_float32(kernel, keep, tmp_path):
         torch.testing.assert_close(found.cpu().double(), values(kernel, U, U) @ A, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.float64])
+def test_rows_of_a_file_are_the_same_on_a_gpu(kind, tmp_path):
+    numbers = np.random.RandomState(0).randint(0, 256, (50, 7)).astype(kind)
+    np.save(tmp_path / "X.npy", numbers)
+    file = Rows(np.load(tmp_path / "X.npy", mmap_mode="r"), torch.float32, "cuda")
+    assert file[:3].dtype == torch.float32
+    np.testing.assert_array_equal(file.tensor().cpu(), numbers)
+    np.testing.assert_array_equal(file[torch.tensor([4, 2, 2])].cpu(), numbers[[4, 2, 2]])
+
+
 class TestTiledStrategy:
     def test_tiles_the_first_layer_and_sweeps_the_deep_ones(self):
         U = draw(N, 3)

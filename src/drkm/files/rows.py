@@ -19,8 +19,8 @@ from drkm.machine.layout import copied
 from drkm.machine.memory import TRIFLE, require
 from drkm.wording import in_bytes
 
-#: bytes of one tile when a whole file is read
-PASS_BYTES = 1 << 22
+#: bytes of one tile when a whole file is read, and how much larger tiles are on a GPU, which has to wait for each
+PASS_BYTES, LARGER_ON_GPU = 1 << 22, 16
 #: maximum compression ratio of an HDF5 file; gzip reaches 1,032, and a higher one means only fill values
 MOST_COMPRESSION = 10_000
 
@@ -142,8 +142,13 @@ class AbsentRows(Rows):
 
 def tiles(points: Tensor | Rows, most: int | None = None) -> list[slice]:
     """Return slices that cover all rows, each small enough not to need much memory, with at most `most` rows."""
-    step = max(1, PASS_BYTES // (8 * max(1, points.shape[1])))
+    step = max(1, pass_bytes(points.device) // (8 * max(1, points.shape[1])))
     return slices(len(points), step if most is None else min(step, most))
+
+
+def pass_bytes(device: torch.device) -> int:
+    """Return the bytes of one tile when all samples are looked at."""
+    return PASS_BYTES * LARGER_ON_GPU if device.type == "cuda" else PASS_BYTES
 
 
 def slices(n: int, step: int, begin: int = 0) -> list[slice]:

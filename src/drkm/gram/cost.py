@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from drkm.files.rows import PASS_BYTES
+from drkm.files.rows import pass_bytes
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.kernels.base import FEATURE_ENTRIES
@@ -173,7 +173,7 @@ def preimage_bytes(work: Workload, method: str, *, from_file: bool = False) -> i
     rows = min(work.n, RIDGE_ROWS)
     kept = 2 * KEPT_NUMBERS if work.components >= MANY_COMPONENTS else 0
     search = 8 * rows * (9 * rows + 4 * work.d) if method == "ridge" else work.item * (SEARCH_NUMBERS + kept)
-    tables = min(work.sample_bytes, PASS_BYTES) * TILE_TABLES if from_file else 5 * work.sample_bytes
+    tables = min(work.sample_bytes, pass_bytes(work.device)) * TILE_TABLES if from_file else 5 * work.sample_bytes
     return _model_bytes(work) + tables + search
 
 

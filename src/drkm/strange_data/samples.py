@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows, slices
+from drkm.files.rows import Rows, tiles
 from drkm.kernels import Cosine, Kernel, Linear
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.strange_data.new_points import CLOSE
@@ -29,8 +29,8 @@ NEARLY_CONSTANT = 0.9
 CANDIDATES = 10
 #: with at least this many samples, one that has more than this share of all squared lengths dominates
 LEAST_SAMPLES, OUTWEIGHS = 10, 0.5
-#: numbers of the rows that represent all samples, and of those that are read at once
-BLOCK, PART = 1 << 20, {"cpu": 1 << 19, "cuda": 1 << 24}
+#: numbers of the rows that represent all samples
+BLOCK = 1 << 20
 
 
 def complaints(
@@ -173,5 +173,4 @@ def _squares(rows: Tensor, about: Tensor | None) -> Tensor:
 
 def _parts(X: Tensor | Rows) -> Iterator[Tensor]:
     """Yield blocks of rows, so that no copy of all rows is made."""
-    numbers = PART["cuda" if X.device.type == "cuda" else "cpu"]
-    return (X[rows] for rows in slices(len(X), max(1, numbers // X.shape[1])))
+    return (X[rows] for rows in tiles(X))
