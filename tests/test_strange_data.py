@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from command_line import drkm as command
-from drkm import ConstrDRKM, datasets, load, select
+from drkm import AnomalyDetector, ConstrDRKM, datasets, load, select
 from drkm.datasets import DatasetError
 from drkm.files.rows import Rows
 from drkm.gram import Fourier, Nystroem
@@ -127,6 +128,23 @@ def test_the_warning_points_at_the_callers_line():
     with pytest.warns(StrangeDataWarning, match=r"1 of 1 row is unlike") as caught:
         fitted("rbf").traverse(1, 0, [0.0], base=NEW[0] * 1e3)
     assert caught[0].filename == __file__
+
+
+CALLS = {
+    "fit_transform": lambda: ConstrDRKM(2).fit_transform(WINE),
+    "fit_predict": lambda: AnomalyDetector().fit_predict(WINE),
+    "select": lambda: select(WINE, {"n_components": [2]}, noise=1.0),
+    "last step": lambda: make_pipeline(FunctionTransformer(), ConstrDRKM(2)).fit(WINE),
+    "first step": lambda: make_pipeline(ConstrDRKM(2), FunctionTransformer()).fit(WINE),
+    "transform": lambda: make_pipeline(FunctionTransformer(), fitted("one layer")).transform(NEW * 1e3),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_warning_points_at_the_callers_line_through_other_functions(name):
+    with pytest.warns(StrangeDataWarning) as caught:
+        CALLS[name]()
+    assert {one.filename for one in caught} == {__file__}
 
 
 def test_a_cosine_knows_no_units_and_names_what_is_orthogonal_to_all_samples():

@@ -316,9 +316,9 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                 names = getattr(self, "feature_names_in_", None)
                 complaints = strange_data.complaints(fitted.kernels[0], samples, fitted.center, names)
         for complaint in complaints:
-            warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=2)
+            warnings.warn(complaint, strange_data.StrangeDataWarning, stacklevel=level_of_caller())
         if doubt := doubt_of_convergence(self.fitted_):
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=level_of_caller())
         return self
 
     def _samples(self, X: Any, strategy: Strategy) -> Tensor | Rows:

@@ -15,6 +15,7 @@ from drkm.anomalies import choice
 from drkm.estimator import ConstrDRKM
 from drkm.strange_data import StrangeDataWarning, complaints
 from drkm.validation import checks
+from drkm.validation.callers import level_of_caller
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -74,7 +75,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         for complaint in complaints(
             self.model_.kernels_[0], torch.from_numpy(samples), self.model_.center, names, of_columns_only=True
         ):
-            warnings.warn(complaint, StrangeDataWarning, stacklevel=2)
+            warnings.warn(complaint, StrangeDataWarning, stacklevel=level_of_caller())
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from drkm.baselines._images import as_unit_floats, check_image_shape, check_imag
 from drkm.baselines._vae_network import VAENetwork
 from drkm.baselines._vae_training import CHUNK, Schedule, evaluate, train
 from drkm.validation import checks
+from drkm.validation.callers import level_of_caller
 
 
 class BetaVAE(TransformerMixin, BaseEstimator):
@@ -136,7 +137,7 @@ class BetaVAE(TransformerMixin, BaseEstimator):
             )
         if trace.stopped == "interrupted":
             kept = f"interrupted, the weights of step {trace.best_step} are kept"
-            warnings.warn(f"BetaVAE {kept}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"BetaVAE {kept}", ConvergenceWarning, stacklevel=level_of_caller())
 
         self.network_ = network.eval()
         self.device_ = str(device)

@@ -24,6 +24,7 @@ from drkm.problem.shrinkage import Shrinkage
 from drkm.serving import Projection
 from drkm.training import parameters
 from drkm.validation import checks
+from drkm.validation.callers import level_of_caller
 
 
 class PointMethods(TransformerMixin):
@@ -57,10 +58,9 @@ class PointMethods(TransformerMixin):
         points = self._read(X)
         target = inputs.target(out, (len(points), self._inference.codes.shape[1]))
         encoding = self._inference.encode(points, out=target)
-        # Past scikit-learn's wrapper, to the caller's line.
         if doubt := encoding.doubt():
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
-        strange_data.warn_of_strangers(encoding.strange, stacklevel=3)
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=level_of_caller())
+        strange_data.warn_of_strangers(encoding.strange)
         return inputs.write(encoding.codes, X, self.get_feature_names_out()) if out is None else out
 
     def encode(self, X: Any, *, ambiguity: bool = True) -> Encoding:
@@ -137,9 +137,9 @@ class PointMethods(TransformerMixin):
             columns = parameters.component_columns(components, self.layer_slices_)
             told = noise_warning.noise_warning(self._inference, points, columns, method)
         found = self._reconstruct(points, components, method, shrink=shrink, out=out)
-        strange_data.warn_of_strangers(found.strange, stacklevel=2)
+        strange_data.warn_of_strangers(found.strange)
         if told:
-            warnings.warn(told, noise_warning.NoiseWarning, stacklevel=2)
+            warnings.warn(told, noise_warning.NoiseWarning, stacklevel=level_of_caller())
         return inputs.write(found.points, X, getattr(X, "columns", None)) if out is None else out
 
     def reconstruct(self, X: Any, components: Any = None, method: str | None = None, **options: Any) -> PreImage:
@@ -181,7 +181,7 @@ class PointMethods(TransformerMixin):
         else:
             like = arguments.one_point(base, self.n_features_in_)
             encoding = self._inference.encode(self._read(like))
-            strange_data.warn_of_strangers(encoding.strange, stacklevel=2)
+            strange_data.warn_of_strangers(encoding.strange)
             codes = encoding.codes[0]
         moved = codes.repeat(len(grid), 1)
         moved[:, column] = grid
@@ -204,7 +204,7 @@ class PointMethods(TransformerMixin):
         Higher is better, and more components nearly always score higher: to choose their number, use `drkm.select`.
         """
         squares, strange = self._squared_changes(X)
-        strange_data.warn_of_strangers(strange, stacklevel=2)
+        strange_data.warn_of_strangers(strange)
         return -float(squares.mean())
 
     def score_samples(self, X: Any) -> Any:

@@ -17,6 +17,7 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, tiles
 from drkm.kernels import Kernel, NystroemFeatures
 from drkm.strange_data.warning import StrangeDataWarning
+from drkm.validation.callers import level_of_caller
 from drkm.wording import counted
 
 #: a kernel value below this, relative to those of points with themselves, counts as none: for the RBF kernel a distance
@@ -107,10 +108,10 @@ class Familiarity:
         return kernel.original(points, self.reference).amax(dim=1)
 
 
-def warn_of_strangers(strange: Tensor | None, stacklevel: int) -> None:
-    """Warn if any points are strange; `stacklevel` is that of the calling function."""
+def warn_of_strangers(strange: Tensor | None) -> None:
+    """Warn if any points are strange."""
     if strange is not None and (count := int(strange.sum())):
-        warnings.warn(describe(count, len(strange)), StrangeDataWarning, stacklevel=stacklevel + 1)
+        warnings.warn(describe(count, len(strange)), StrangeDataWarning, stacklevel=level_of_caller())
 
 
 def describe(count: int, of: int) -> str:
