@@ -356,6 +356,16 @@ def test_load_says_that_the_data_of_a_model_were_prepared(place):
     np.testing.assert_allclose(again.transform(preparation.apply(rows)), again.codes_, atol=1e-6)
 
 
+def test_encode_warns_of_codes_that_are_not_determined(place):
+    words = ("-c", "6,3", "--init", "random", "--seed", "0", "--max-iter", "2")
+    assert drkm("fit", place / "digits.npy", "-o", place / "early", *words).code == 0
+    np.save(place / "later.npy", load_digits().images[70:140])
+    done = drkm("encode", place / "early", place / "later.npy", "-o", place / "early.npy", "--json")
+    lost = json.loads(done.out)["unbounded"]
+    assert lost > 0
+    assert f"drkm: warning: codes of {lost} of 70 points are not determined" in done.err
+
+
 def test_encode_names_rows_that_are_unlike_all_samples(place):
     np.save(place / "bright.npy", 1000 * np.load(place / "digits.npy"))
     done = drkm("encode", place / "digits.model", place / "bright.npy", "-o", place / "bright.csv", "--quality")

@@ -91,12 +91,14 @@ def encode(
     with files.called("out"):
         files.write_table(out, codes, names, name="codes", before=table.row_names(), after=more)
     facts = _code_facts(encoding, quality=quality)
+    if doubt := encoding.doubt():
+        warn(doubt)
     if facts["strange"]:
         warn(describe(facts["strange"], len(codes)))
     if json:
         options.print_json({"codes": out, **facts, **(judged.facts() if judged else {})})
     else:
-        say(_told_codes(out, **facts) + (f"\n{judged.told(table.names)}" if judged else ""))
+        say(_told_codes(out, facts) + (f"\n{judged.told(table.names)}" if judged else ""))
 
 
 class _Anomalies:
@@ -142,14 +144,14 @@ def _code_facts(encoding: Encoding, *, quality: bool) -> dict[str, Any]:
         "largest_residual": float(np.asarray(encoding.residual).max()),
         "ambiguous": int(np.asarray(encoding.ambiguous).sum()) if quality else None,
         "strange": int(np.asarray(encoding.strange).sum()),
+        "unbounded": int(np.asarray(encoding.unbounded).sum()),
     }
 
 
-def _told_codes(
-    out: Path, samples: int, components: int, largest_residual: float, ambiguous: int | None, strange: int
-) -> str:
-    said = f"codes of {counted(samples, 'sample')}, {counted(components, 'component')}, written to {out}\n"
-    said += f"largest residual {largest_residual:.1g}"
+def _told_codes(out: Path, facts: dict[str, Any]) -> str:
+    samples, ambiguous, strange = (facts[name] for name in ("samples", "ambiguous", "strange"))
+    said = f"codes of {counted(samples, 'sample')}, {counted(facts['components'], 'component')}, written to {out}\n"
+    said += f"largest residual {facts['largest_residual']:.1g}"
     said += "" if ambiguous is None else f", {ambiguous} of {samples} codes ambiguous"
     return f"{said}, {strange} of {samples} rows strange" if strange else said
 
