@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -168,6 +169,18 @@ def test_the_public_surface_is_there():
         assert name in dir(drkm)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         drkm.nothing  # noqa: B018
+
+
+def test_packages_that_the_pages_name_need_no_import_of_their_own():
+    root = Path(__file__).parents[1]
+    text = "".join(page.read_text(encoding="utf-8") for page in [*root.glob("*.md"), *root.glob("docs/*.md")])
+    named = {found for found in re.findall(r"\bdrkm\.(\w+)\.\w+", text) if found in dir(drkm)}
+    named |= set(re.findall(r"currentmodule:: drkm\.(\w+)", text)) | set(re.findall(r"^   (\w+)\.\w+$", text, re.M))
+    assert {"explorer", "plotting", "selection", "strange_data"} <= named
+    # Not getattr, which finds packages that any test has imported.
+    for name in {*named, "anomalies", "imputation"}:
+        assert drkm.__getattr__(name) is importlib.import_module(f"drkm.{name}")
+    assert python("import drkm; print(drkm.selection.noise_of_repeats.__name__)") == "noise_of_repeats\n"
 
 
 #: lines of a function besides its signature and docstring: with these it fits on a screen

@@ -27,9 +27,10 @@ _HOMES = {
     "load": "drkm.loading",
     "select": "drkm.selection",
 }
-_PACKAGES = ("baselines", "datasets", "experiments", "gram", "kernels", "metrics", "plotting", "serving", "solvers")
-#: modules under the names that they had in the first version
-_FORMER = {"io": "drkm.persistence.model_file", "processes": "drkm.distributed.process_group"}
+_PACKAGES = (
+    *("anomalies", "baselines", "datasets", "experiments", "explorer", "gram", "imputation", "kernels", "metrics"),
+    *("plotting", "runs", "selection", "serving", "solvers", "strange_data"),
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -37,8 +38,6 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _PACKAGES:
         return importlib.import_module(f"drkm.{name}")
-    if name in _FORMER:
-        return importlib.import_module(_FORMER[name])
     raise AttributeError(f"module 'drkm' has no attribute {name!r}")
 
 
