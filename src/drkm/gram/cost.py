@@ -16,6 +16,7 @@ from drkm.files.rows import pass_bytes
 from drkm.kernels import Kernel
 from drkm.kernels.bandwidth import MEDIAN_ROWS
 from drkm.kernels.base import FEATURE_ENTRIES
+from drkm.machine.devices import size_on
 from drkm.wording import in_bytes, scaled
 
 #: operations counted per kernel value, whose exponent is clamped and exponentiated
@@ -26,7 +27,7 @@ KRYLOV_BLOCKS = 29
 #: samples
 BATCH_ROWS, LEAST_BATCH, BATCH_BLOCKS = 1024, 1 << 21, 40
 
-#: numbers that a search for pre-images needs; samples that a learned map is fitted to
+#: numbers that a search for pre-images needs; samples that a learned map is fitted to, at the cost of their cube
 SEARCH_NUMBERS, RIDGE_ROWS = 24 << 17, 2000
 #: with at least this many components a search keeps so many weights over the samples, and copies some of them
 MANY_COMPONENTS, KEPT_NUMBERS = 64, 1 << 20
@@ -211,7 +212,7 @@ def feature_blocks(work: Workload, kernel: Kernel, inputs: int) -> int:
     """Return the bytes that computing features a few points at a time needs."""
     if not kernel.is_explicit:
         return 0
-    entries = FEATURE_ENTRIES["cuda" if work.device.type == "cuda" else "cpu"]
+    entries = size_on(work.device, FEATURE_ENTRIES)
     return FORMING * work.item * min(entries, work.n * kernel.widest(inputs))
 
 

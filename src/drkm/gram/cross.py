@@ -7,6 +7,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, mean_row, tiles
 from drkm.kernels import Kernel, Pairwise
+from drkm.machine.devices import size_on
 
 #: samples that a batch is compared with at once
 ROWS = {"cpu": 1024, "cuda": 1 << 20}
@@ -48,6 +49,6 @@ class Cross:
         origin = 0 if self._origin is None else self._origin
         left = kernel.factors(new - origin)[0]
         out = left.new_empty(len(new), len(self.points))
-        for rows in tiles(self.points, ROWS["cuda" if left.is_cuda else "cpu"]):
+        for rows in tiles(self.points, size_on(left.device, ROWS)):
             out[:, rows] = kernel.values(left @ kernel.factors(self.points[rows] - origin)[1].T)
         return out

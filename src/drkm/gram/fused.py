@@ -22,6 +22,7 @@ from drkm.gram import split
 from drkm.gram.base import Gram, MovingGram, Strategy, Subset, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense, StoredPairs
+from drkm.gram.exponents import into_values
 from drkm.gram.split import SplitGram
 from drkm.gram.sweep import SweptGram, blocks
 from drkm.gram.tiled import Tiled
@@ -285,9 +286,7 @@ def form(kernel: Pairwise, points: Tensor) -> Tensor:
     for rows in blocks(n, n, points):
         block = K[rows]
         torch.mm(left[rows], right, out=block)
-        values = kernel.values(block)
-        if values.data_ptr() != block.data_ptr():
-            block.copy_(values)
+        into_values(kernel, block)
     return K
 
 

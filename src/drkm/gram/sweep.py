@@ -16,6 +16,7 @@ from drkm.files.rows import slices
 from drkm.gram.base import MovingGram, Sums
 from drkm.kernels import Pairwise
 from drkm.kernels.base import BLOCK_ENTRIES
+from drkm.machine.devices import size_on
 
 
 class SweptGram(MovingGram):
@@ -121,7 +122,7 @@ class SweptGram(MovingGram):
 
 def blocks(m: int, n: int, like: Tensor) -> list[slice]:
     """Return slices of m rows such that a block of n columns stays in the processor's cache."""
-    rows = max(16, BLOCK_ENTRIES["cuda" if like.is_cuda else "cpu"] // max(n, 1))
+    rows = max(16, size_on(like.device, BLOCK_ENTRIES) // max(n, 1))
     return slices(m, rows)
 
 

@@ -30,27 +30,24 @@ from drkm.gram.cost import (
     thread_bytes,
 )
 from drkm.gram.dense import Dense
+from drkm.gram.exponents import into_values
 from drkm.gram.sweep import parameter_sum
 from drkm.kernels import Explicit, Kernel, Pairwise
 from drkm.machine import memory as memory_of
+from drkm.machine.devices import size_on
+from drkm.machine.layout import ALIGNMENT
 from drkm.machine.threads import ShareOut, workers
 
 #: rows of a tile; with 4096 features, its products then take most of the time, not the reading of samples
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
 #: rows of a tile that one thread of a CPU computes at a time
 PART_ROWS = 256
-#: addresses of kept tiles are multiples of this, like those of fresh allocations
-ALIGNMENT = 64
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
 #: number of parts in which the factors of a tile's samples are formed, and numbers that one part may have in any case
 FACTOR_PARTS, FACTOR_ENTRIES = 8, 1 << 16
 #: share of the available memory that is used without an explicit budget
 SHARE = 0.5
-
-
-def _tile_rows(device: torch.device) -> int:
-    return TILE_ROWS["cuda" if device.type == "cuda" else "cpu"]
 
 
 def _aligned(entries: int, item: int) -> int:
@@ -76,7 +73,7 @@ class TiledGram(Gram):
         self.kernel = kernel
         self.points = points
         self.n = len(points)
-        rows = rows or _tile_rows(points.device)
+        rows = rows or size_on(points.device, TILE_ROWS)
         self._slices = slices(self.n, rows)
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         self._origin = mean_row(points) if kernel.is_isotropic else None
@@ -164,9 +161,7 @@ class TiledGram(Gram):
 
         def form(rows: slice) -> None:
             part = tile[rows]
-            values = self.kernel.values(torch.mm(left[rows], right.T, out=part))
-            if values is not part:
-                part.copy_(values)
+            into_values(self.kernel, torch.mm(left[rows], right.T, out=part))
 
         share_out(form, _parts(len(tile), tile.device))
 
@@ -310,7 +305,7 @@ class Tiled(Dense):
         every = self._all_tiles(work)
         kept = min(int(settled.keep), every)
         recomputed = 1.0 - kept / every
-        rows = _tile_rows(work.device)
+        rows = size_on(work.device, TILE_ROWS)
         values = work.n**2 / 2 * pair_flops(work.d)
         reading = work.sample_bytes * max(1.0, work.n / rows) / 2
         return base.plus(
@@ -361,11 +356,11 @@ class Tiled(Dense):
     @staticmethod
     def _tile_bytes(work: Workload) -> int:
         """Return the bytes needed to form a tile."""
-        rows = min(work.n, _tile_rows(work.device)) if work.first_is_pairwise else 0
+        rows = min(work.n, size_on(work.device, TILE_ROWS)) if work.first_is_pairwise else 0
         return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
 
     @staticmethod
     def _all_tiles(work: Workload) -> int:
         """Return the bytes of all tiles on and above the diagonal."""
-        rows = min(work.n, _tile_rows(work.device))
+        rows = min(work.n, size_on(work.device, TILE_ROWS))
         return work.item * work.n * (work.n + rows) // 2

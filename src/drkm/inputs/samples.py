@@ -67,7 +67,7 @@ def checked(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
         raise ValueError("X: contains masked values, fill them or leave their samples out")
     X = checks.dense_real("X", X).numpy(force=True) if isinstance(X, Tensor) else X
     try:
-        if not hasattr(X, "tocsr") and (found := checks.not_numbers(np.asarray(X), X)):
+        if not checks.is_sparse(X) and (found := checks.not_numbers(np.asarray(X), X)):
             raise ValueError(f"X: expected numbers, got {found}")
         return validate_data(estimator, X, reset=reset, **options)
     except (TypeError, ValueError) as error:

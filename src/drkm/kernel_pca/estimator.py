@@ -22,6 +22,7 @@ from drkm.persistence import model_file
 from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.serving import Projection
 from drkm.training.kernel_components import KernelComponents
+from drkm.validation import checks
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -173,7 +174,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         points = samples.read(self, X, reset=False)
         if self.kernel_.is_of_torch:
-            points = points.toarray() if parameters.is_sparse(points) else points
+            points = points.toarray() if checks.is_sparse(points) else points
             codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
             precision.check_finite(codes)
         else:

@@ -9,12 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
-from drkm.kernel_pca.parameters import is_auto, is_sparse, kernel_choice, learns_inverse
+from drkm.kernel_pca.parameters import is_auto, kernel_choice, learns_inverse
 from drkm.kernels import Kernel
 from drkm.kernels.scikit_learn import KernelChoice
 from drkm.problem.spectrum import EigenOptions
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
+from drkm.validation import checks
 
 
 def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) -> tuple[Any, KernelComponents]:
@@ -24,7 +25,7 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
     """
     choice = kernel_choice(chosen)
     gamma = choice.gamma_of(rows.shape[1])
-    own = None if is_sparse(rows) else choice.own(gamma)
+    own = None if checks.is_sparse(rows) else choice.own(gamma)
     if own is None:
         return _by_scikit_learn(rows, X, choice, chosen, options)
     kept = samples.for_torch(rows, X, chosen["device"], chosen["dtype"])
@@ -40,7 +41,7 @@ def _by_scikit_learn(
     gram, kernel = chosen["gram"], choice.kernel
     if not isinstance(gram, str) or gram not in ("auto", "dense"):
         raise ValueError(f"gram: {gram!r} needs dense samples and a kernel of ours, got {kernel!r}")
-    if learns_inverse(chosen) and is_sparse(rows):
+    if learns_inverse(chosen) and checks.is_sparse(rows):
         raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
     inverse.check_search(chosen["preimage"], None, kernel)
     kept = samples.for_scikit_learn(rows, X, copy=chosen["copy_X"])

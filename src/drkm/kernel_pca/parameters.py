@@ -68,7 +68,7 @@ def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
     parameters.strategy(chosen["gram"])
     parameters.dtype(chosen["dtype"], torch.device("cpu"))
     choice, samples = kernel_choice(chosen), saved.samples
-    own = None if is_sparse(samples) else choice.own(choice.gamma_of(samples.shape[1]))
+    own = None if checks.is_sparse(samples) else choice.own(choice.gamma_of(samples.shape[1]))
     computed = saved.found.kernel and saved.found.kernel.original
     if (computed is None) != (own is None) or (own is not choice.kernel and own != computed):
         raise ValueError("kernel: expected the kernel that the parameters name")
@@ -95,8 +95,3 @@ def is_precomputed(kernel: Any) -> bool:
 def is_auto(value: Any) -> bool:
     """Whether a parameter leaves the choice to the estimator."""
     return isinstance(value, str) and value == "auto"
-
-
-def is_sparse(samples: Any) -> bool:
-    """Whether samples are a sparse matrix."""
-    return hasattr(samples, "tocsr")

@@ -10,6 +10,7 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
+from drkm.problem.spectrum import roundings_of_sum
 from drkm.wording import dtype_name
 
 #: samples whose kernel values are centred, and the number of times by which the first eigenvalue must exceed rounding
@@ -47,7 +48,7 @@ def for_centring(kernel: Kernel, X: Tensor) -> Tensor:
         return X
     # A lower bound of the first eigenvalue, and what it is compared with, per sample.
     first = K.square().sum() / (total * len(K))
-    rounding = (eps / WORST_CODES) ** 2 if kernel.is_explicit else ROUNDINGS * max(4.0, len(X) ** 0.5) * eps
+    rounding = (eps / WORST_CODES) ** 2 if kernel.is_explicit else ROUNDINGS * roundings_of_sum(len(X)) * eps
     return X.double() if first < rounding * size else X
 
 

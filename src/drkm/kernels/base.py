@@ -24,6 +24,7 @@ from torch import Tensor
 
 from drkm.files.rows import Rows, slices
 from drkm.kernels.bandwidth import check_bandwidth, check_rounding, resolve_bandwidth
+from drkm.machine.devices import size_on
 from drkm.machine.elementwise import at_most_zero_
 from drkm.validation.registry import Registry
 
@@ -266,7 +267,7 @@ class Pairwise(Kernel):
 
     def values(self, exponent: Tensor) -> Tensor:
         """Return f(e); the exponents may be overwritten."""
-        block = BLOCK_ENTRIES["cuda" if exponent.is_cuda else "cpu"]
+        block = size_on(exponent.device, BLOCK_ENTRIES)
         if exponent.requires_grad or exponent.numel() <= block:
             return self.jet(exponent, 0)[0]
         parts = exponent.split(max(1, block * len(exponent) // exponent.numel()))
@@ -403,7 +404,7 @@ class Explicit(Kernel):
 
     def blocks(self, points: Tensor | Rows) -> list[slice]:
         """Return slices of points whose features need little memory."""
-        entries = FEATURE_ENTRIES["cuda" if points.device.type == "cuda" else "cpu"]
+        entries = size_on(points.device, FEATURE_ENTRIES)
         step = max(1, entries // max(1, self.widest(points.shape[1])))
         return slices(len(points), step)
 

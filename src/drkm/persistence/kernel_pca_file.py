@@ -29,7 +29,7 @@ from drkm.persistence import model_parts, strategies
 from drkm.problem import stiefel
 from drkm.training import parameters
 from drkm.training.kernel_components import KernelComponents
-from drkm.validation import parts
+from drkm.validation import checks, parts
 from drkm.validation.parts import Part
 from drkm.wording import dtype_name
 
@@ -127,7 +127,7 @@ def parts_of(saved: SavedComponents) -> tuple[dict[str, Tensor], dict[str, Any]]
 
 
 def _sample_tensors(samples: Any) -> dict[str, Tensor]:
-    if not hasattr(samples, "tocsr"):
+    if not checks.is_sparse(samples):
         return {"X": samples if isinstance(samples, Tensor) else torch.from_numpy(np.ascontiguousarray(samples))}
     rows = samples.tocsr()
     found = (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64))
@@ -201,7 +201,7 @@ def _check_components(tensors: dict[str, Tensor], kernel: Kernel | None, samples
         shapes["dual_coef"] = tuple(samples.shape)
     kinds = {name: computed if name in ("weights", "shift") else vectors.dtype for name in shapes}
     parts.check(tensors, {name: parts.tensor(*shape, dtype=kinds[name]) for name, shape in shapes.items()}, others=True)
-    allowed = {*shapes, *(SPARSE if hasattr(samples, "tocsr") else ("X",))}
+    allowed = {*shapes, *(SPARSE if checks.is_sparse(samples) else ("X",))}
     prefixes = (f"{Kernel.prefix}0.", f"{FeatureMap.prefix}0.")
     if strange := [name for name in tensors if name not in allowed and not name.startswith(prefixes)]:
         raise ValueError(f"{min(strange)[:60]!r}: expected no such part")

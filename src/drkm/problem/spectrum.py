@@ -67,6 +67,11 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
 
 
+def roundings_of_sum(n: int) -> float:
+    """Return the error of a sum of n terms in units of one rounding, if roundings are independent; at least 4."""
+    return max(4.0, math.sqrt(n))
+
+
 def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: Tensor | None = None) -> Pairs:
     """Return the leading eigenpairs of CKC, C = I - 11ᵀ/n; a stored K may be overwritten.
 
@@ -74,7 +79,7 @@ def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: 
     """
     if isinstance(gram, TriangleGram):
         # Eigenvalues below this are what rounding leaves after centring, or, in a Krylov space, of sums of n terms.
-        roundings = max(4.0, math.sqrt(gram.n)) if options.solver_for(gram.n, count) == "arpack" else 4.0
+        roundings = roundings_of_sum(gram.n) if options.solver_for(gram.n, count) == "arpack" else 4.0
         floor = roundings * torch.finfo(like.dtype).eps * gram.diagonal().sum().item()
         values, vectors = _of_triangle(gram, count, options, means, floor)
         return np.where(np.abs(values) > floor, values, 0).astype(values.dtype), vectors

@@ -32,6 +32,11 @@ def real(name: str, value: Any) -> float:
     return float(value)
 
 
+def is_sparse(samples: Any) -> bool:
+    """Whether samples are a sparse matrix, without importing scipy."""
+    return hasattr(samples, "tocsr")
+
+
 def is_finite(value: numbers.Real | float) -> bool:
     """Whether a number is finite in float64; Python has integers that are not."""
     try:

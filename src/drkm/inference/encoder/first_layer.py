@@ -15,6 +15,7 @@ from drkm.files.rows import Rows
 from drkm.fitted import FittedModel
 from drkm.inference.first_gram import FirstGram
 from drkm.inference.subspace import component_sums
+from drkm.machine.devices import size_on
 
 #: distances between scores that are held at once
 NEAREST_ENTRIES = {"cpu": 1 << 24, "cuda": 1 << 28}
@@ -90,7 +91,7 @@ class FeatureRows(FirstLayer):
     def nearest(self, rows: Tensor, count: int) -> Tensor:
         """Return the samples with the nearest scores."""
         n = len(self.training_scores)
-        height = max(1, NEAREST_ENTRIES["cuda" if rows.is_cuda else "cpu"] // n)
+        height = max(1, size_on(rows.device, NEAREST_ENTRIES) // n)
         found = []
         for part in self.scores(rows).split(height):
             found.append(_smallest(_distances(part, self.training_scores), count))

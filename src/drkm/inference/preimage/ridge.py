@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
+from drkm.gram.cost import RIDGE_ROWS
 from drkm.inference.preimage.descent import Minima
 from drkm.inference.subspace import Components
 
-#: number of training points used: the eigendecomposition costs their cube
-MAX_POINTS = 2000
 PENALTIES = tuple(10.0**k for k in range(-10, 3))
 
 
@@ -31,8 +30,8 @@ class RidgeMap:
         """Fit on at most 2,000 evenly spaced training points, with the penalty chosen by leave-one-out error."""
         values, vectors = torch.linalg.eigh(components.M.double())
         root = (vectors * values.clamp(min=0).sqrt()).to(components.M)
-        Z = collectives.spread_rows(components.training_coordinates(), MAX_POINTS) @ root
-        X = collectives.spread_rows(components.X, MAX_POINTS)
+        Z = collectives.spread_rows(components.training_coordinates(), RIDGE_ROWS) @ root
+        X = collectives.spread_rows(components.X, RIDGE_ROWS)
         mean = X.mean(dim=0)
         squared = torch.cdist(Z, Z).square()
         upper = squared[torch.triu_indices(len(Z), len(Z), 1).unbind()]

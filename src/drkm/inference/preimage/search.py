@@ -21,6 +21,7 @@ from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
 from drkm.kernels import Linear
+from drkm.machine.devices import size_on
 from drkm.validation import checks
 
 METHODS = ("fixed-point", "gradient", "ridge")
@@ -130,7 +131,7 @@ def preimage(
     shape = (len(coordinates), components.X.shape[1])
     if start is not None and tuple(start.shape) != shape:
         raise ValueError(f"start: expected one point per projection, shape {shape}, got {tuple(start.shape)}")
-    most = BATCH_NUMBERS["cuda" if coordinates.is_cuda else "cpu"] // shape[1]
+    most = size_on(coordinates.device, BATCH_NUMBERS) // shape[1]
     if _keeps_weights(components):
         most = min(most, KEPT_NUMBERS // components.n)
     size = batch_size or max(1, min(BATCH_ROWS, most))
