@@ -16,7 +16,8 @@ from drkm.kernels import RBF, Cosine, Polynomial
 from drkm.machine import memory
 from drkm.problem.energy import Energy, workload
 from drkm.solvers import LBFGS
-from drkm.training import Plan, resolve_kernels
+from drkm.training import Plan
+from drkm.training.run import resolve_kernels
 
 SETTINGS = {"n_components": (3, 2), "tol": 1e-5}
 

@@ -110,7 +110,7 @@ class SolverSuite:
         assert result.converged
         assert result.stationarity <= 1e-6
         assert result.feasibility <= self.feasible
-        assert result.message.startswith(f"converged in {result.n_iter} iteration")
+        assert result.outcome.startswith(f"converged in {result.n_iter} iteration")
 
     def test_centred_layers_reach_a_stationary_point(self):
         assert self.run(energy=self.energy(center=True)).stationarity <= 1e-6
@@ -163,13 +163,13 @@ class SolverSuite:
         assert result.status is Status.MAX_ITER
         assert result.n_iter == self.cut
         assert not result.converged
-        assert f"max_iter after {self.cut} iteration" in result.message
-        assert "raise max_iter" in result.message
+        assert f"max_iter after {self.cut} iteration" in result.outcome
+        assert "raise max_iter" in result.advice
 
     def test_max_seconds_ends_the_run_and_says_what_to_change(self):
         result = self.run(max_seconds=1e-9)
         assert result.status is Status.MAX_SECONDS
-        assert "raise max_seconds" in result.message
+        assert "raise max_seconds" in result.advice
 
     def test_a_callback_that_returns_true_ends_the_run_after_all_were_told(self):
         told = []
@@ -181,7 +181,7 @@ class SolverSuite:
         assert result.status is Status.INTERRUPTED
         assert result.n_iter == self.cut
         assert told == list(range(self.cut + 1))
-        assert "checkpoint" in result.message
+        assert "checkpoint" in result.advice
 
     def test_ctrl_c_in_a_callback_returns_the_best_point_marked_interrupted(self):
         def interrupt(entry):

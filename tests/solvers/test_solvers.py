@@ -206,8 +206,8 @@ class TestMessages:
         energy = make_energy(dtype=torch.float32)
         result = solve(ProjectedGradient(), energy, starts.kernel_pca(energy), max_iter=1)
         stalled = replace(result, status=Status.STALLED)
-        assert "loosen tol or use a smoother kernel or dtype='float64'" in stalled.message
-        assert "float64" not in replace(stalled, H=result.H.double()).message
+        assert "loosen tol or use a smoother kernel or dtype='float64'" in stalled.advice
+        assert "float64" not in replace(stalled, H=result.H.double()).advice
 
     def test_ctrl_c_while_warming_up_returns_the_start(self):
         class Hasty(LBFGS):
@@ -225,4 +225,4 @@ class TestMessages:
         energy = make_energy()
         result = solve(Penalty(inner=3, outer=1), energy, starts.random(energy, torch.Generator().manual_seed(0)))
         assert result.status is Status.SCHEDULE_ENDED
-        assert "solver='auto'" in result.message
+        assert "solver='auto'" in result.advice

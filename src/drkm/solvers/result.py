@@ -115,11 +115,6 @@ class Result:
             return ADVICE[self.status] + " or dtype='float64'"
         return ADVICE.get(self.status, "")
 
-    @property
-    def message(self) -> str:
-        """Outcome and advice in one sentence."""
-        return f"{self.outcome}: {self.advice}" if self.advice else self.outcome
-
 
 _ENTRY: dict[str, Part] = {
     "iteration": parts.count(),

@@ -2,6 +2,6 @@
 
 from drkm.training.plan import Plan
 from drkm.training.record import layer_supports, layer_traces, row_means
-from drkm.training.run import dimensions, resolve_kernels, train
+from drkm.training.run import dimensions, train
 
-__all__ = ["Plan", "dimensions", "layer_supports", "layer_traces", "resolve_kernels", "row_means", "train"]
+__all__ = ["Plan", "dimensions", "layer_supports", "layer_traces", "row_means", "train"]
