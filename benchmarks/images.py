@@ -22,10 +22,3 @@ def write_sprites(path: str | os.PathLike[str], n: int) -> None:
         factors = np.stack(np.unravel_index(chosen, tuple(dataset.factor_sizes)), axis=1)
         out[begin : begin + len(chosen)] = dataset.images_at(factors).reshape(len(chosen), -1) > 0
     out.flush()
-
-
-def sprites(n: int) -> np.ndarray:
-    """Return n images as rows of float64 in {0, 1}."""
-    dataset = load_dsprites(source="rendered")
-    images, _ = dataset.sample(n, random_state=0)
-    return (images.reshape(n, -1) > 0).astype(np.float64)

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.cleaning import SETS, clean_samples
 from drkm.estimator import ConstrDRKM
+from drkm.inference.preimage import default_method
 from drkm.kernels import RBF
 from drkm.selection import select
 from drkm.solvers import LBFGS
@@ -31,7 +32,7 @@ NARROW = 0.1
 
 def candidates(model: ConstrDRKM, noisy: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Yield names of other candidates, and the samples as denoised by each."""
-    own = "fixed-point" if model.kernels_[0].is_isotropic else "gradient"
+    own = default_method(model.kernels_[0])
     for method in {"fixed-point", "gradient", "ridge"} - {own} - ({"fixed-point"} if own == "gradient" else set()):
         yield method, model.denoise(noisy, method=method)
     count = model.codes_.shape[1]

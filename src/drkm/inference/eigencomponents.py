@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from drkm.gram import Dense
-from drkm.inference.preimage import preimage
+from drkm.inference.preimage import default_method, preimage
 from drkm.inference.subspace import Components, Eigenspace
 from drkm.kernels import Kernel
 from drkm.problem.eigen import leading_eigenpairs
@@ -70,8 +70,6 @@ class EigenComponents:
         points: Tensor | None = None,
         *,
         rank: int | None = None,
-        method: str | None = None,
-        start: Tensor | None = None,
         tol: float = PREIMAGE_TOL,
         max_iter: int = PREIMAGE_STEPS,
     ) -> Tensor:
@@ -84,10 +82,6 @@ class EigenComponents:
         points : Tensor of shape (m, d), optional
         rank : int, optional
             Number of leading components to use.
-        method : {"fixed-point", "gradient", "ridge"}, optional
-            How pre-images are found; by default the method that suits the kernel.
-        start : Tensor of shape (m, d), optional
-            Start of the pre-images, for example those of a neighbouring shrinkage.
         tol, max_iter
             Tolerance and maximum number of steps of the pre-images.
         """
@@ -96,6 +90,5 @@ class EigenComponents:
             coordinates = components.training_coordinates()
         else:
             coordinates = components.coordinates(self.kernel(points, self.X))
-        method = method or ("fixed-point" if self.kernel.is_isotropic else "gradient")
-        found = preimage(components, coordinates, method=method, start=start, tol=tol, max_iter=max_iter)
-        return found.points
+        method = default_method(self.kernel)
+        return preimage(components, coordinates, method=method, tol=tol, max_iter=max_iter).points

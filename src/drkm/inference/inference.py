@@ -19,7 +19,7 @@ from drkm.inference.density import CodeDensity
 from drkm.inference.encoder import Encoding, ProjectionEncoder, StationaryEncoder
 from drkm.inference.first_gram import FirstGram, energy_of
 from drkm.inference.kernel_projection import KernelProjection
-from drkm.inference.preimage import PreImage, preimage, prepared_search
+from drkm.inference.preimage import PreImage, default_method, preimage, preimage_by, prepared_search
 from drkm.inference.subspace import Components, component_sums, components_of
 from drkm.machine.memory import NotEnoughMemory
 from drkm.machine.threads import one_thread
@@ -194,7 +194,8 @@ class Inference:
     def decode(self, codes: Tensor, shrink: Shrinkage | None = None) -> PreImage:
         """Return pre-images for codes, whose scores in the first layer follow from stationarity."""
         with self._threads(len(codes)):
-            return self._decoded(codes, self._basis(shrink))
+            basis = self._basis(shrink)
+            return preimage(basis, self._coordinates(codes, basis), method=self._method)
 
     def decoder(self, shrink: Shrinkage | None = None) -> Callable[[Tensor], PreImage]:
         """Return `decode` for repeated calls with few codes: what the search needs is computed once and kept."""
@@ -203,19 +204,19 @@ class Inference:
 
         def decode(codes: Tensor) -> PreImage:
             with self._threads(len(codes)):
-                return self._decoded(codes, basis, search=search)
+                return preimage_by(search, basis, self._coordinates(codes, basis))
 
         return decode
 
     def _basis(self, shrink: Shrinkage | None) -> Components:
         return self._components(range(self.fitted.slices[0].stop), self._make_room(self._method), shrink=shrink)
 
-    def _decoded(self, codes: Tensor, basis: Components, **options: Any) -> PreImage:
+    def _coordinates(self, codes: Tensor, basis: Components) -> Tensor:
+        """Return the projections with these codes."""
         first = self.fitted.slices[0]
         scores = self.encoder.scores_of(codes @ self.rotation.T)
         # Scores in the solver's basis become scores on the reported axes.
-        coordinates = basis.coordinates_from_scores(scores @ self.rotation[first, first])
-        return preimage(basis, coordinates, method=self._method, **options)
+        return basis.coordinates_from_scores(scores @ self.rotation[first, first])
 
     @cached_property
     def density(self) -> CodeDensity:
@@ -281,4 +282,4 @@ class Inference:
     @property
     def _method(self) -> str:
         """The default method for pre-images."""
-        return "fixed-point" if self.fitted.kernels[0].with_preimages.is_isotropic else "gradient"
+        return default_method(self.fitted.kernels[0])

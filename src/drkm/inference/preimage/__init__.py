@@ -1,5 +1,5 @@
 """Pre-images: points of the input space for projections onto components."""
 
-from drkm.inference.preimage.search import PreImage, preimage, prepared_search
+from drkm.inference.preimage.search import PreImage, default_method, preimage, preimage_by, prepared_search
 
-__all__ = ["PreImage", "preimage", "prepared_search"]
+__all__ = ["PreImage", "default_method", "preimage", "preimage_by", "prepared_search"]

@@ -27,7 +27,7 @@ class RidgeMap:
 
     @classmethod
     def fit(cls, components: Components) -> RidgeMap:
-        """Fit on at most 2,000 evenly spaced training points, with the penalty chosen by leave-one-out error."""
+        """Fit on at most `RIDGE_ROWS` evenly spaced training points, with the penalty chosen by leave-one-out error."""
         values, vectors = torch.linalg.eigh(components.M.double())
         root = (vectors * values.clamp(min=0).sqrt()).to(components.M)
         Z = collectives.spread_rows(components.training_coordinates(), RIDGE_ROWS) @ root

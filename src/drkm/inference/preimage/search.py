@@ -20,7 +20,7 @@ from drkm.inference.preimage.descent import Derivatives, Minima, minimise
 from drkm.inference.preimage.residual import residual_of
 from drkm.inference.preimage.ridge import RidgeMap
 from drkm.inference.subspace import Components
-from drkm.kernels import Linear
+from drkm.kernels import Kernel, Linear
 from drkm.machine.devices import size_on
 from drkm.validation import checks
 
@@ -85,7 +85,6 @@ def preimage(
     batch_size: int | None = None,
     memory: int = MEMORY,
     out: Tensor | None = None,
-    search: Search | None = None,
 ) -> PreImage:
     """Find the points whose images are nearest to projections.
 
@@ -114,17 +113,27 @@ def preimage(
         few dimensions.
     out : Tensor of shape (m, d), optional
         Tensor to write the points to.
-    search : Search, optional
-        Result of `prepared_search` for these components; by default a search is prepared here.
     """
     checks.number("tol", tol)
     checks.integer("max_iter", max_iter, 1)
     checks.integer("memory", memory, 0)
+    in_span = start is None and _is_wide(components, len(coordinates))
+    search = _search(components, method, tol, max_iter, memory, in_span)
+    return preimage_by(search, components, coordinates, start=start, batch_size=batch_size, out=out)
+
+
+def preimage_by(
+    search: Search,
+    components: Components,
+    coordinates: Tensor,
+    *,
+    start: Tensor | Rows | None = None,
+    batch_size: int | None = None,
+    out: Tensor | None = None,
+) -> PreImage:
+    """Find pre-images as `preimage` does, by a search that was prepared for these components."""
     if batch_size is not None:
         checks.integer("batch_size", batch_size, 1)
-    if search is None:
-        in_span = start is None and _is_wide(components, len(coordinates))
-        search = _search(components, method, tol, max_iter, memory, in_span)
     if coordinates.ndim != 2 or coordinates.shape[1] != components.c:
         got = tuple(coordinates.shape)
         raise ValueError(f"coordinates: expected {components.c} columns, one per component, got shape {got}")
@@ -149,8 +158,13 @@ def preimage(
     return found
 
 
+def default_method(kernel: Kernel) -> str:
+    """Return the method for pre-images that suits a kernel."""
+    return "fixed-point" if kernel.with_preimages.is_isotropic else "gradient"
+
+
 def prepared_search(components: Components, method: str) -> Search:
-    """Prepare a search for pre-images for many small batches in sequence."""
+    """Prepare a search for pre-images, by default settings, for many small batches in sequence."""
     return _search(components, method, TOL, MAX_ITER, MEMORY, _is_wide(components, components.n))
 
 
