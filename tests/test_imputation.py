@@ -15,10 +15,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from command_line import drkm, refused
 from drkm import ConstrDRKM, Imputer
+from drkm.cli._options import IMPUTE
 from drkm.estimator import load_prepared
 from drkm.files import container
-from drkm.imputation import Filling, filling
-from drkm.imputation.filling import Member
+from drkm.imputation import Filling, filling_of
+from drkm.imputation.filling import HOW, Member
 from drkm.imputation.linear import LinearFill
 from drkm.kernels import RBF, Matern
 from drkm.persistence import model_file
@@ -211,7 +212,7 @@ def test_the_model_refuses_gaps_and_names_who_fills_them():
 
 @pytest.mark.parametrize("how", ["fill", "mean", "median"])
 def test_what_was_learned_can_be_taken_apart_and_put_together(how):
-    learned = SOME if how == "fill" else filling(GAPPY, how)
+    learned = SOME if how == "fill" else filling_of(GAPPY, how)
     tensors, plain = learned.parts()
     again = Filling.from_parts(tensors, json.loads(json.dumps(plain)), 13)
     np.testing.assert_array_equal(again.fill(GAPPY), learned.fill(GAPPY))
@@ -271,7 +272,11 @@ def test_fill_writes_the_table_with_its_names_and_every_gap_filled(table, tmp_pa
     np.testing.assert_allclose(frame.iloc[:, 1:5], Imputer().fit_transform(X), rtol=1e-6)
     told = drkm("fill", path, "-o", tmp_path / "m.npy", *READ, "--impute", "median")
     assert f"{np.isnan(X).sum()} gaps of 150 samples filled (9% of all entries)" in told.out
-    np.testing.assert_allclose(np.load(tmp_path / "m.npy"), filling(X, "median").fill(X))
+    np.testing.assert_allclose(np.load(tmp_path / "m.npy"), filling_of(X, "median").fill(X))
+
+
+def test_the_command_line_offers_every_way_to_fill_gaps():
+    assert IMPUTE == HOW
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -361,7 +366,7 @@ def test_a_model_remembers_how_gaps_were_filled_and_fills_those_of_new_data(tabl
     assert done.code == 0, done.err
     assert "gaps filled" in done.out
     loaded, preparation = load_prepared(model)
-    expected = filling(X, how).fill(X)
+    expected = filling_of(X, how).fill(X)
     rows = preparation.apply(X)
     np.testing.assert_allclose(preparation.undo(rows), expected, rtol=1e-6)
     np.testing.assert_allclose(rows.std(axis=0), 1)

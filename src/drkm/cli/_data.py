@@ -136,13 +136,13 @@ def _label_file(path: Path, header: bool | None, count: int) -> dict[str, Sequen
 
 def filling_of(path: Path, table: files.Table, how: str) -> Filling:
     """Learn how to fill gaps like those of a table."""
-    from drkm.imputation import filling
+    from drkm.imputation import filling_of
 
     empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
     if len(empty):
         name = table.columns[empty[0]] if table.columns else str(empty[0])
         raise ValueError(f"data: {path} has no number in column {name!r}, leave it out with --drop")
-    return filling(table.values, how)
+    return filling_of(table.values, how)
 
 
 def check_finite(path: Path, table: files.Table, purpose: str = "", *, gaps: bool = False) -> None:

@@ -22,6 +22,7 @@ from drkm.files.json_values import plain
 if TYPE_CHECKING:
     from drkm.experiments.settings import Seeds, Variant
 
+#: ways to fill gaps; a copy, because importing `drkm.imputation` takes too long for --help
 IMPUTE = ("fill", "mean", "median")
 Number = TypeVar("Number", int, float)
 

@@ -1,7 +1,7 @@
 """Imputation: missing values are filled by denoising with weighted components."""
 
-from drkm.imputation.choice import filling, masked_entries
+from drkm.imputation.choice import filling_of, masked_entries
 from drkm.imputation.filling import Filling
 from drkm.imputation.imputer import Imputer
 
-__all__ = ["Filling", "Imputer", "filling", "masked_entries"]
+__all__ = ["Filling", "Imputer", "filling_of", "masked_entries"]

@@ -64,7 +64,7 @@ def _middle_and_spread(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return unit * np.nanmean(X / unit, axis=0), unit * np.nanstd(X / unit, axis=0)
 
 
-def filling(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:
+def filling_of(X: np.ndarray, how: str = "fill", max_samples: int = MAX_SAMPLES, random_state: Any = 0) -> Filling:
     """Learn how to fill gaps: by denoising ("fill"), or with the "mean" or "median" of the column.
 
     Parameters

@@ -89,7 +89,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty = np.isnan(values).all(axis=0)
         if empty.all():
             raise ValueError(f"X: expected at least one number, got {values.size} gaps")
-        self.filling_ = choice.filling(values[:, ~empty], max_samples=self.max_samples, random_state=random)
+        self.filling_ = choice.filling_of(values[:, ~empty], max_samples=self.max_samples, random_state=random)
         self.statistics_ = np.full(len(empty), np.nan)
         self.statistics_[~empty] = self.filling_.offset
         self.indicator_ = None
