@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from command_line import drkm, refused
 from drkm import AnomalyDetector, ConstrDRKM
 from drkm.anomalies import choice, false_alarm_distance
-from drkm.estimator import load_prepared
+from drkm.loading import load_prepared
 from drkm.strange_data import StrangeDataWarning
 
 IRIS = load_iris()

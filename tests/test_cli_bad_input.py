@@ -409,7 +409,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(here):
 
 
 def test_a_bug_is_called_one_and_ends_with_exit_code_1(here, monkeypatch):
-    monkeypatch.setattr("drkm.estimator.load_prepared", lambda path, device: {}["oops"])
+    monkeypatch.setattr("drkm.loading.load_prepared", lambda path, device: {}["oops"])
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert done.code == 1
     assert done.err == "drkm: a bug, please report it with what --debug shows: KeyError: 'oops'\n"
@@ -428,7 +428,7 @@ def test_an_allocation_that_fails_is_one_sentence_too(here, monkeypatch):
     def failing(*words, **more):
         raise MemoryError
 
-    monkeypatch.setattr("drkm.estimator.load_prepared", failing)
+    monkeypatch.setattr("drkm.loading.load_prepared", failing)
     sentence = refused("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert sentence.startswith("drkm: not enough memory: use fewer samples")
 
@@ -437,7 +437,7 @@ def test_ctrl_c_outside_of_training_is_one_word(here, monkeypatch):
     def interrupted(*words, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("drkm.estimator.load_prepared", interrupted)
+    monkeypatch.setattr("drkm.loading.load_prepared", interrupted)
     done = drkm("encode", here / "model", here / "X.npy", "-o", "codes.npy")
     assert (done.code, done.out, done.err) == (130, "", "drkm: interrupted\n")
 

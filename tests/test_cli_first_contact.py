@@ -10,9 +10,9 @@ from sklearn.datasets import load_iris
 
 from command_line import drkm, refused
 from drkm import ConstrDRKM
-from drkm.estimator import load_prepared
 from drkm.files import Columns, read_table
 from drkm.inputs.preparation import Preparation
+from drkm.loading import load_prepared
 from drkm.wording import for_terminal
 
 Image = pytest.importorskip("PIL.Image")

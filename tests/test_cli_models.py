@@ -11,9 +11,9 @@ from sklearn.datasets import load_digits, load_iris
 
 from command_line import drkm
 from drkm import ConstrDRKM, load
-from drkm.estimator import load_prepared
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import RBF, Linear
+from drkm.loading import load_prepared
 from drkm.strange_data import StrangeDataWarning
 
 Image = pytest.importorskip("PIL.Image")

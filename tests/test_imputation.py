@@ -16,12 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from command_line import drkm, refused
 from drkm import ConstrDRKM, Imputer
 from drkm.cli._options import IMPUTE
-from drkm.estimator import load_prepared
 from drkm.files import container
 from drkm.imputation import Filling, filling_of
 from drkm.imputation.filling import HOW, Member
 from drkm.imputation.linear import LinearFill
 from drkm.kernels import RBF, Matern
+from drkm.loading import load_prepared
 from drkm.persistence import model_file
 from drkm.problem.shrinkage import Shrinkage
 

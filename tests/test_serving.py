@@ -10,12 +10,12 @@ import torch
 
 import drkm
 from drkm import ConstrDRKM, KernelPCA
-from drkm.estimator import load_prepared
 from drkm.files import container
 from drkm.files.tensor_file import Stored
 from drkm.gram import Nystroem
 from drkm.kernels import FeatureMap, Laplacian, Matern, Polynomial
 from drkm.kernels.base import KINDS
+from drkm.loading import load_prepared
 from drkm.serving import Projection, load
 from drkm.serving.formulas import FORMULAS
 

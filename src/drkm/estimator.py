@@ -1,4 +1,4 @@
-"""`ConstrDRKM`, the scikit-learn estimator, and `load`, which reads saved models."""
+"""`ConstrDRKM`, the scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -28,10 +27,8 @@ from drkm.inference.inference import Inference
 from drkm.inference.noise_warning import NoiseWarning
 from drkm.inference.point_methods import PointMethods
 from drkm.inputs.preparation import Preparation
-from drkm.kernel_pca import KernelPCA
 from drkm.kernels import Kernel
 from drkm.persistence import model_file
-from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.persistence.model_file import SavedModel
 from drkm.summary import doubt_of_convergence
 from drkm.summary import summary as summarise
@@ -41,7 +38,7 @@ from drkm.training.progress import progress_shown
 from drkm.validation import checks, nested
 from drkm.validation.callers import level_of_caller
 
-__all__ = ["ConstrDRKM", "NoiseWarning", "load", "load_prepared"]
+__all__ = ["ConstrDRKM", "NoiseWarning"]
 
 #: parameters that do not change the result of a fit, only how it is reached or shown
 INCIDENTAL = ("callbacks", "checkpoint", "max_seconds", "verbose", "device", "shrink")
@@ -360,11 +357,20 @@ class ConstrDRKM(PointMethods, BaseEstimator):
         check_is_fitted(self)
         fitted, kind = self.fitted_, "torch" if isinstance(self.codes_, Tensor) else "numpy"
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]
-        saved = model_file.SavedModel(
-            fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation
-        )
+        saved = SavedModel(fitted, self._chosen, names, "pandas" if self._fitted_to_frame else kind, preparation)
         with fitted.strategy.sharing(fitted.X, lambda: "save", None) if fitted.is_of_a_group else nullcontext():
             model_file.write(path, saved)
+
+    @classmethod
+    def from_saved(cls, saved: SavedModel) -> ConstrDRKM:
+        """Rebuild the model of a file."""
+        model = cls(**saved.parameters)
+        model.n_features_in_ = saved.fitted.X.shape[1]
+        if saved.feature_names:
+            model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
+        model._set_fitted(saved.fitted, None, saved.fitted.H if saved.kind_of_array == "torch" else None)
+        model._fitted_to_frame = saved.kind_of_array == "pandas"
+        return model
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the codes: layer1_0, layer1_1, …"""
@@ -419,48 +425,3 @@ class ConstrDRKM(PointMethods, BaseEstimator):
             self.codes_ = inputs.write(self._inference.own_codes.clone(), like)
             self.multipliers_ = inputs.write(self.fitted_.multipliers_on_axes, like)
             self.kernels_, self.history_ = self.fitted_.kernels, self.fitted_.result.history
-
-
-def load(
-    path: str | os.PathLike[str],
-    *,
-    device: str | torch.device = "cpu",
-    feature_maps: Mapping[int, Any] | None = None,
-) -> Any:
-    """Load a model that `ConstrDRKM.save` or `KernelPCA.save` wrote, as `drkm.load` describes."""
-    saved = model_file.read(path, device, feature_maps)
-    if isinstance(saved, SavedComponents):
-        with model_file.errors_name_file(path):
-            return KernelPCA.from_saved(saved)
-    model, preparation = _prepared(saved)
-    if preparation.changes_values:
-        warnings.warn(
-            f"path: {path} holds a model of prepared data ({preparation.describe()}) and expects data prepared in the "
-            "same way: use model, preparation = drkm.estimator.load_prepared(path) and pass it preparation.apply(X)",
-            strange_data.StrangeDataWarning,
-            stacklevel=level_of_caller(),
-        )
-    return model
-
-
-def load_prepared(
-    path: str | os.PathLike[str],
-    *,
-    device: str | torch.device = "cpu",
-    feature_maps: Mapping[int, Any] | None = None,
-) -> tuple[ConstrDRKM, Preparation]:
-    """Load a model as `load` does, together with the preparation to apply to data before they are passed to it."""
-    saved = model_file.read(path, device, feature_maps)
-    if isinstance(saved, SavedComponents):
-        raise ValueError(f"path: {path} holds a KernelPCA, which no command supports: use drkm.load(path) in Python")
-    return _prepared(saved)
-
-
-def _prepared(saved: SavedModel) -> tuple[ConstrDRKM, Preparation]:
-    model = ConstrDRKM(**saved.parameters)
-    model.n_features_in_ = saved.fitted.X.shape[1]
-    if saved.feature_names:
-        model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
-    model._set_fitted(saved.fitted, None, saved.fitted.H if saved.kind_of_array == "torch" else None)
-    model._fitted_to_frame = saved.kind_of_array == "pandas"
-    return model, saved.preparation or Preparation()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from drkm.files import container
 from drkm.serving import projection
+from drkm.validation.callers import level_of_caller
 
 if TYPE_CHECKING:
     import torch
+
+    from drkm.estimator import ConstrDRKM
+    from drkm.inputs.preparation import Preparation
 
 
 def load(
@@ -24,7 +29,7 @@ def load(
     Projections are loaded with numpy alone; a process that uses no other model starts without torch and scikit-learn.
 
     A model that `drkm fit` trained on scaled data expects data that are scaled in the same way. `load` warns of such a
-    model; `drkm.estimator.load_prepared` returns it together with the preparation to apply to data.
+    model; `drkm.loading.load_prepared` returns it together with the preparation to apply to data.
 
     Parameters
     ----------
@@ -35,12 +40,55 @@ def load(
         The maps of `FeatureMap` kernels, because files hold no code. A module gets its trained parameters back.
     """
     if container.kind_of(path) != projection.KIND:
-        # Only here: importing torch and scikit-learn takes ten times as long as loading a projection.
-        from drkm import estimator
-
-        return estimator.load(path, device=device, feature_maps=feature_maps)
+        model, preparation = _model(path, device, feature_maps)
+        if preparation is not None and preparation.changes_values:
+            _tell_prepared(path, preparation)
+        return model
     if str(device) != "cpu":
         raise ValueError(f"device: {os.fspath(path)} holds a projection, which is computed on the CPU, got {device!r}")
     if feature_maps:
         raise ValueError(f"feature_maps: {os.fspath(path)} holds a projection, which has no feature maps")
     return projection.load(path)
+
+
+def load_prepared(path: str | os.PathLike[str], **options: Any) -> tuple[ConstrDRKM, Preparation]:
+    """Load a `ConstrDRKM` as `load` does, together with the preparation to apply to data before they are passed to it.
+
+    Options are those of `load`.
+    """
+    model, preparation = _model(path, **options)
+    if preparation is None:
+        raise ValueError(f"path: {path} holds a KernelPCA, which no command supports: use drkm.load(path) in Python")
+    return model, preparation
+
+
+def _model(
+    path: str | os.PathLike[str],
+    device: str | torch.device = "cpu",
+    feature_maps: Mapping[int, Any] | None = None,
+) -> tuple[Any, Preparation | None]:
+    """Return the model of a file with the preparation of its data, None for a `KernelPCA`."""
+    # Imported only here: torch and scikit-learn take ten times as long as loading a projection.
+    from drkm.persistence import model_file
+
+    saved = model_file.read(path, device, feature_maps)
+    if isinstance(saved, model_file.SavedModel):
+        from drkm.estimator import ConstrDRKM
+        from drkm.inputs.preparation import Preparation
+
+        return ConstrDRKM.from_saved(saved), saved.preparation or Preparation()
+    from drkm.kernel_pca import KernelPCA
+
+    with model_file.errors_name_file(path):
+        return KernelPCA.from_saved(saved), None
+
+
+def _tell_prepared(path: str | os.PathLike[str], preparation: Preparation) -> None:
+    from drkm.strange_data import StrangeDataWarning
+
+    warnings.warn(
+        f"path: {path} holds a model of prepared data ({preparation.describe()}) and expects data prepared in the "
+        "same way: use model, preparation = drkm.loading.load_prepared(path) and pass it preparation.apply(X)",
+        StrangeDataWarning,
+        stacklevel=level_of_caller(),
+    )

@@ -25,11 +25,11 @@ from forgeries import forgeries
 from mutations import damaged_copies
 
 from drkm import ConstrDRKM, KernelPCA, load
-from drkm.estimator import load_prepared
 from drkm.files import container
 from drkm.gram import Fourier, Nystroem
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Polynomial
+from drkm.loading import load_prepared
 from drkm.persistence import model_file
 from drkm.solvers import Penalty
 from drkm.training.checkpoint import Checkpoint

@@ -169,7 +169,7 @@ class PreparedModel:
     """
 
     def __init__(self, path: Path, device: str = "cpu"):
-        from drkm.estimator import load_prepared
+        from drkm.loading import load_prepared
 
         with files.called("model"):
             self.model: ConstrDRKM
