@@ -305,8 +305,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
                 if checkpoint:
                     checkpoint.bind(fingerprint(samples, named), plan.solver, dimensions(samples, plan))
                     began -= checkpoint.spent()
-                with progress_shown(plan, began) if self.verbose else nullcontext(plan) as told:
-                    fitted, first = train(samples, told, checkpoint)
+                with progress_shown(plan, began) if self.verbose else nullcontext(plan) as reporting:
+                    fitted, first = train(samples, reporting, checkpoint)
                 # A model that holds all samples needs no other process.
                 with nullcontext() if fitted.own is None else collectives.shared(None):
                     self._set_fitted(replace(fitted, seconds=time.perf_counter() - began), first, X)

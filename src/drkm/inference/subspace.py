@@ -162,7 +162,8 @@ class Components:
         """
         width = len(self._reader)
         if k_rows.ndim != 2 or k_rows.shape[1] != width:
-            raise ValueError(f"k_rows: expected {width} columns, one per training point, got {tuple(k_rows.shape)}")
+            per = "training point" if self._reader is self.H else "feature"
+            raise ValueError(f"k_rows: expected {width} columns, one per {per}, got {tuple(k_rows.shape)}")
         return k_rows @ self._reader - self.mean_scores
 
     def coordinates(self, k_rows: Tensor) -> Tensor:

@@ -18,8 +18,8 @@ DENSE_BELOW, DENSE_SHARE = 200, 1 / 10
 SHARP, SHARP_SHARE, SHARP_BELOW = 1e-6, 1 / 30, 2000
 #: blocks of the Krylov basis before it is restarted
 MAX_BLOCKS = 8
-#: from this many samples on, the iteration begins with eigenvectors of a subset: one in SHARE samples, at least this
-#: many
+#: from this many samples on, the iteration begins with eigenvectors of a subset: one in COARSE_SHARE samples, at least
+#: COARSE_LEAST
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
 #: tolerance for these, which are only this close to the eigenvectors of all samples
 COARSE_TOL = 1e-2

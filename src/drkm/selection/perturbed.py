@@ -22,7 +22,7 @@ from drkm.inference.eigencomponents import EigenComponents
 from drkm.problem.shrinkage import Shrinkage
 from drkm.selection.judge import Judge, Judged
 
-#: α: the added noise relative to the noise in the samples
+#: α: the standard deviation of the added noise, relative to that of the noise in the samples
 ALPHA = 0.25
 #: the share of the samples that are treated as new points
 HELD = 0.25

@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: α: the added noise of the two copies relative to the noise in the samples
+#: α: the variance of the noise that is added to the two copies, relative to that of the noise in the samples
 EXTRA_NOISE = 0.05
 
 

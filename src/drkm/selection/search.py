@@ -18,14 +18,14 @@ from drkm.selection.judge import Judge, Judged
 COARSE, WIDEST = 4.0, 16.0
 #: number of thresholds per kernel in the coarse stage, and the largest rank as a share of the samples
 THRESHOLDS, HIGHEST = 6, 0.9
-#: ranks of thresholds relative to the best so far
+#: ranks of thresholds relative to the best so far, and to the best on fewer samples: more samples distinguish more
+#: components from noise
 AROUND, CLOSE = (0.4, 0.63, 1.0, 1.6, 2.5), (0.7, 0.84, 1.0, 1.19, 1.4)
+LARGER = (0.9, 1.0, 1.15, 1.35, 1.6)
 #: eigenpairs beyond the largest rank that is tried: this factor, and this many more
 SPARE, FEW_MORE = 1.25, 10
 #: kinds of shrinkage
 KINDS = ("soft", "firm")
-#: the same for more samples, which distinguish more components from noise
-LARGER = (0.9, 1.0, 1.15, 1.35, 1.6)
 
 
 class ThresholdPath(NamedTuple):
