@@ -101,7 +101,9 @@ def left_out(X: np.ndarray, y: np.ndarray, label: int, scaled: bool) -> Problem:
     count = int(SHARE * len(ordinary))
     train, test = X[ordinary[:count]], np.vstack([X[ordinary[count:]], X[y == label]])
     strange = np.arange(len(test)) >= len(ordinary) - count
-    return Problem(*(standardised(train, train, test) if scaled else (train, test)), strange)
+    if scaled:
+        train, test = standardised(train, train, test)
+    return Problem(train, test, strange)
 
 
 def planted(X: np.ndarray, seed: int, scaled: bool) -> Problem:
@@ -181,7 +183,7 @@ def main() -> None:
     if asked.times:
         times()
         return
-    table = []
+    table: list[dict[str, float]] = []
     for name, several in problems(asked.sets):
         found = [areas(problem) for problem in several]
         mean = {key: float(np.mean([one[key] for one in found])) for key in found[0]}

@@ -33,7 +33,8 @@ def start(problem: Problem, number: int, length: float) -> Tensor:
 
 def best(problem: Problem, rival: Rival, seconds: float) -> tuple[float, int]:
     """Return the lowest energy of as many starts as fit into the time, alternately near and far, and their number."""
-    clock, values = time.perf_counter(), []
+    clock = time.perf_counter()
+    values: list[float] = []
     while (left := seconds - (time.perf_counter() - clock)) > 0:
         H = start(problem, len(values), starts.NEAR if len(values) % 2 else starts.FAR)
         H = rival(problem, H, left)[0]

@@ -8,11 +8,12 @@ python -m benchmarks.beta_vae --settings 1 --seconds 200 --history --samples 50
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from drkm.baselines import BetaVAE
 from drkm.datasets import load_dsprites
 
-SETTINGS = [
+SETTINGS: list[dict[str, Any]] = [
     {"learning_rate": 1e-3, "batch_size": 32},
     {"learning_rate": 1e-3, "batch_size": 16},
     {"learning_rate": 1e-3, "batch_size": 64},

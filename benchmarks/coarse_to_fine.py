@@ -8,6 +8,7 @@ n = 3,000, d = 50, equal weights, to 1e-4; the structured set and Gaussian noise
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from benchmarks.kernel_pca import samples
 from drkm import ConstrDRKM
 
 N, D, PARTS = 3000, 50, (300, 1000)
-SIZES, OPTIONS = (10, 5), {"eta": 1.0, "tol": 1e-4, "device": "cpu"}
+SIZES = (10, 5)
+OPTIONS: dict[str, Any] = {"eta": 1.0, "tol": 1e-4, "device": "cpu"}
 #: tolerance of the fit to some samples
 LOOSE = 1e-3
 

@@ -17,7 +17,7 @@ from drkm.datasets import load_dsprites, load_noisy_dsprites
 REAL = "dsprites_grid46080.npz"
 
 
-def images_per_second(draw: Callable[[int], object], n: int, repeats: int = 3) -> float:
+def images_per_second(draw: Callable[..., object], n: int, repeats: int = 3) -> float:
     """Return the best rate of a few repeats, because other work on the machine only slows it down."""
     best = 0.0
     for seed in range(repeats):

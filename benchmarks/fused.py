@@ -22,6 +22,7 @@ from torch import Tensor
 
 from drkm import ConstrDRKM
 from drkm.datasets import load_dsprites
+from drkm.files.rows import Rows
 from drkm.gram import Dense, Fused, Gram, StoredGram, Tiled
 from drkm.kernels import RBF, Kernel
 from drkm.problem.energy import Energy
@@ -39,7 +40,7 @@ class Shared(Dense):
     def __init__(self, K: Tensor):
         self.K = K
 
-    def fixed(self, kernel: Kernel, points: Tensor) -> Gram:
+    def fixed(self, kernel: Kernel, points: Tensor | Rows) -> Gram:
         return StoredGram(self.K)
 
 
@@ -56,7 +57,7 @@ def _draw(rows: np.ndarray) -> np.ndarray:
     return dataset.images_at(dataset.factors_at(rows)).reshape(len(rows), -1)
 
 
-def milliseconds(run: Callable[[], object], repeats: int) -> float:
+def milliseconds(run: Callable[..., object], repeats: int) -> float:
     """Return the median time of a few runs after one that compiles."""
     run()
     times = []
@@ -70,7 +71,7 @@ def milliseconds(run: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def peak_above(run: Callable[[], object]) -> float:
+def peak_above(run: Callable[..., object]) -> float:
     """Return the peak memory of a call above what was allocated before it, in GB."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
@@ -99,7 +100,7 @@ def gradient(n: int) -> None:
     held = peak_above(lambda: made.append(Energy(X, kernels, SIZES, ETA, Fused())))
     seconds = time.perf_counter() - clock
     energy = made[0]
-    print(f"n = {n}, σ² = {kernels[0].sigma2:.4g}, {kernels[1].sigma2:.4g}")  # type: ignore[attr-defined]
+    print(f"n = {n}, σ² = {kernels[0].sigma2:.4g}, {kernels[1].sigma2:.4g}")
     print(f"K_1: {4e-9 * n**2:.1f} GB, formed in {seconds:.2f} s with a peak of {held:.1f} GB beside X\n")
     H = starts.kernel_pca(energy)
     exact = Energy(X.double(), kernels, SIZES, ETA, Tiled(keep=0)).value_and_gradient(H.double()).gradient

@@ -63,7 +63,7 @@ def estimator(name: str, k: int) -> Any:
     return Theirs(k, kernel="rbf", eigen_solver=name, random_state=0)
 
 
-def seconds(call: Callable[[], object]) -> tuple[float, float]:
+def seconds(call: Callable[..., object]) -> tuple[float, float]:
     """Return the time of a call by the clock and of the processor."""
     # Threads of OpenBLAS go on spinning for 100 ms after a call, and would slow down the next one, whoever makes it.
     time.sleep(PAUSE)
@@ -139,8 +139,8 @@ def cpu() -> str:
 def table(cells: Iterable[tuple[int, int, int, int]], long: float) -> None:
     paths = {name: os.environ[name] for name in PATHS if name in os.environ}
     print(f"{cpu()}, {', '.join(f'{name}={value}' for name, value in paths.items()) or 'its own code paths'}\n")
-    heads = ("n", "d", "k", "threads", "fit, s", "of the processor", "best rival", "fit, ratio", "of the processor")
-    heads += ("transform, ratio", "of the processor", "memory, ratio", "apart")
+    heads = ["n", "d", "k", "threads", "fit, s", "of the processor", "best rival", "fit, ratio", "of the processor"]
+    heads += ["transform, ratio", "of the processor", "memory, ratio", "apart"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for *shape, count in cells:
         cell = tuple(map(str, shape))

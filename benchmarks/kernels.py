@@ -28,7 +28,7 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def seconds(run: Callable[[], object]) -> float:
+def seconds(run: Callable[..., object]) -> float:
     clock = time.perf_counter()
     run()
     return time.perf_counter() - clock
@@ -40,7 +40,7 @@ def main() -> None:
     X = torch.randn(N, 20, dtype=torch.float64, generator=generator)
     H = torch.linalg.qr(torch.randn(N, sum(SIZES), dtype=torch.float64, generator=generator))[0]
     direction = torch.randn(H.shape, dtype=torch.float64, generator=generator)
-    runs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {}
+    runs: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {}
     for name, kernel in KERNELS.items():
         deep = kernel.resolve(H[:, : SIZES[0]], layer=2)
         energy = Energy(X, [Linear(), deep], SIZES, (1.0, 1.0), Dense())

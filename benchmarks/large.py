@@ -27,7 +27,7 @@ def fitted(model: str, dtype: str, memory: float, X: Any) -> Any:
     from drkm import ConstrDRKM, KernelPCA
     from drkm.gram import Tiled
 
-    options = {"gram": Tiled(memory=memory), "dtype": dtype}
+    options: dict[str, Any] = {"gram": Tiled(memory=memory), "dtype": dtype}
     if model == "KernelPCA":
         return KernelPCA(COMPONENTS, kernel="rbf", **options).fit(X)
     return ConstrDRKM(COMPONENTS, **options).fit(X)
@@ -39,8 +39,14 @@ def cell(model: str, n: int, dtype: str, memory: float) -> dict[str, Any]:
 
     from drkm.gram import TiledGram
 
-    products, matmul = [], TiledGram.matmul
-    TiledGram.matmul = lambda self, A: products.append(A.shape[1]) or matmul(self, A)  # type: ignore[method-assign]
+    products: list[int] = []
+    matmul = TiledGram.matmul
+
+    def counted(self: TiledGram, A: Any) -> Any:
+        products.append(A.shape[1])
+        return matmul(self, A)
+
+    TiledGram.matmul = counted  # type: ignore[method-assign]
     X = samples(n, FEATURES)
     clock, used = time.perf_counter(), time.process_time()
     fitted(model, dtype, memory, X)

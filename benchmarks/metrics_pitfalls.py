@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
     from drkm import metrics
 
-    def show(text: str, *values: float) -> None:
+    def show(text: str, *values: SupportsFloat) -> None:
         print(f"{text:86}" + " ".join(f"{float(value):.3f}" for value in values))
 
     z6, y6, train, test = case("p06")

@@ -49,7 +49,7 @@ def samples(n: int, d: int) -> Tensor:
     return torch.cos(z @ F + b) @ normal(40, d) / math.sqrt(40) + 0.05 * normal(n, d)
 
 
-def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
+def measured(call: Callable[..., Any]) -> tuple[Any, float, float]:
     """Return the result of a call, its seconds, and the peak memory in GB, samples included."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()

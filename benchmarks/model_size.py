@@ -58,10 +58,10 @@ def sizes(X: np.ndarray, strategy: Strategy, folder: Path) -> tuple[float, float
 def written(folder: Path, n: int) -> Path:
     """Write a model of n samples, whose solver stops at its start: its quality does not matter here."""
     start = np.linalg.qr(np.random.RandomState(0).randn(n, sum(SIZES)))[0]
-    options = {"init": start, "eta": 1.0, "axes": None, "gram": Tiled(memory=400e6), "callbacks": lambda entry: True}
+    options: dict[str, Any] = {"init": start, "eta": 1.0, "axes": None, "gram": Tiled(memory=400e6)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        ConstrDRKM(SIZES, **options).fit(structured(n).numpy()).save(folder / f"model{n}")
+        ConstrDRKM(SIZES, **options, callbacks=lambda entry: True).fit(structured(n).numpy()).save(folder / f"model{n}")
     return folder / f"model{n}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from drkm.datasets import make_square_spiral
+from drkm.files.rows import in_memory
 from drkm.gram import Dense
 from drkm.inference.preimage import preimage
 from drkm.inference.subspace import Components
@@ -27,11 +28,12 @@ ALONE = 60
 
 def loop(components: Components, coordinates: torch.Tensor) -> np.ndarray:
     """Iterate Mika's fixed point one point at a time in numpy: vectors of n numbers, nothing computed twice."""
-    origin = components.X.mean(dim=0).numpy()
-    X = components.X.numpy() - origin
+    samples = in_memory(components.X)
+    origin = samples.mean(dim=0).numpy()
+    X = samples.numpy() - origin
     n, d = X.shape
     Xt = np.ascontiguousarray(X.T)
-    sigma2 = components.kernel.sigma2
+    sigma2 = components.kernel.bandwidth
     # Stored as rows of n numbers: products with rows are twice as fast as with columns.
     factors = np.concatenate([Xt / sigma2, -0.5 * (Xt**2).sum(0, keepdims=True) / sigma2, np.ones((1, n))])
     augmented = np.concatenate([Xt, np.ones((1, n))])
@@ -56,7 +58,7 @@ def loop(components: Components, coordinates: torch.Tensor) -> np.ndarray:
     return out + origin
 
 
-def seconds(*rivals: Callable[[], object], repeats: int = 5) -> list[float]:
+def seconds(*rivals: Callable[..., object], repeats: int = 5) -> list[float]:
     """Return the shortest time of each, measured in turns, so that other work on the machine affects all of them."""
     best = [float("inf")] * len(rivals)
     for _ in range(repeats):

@@ -57,7 +57,7 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
     kernels = [RBF(width) for width in sigma2]
     model = ConstrDRKM((10, 5), kernel=kernels, eta=eta, solver=LBFGS(warmup=not asked.no_warmup)).fit(train)
     encoding = model.encode(new)
-    codes, ambiguous = encoding.codes, encoding.ambiguous
+    codes, ambiguous = np.asarray(encoding.codes), float(np.mean(np.asarray(encoding.ambiguous)))
 
     def codes_with(rows: slice) -> np.ndarray:
         """Return the codes of new points after a fit with them, aligned with the first fit, scaled to 400 samples."""
@@ -69,7 +69,7 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
             eta=eta,
             init=np.vstack([model.codes_, codes[rows]]),
         ).fit(np.vstack([train, more]))
-        aligned = np.empty((len(more), sum(again.n_components)))
+        aligned = np.empty((len(more), again.codes_.shape[1]))
         for block in model.layer_slices_:
             left, _, right = np.linalg.svd(again.codes_[:TRAIN, block].T @ model.codes_[:, block])
             aligned[:, block] = again.codes_[TRAIN:, block] @ (left @ right)
@@ -79,7 +79,7 @@ def refit(X: np.ndarray, sigma2: tuple[float, float], asked: argparse.Namespace)
     nearest = ((new[:, None] - train) ** 2).sum(axis=2).argmin(axis=1)
     found = np.vstack([codes_with(slice(i, i + 1)) for i in range(NEW)]) if asked.alone else codes
     errors = [(error(found, truth), error(model.codes_[nearest], truth)) for error in MEASURES.values()]
-    return Draw(errors, (model.objective_, concentration(model), model.score(new), ambiguous.mean()))
+    return Draw(errors, (model.objective_, concentration(model), model.score(new), ambiguous))
 
 
 def concentration(model: ConstrDRKM) -> float:

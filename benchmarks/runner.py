@@ -38,7 +38,7 @@ BLOCK = bytes(1 << 16)
 TASKS = TaskTable(f"{__name__}:TASKS", {"probe": Task(f"{__name__}:probe")})
 
 
-def cost(work: Callable[[], object]) -> tuple[float, float]:
+def cost(work: Callable[..., object]) -> tuple[float, float]:
     """Return wall-clock and processor seconds of a call in this process."""
     clock, processor = time.perf_counter(), time.process_time()
     work()

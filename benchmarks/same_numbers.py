@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drkm import ConstrDRKM, KernelPCA, kernels, metrics
 from drkm.experiments.request import Request
-from drkm.gram import Fourier, Nystroem, Tiled
+from drkm.gram import Dense, Fourier, Nystroem, Tiled
 
 N, D, NEW = 70, 6, 8
 TWO_LAYERS: dict[str, Any] = {"n_components": (4, 2), "kernel": "rbf"}
@@ -62,9 +62,9 @@ def models() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"solver {solver}", {**TWO_LAYERS, "solver": solver, "max_iter": 200}
         yield f"solver {solver}, float32", {**TWO_LAYERS, "solver": solver, "max_iter": 40, "dtype": "float32"}
     for center, dtype in itertools.product((False, True), ("float64", "float32")):
-        deep = {"n_components": (4, 3, 2), "kernel": "rbf", "center": center, "dtype": dtype}
-        yield f"three layers, {dtype}, center={center}", deep
-    for name, gram in {"dense": "dense", **strategies}.items():
+        options = {"n_components": (4, 3, 2), "kernel": "rbf", "center": center, "dtype": dtype}
+        yield f"three layers, {dtype}, center={center}", options
+    for name, gram in [("dense", Dense()), *strategies.items()]:
         yield f"learned bandwidths, {name}", {**TWO_LAYERS, "gram": gram, "learn_bandwidth": True}
     yield "learned bandwidths, penalty", {**TWO_LAYERS, "solver": "penalty", "learn_bandwidth": True}
     yield "explicit map", {"n_components": (4, 2), "kernel": ["rbf", kernels.FeatureMap(features)]}
@@ -147,7 +147,8 @@ def dump(path: str) -> None:
     classical = dict(kernel_pcas())
     for name, parameters in classical.items():
         found |= {f"KernelPCA, {name} / {part}": value for part, value in of_kernel_pca(parameters)}
-    np.savez(path, **{name.replace("/", "|"): value for name, value in found.items()})
+    arrays: dict[str, Any] = {name.replace("/", "|"): value for name, value in found.items()}
+    np.savez(path, **arrays)
     print(f"{path}: {len(found)} arrays of {len(chosen) + len(classical)} models, the metrics and the runs")
 
 

@@ -115,8 +115,8 @@ def _worker(options: argparse.Namespace) -> None:
 
 
 def _table(runs: dict[int, list[dict[str, Any]]]) -> None:
-    heads = ("processes", "seconds, best", "median", "faster, best", "median", "processor seconds", "faster")
-    heads += ("MB per process", "exchanges an iteration", "bytes an iteration and process", "iterations", "J")
+    heads = ["processes", "seconds, best", "median", "faster, best", "median", "processor seconds", "faster"]
+    heads += ["MB per process", "exchanges an iteration", "bytes an iteration and process", "iterations", "J"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     first = next(iter(runs.values()))
     best, middle, work = (_of(first, *kind) for kind in KINDS)

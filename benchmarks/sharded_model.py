@@ -83,8 +83,8 @@ def exact(asked: argparse.Namespace) -> None:
     """Print the cost of one exact product KA and of a kernel PCA start; points travel in a ring."""
     width = asked.sizes[0] + max(5, asked.sizes[0] // 2)
     item = getattr(torch, asked.dtype).itemsize
-    heads = ("n", "processes", "memory, GB per process", "passed on, GB per product", "computing, s", "passing, s")
-    heads += (f"{asked.products} products, min",)
+    heads = ["n", "processes", "memory, GB per process", "passed on, GB per product", "computing, s", "passing, s"]
+    heads += [f"{asked.products} products, min"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for n in asked.n:
         for processes in asked.processes:

@@ -31,7 +31,7 @@ from drkm.training import starts
 REPEATS = 5
 
 
-def timed(work: Callable[[], object]) -> float:
+def timed(work: Callable[..., object]) -> float:
     begin = clock("cpu")
     work()
     return clock("cpu") - begin

@@ -14,7 +14,7 @@ from benchmarks.problems import SIZES, structured
 from drkm.gram import Dense
 from drkm.kernels import RBF
 from drkm.problem.energy import Energy
-from drkm.solvers import LBFGS, TrustRegion, solve
+from drkm.solvers import LBFGS, Solver, TrustRegion, solve
 from drkm.training import starts
 
 DRAWS = 4
@@ -30,7 +30,11 @@ def draws(name: str) -> list[Tensor]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    solvers = {"with warm-up": LBFGS(), "without": LBFGS(warmup=False), "trust region": TrustRegion()}
+    solvers: dict[str, Solver] = {
+        "with warm-up": LBFGS(),
+        "without": LBFGS(warmup=False),
+        "trust region": TrustRegion(),
+    }
     print("| 400 samples | σ² | " + " | ".join(f"{name}: mean J (spread), evaluations" for name in solvers) + " |")
     print("|---|---|" + "---:|" * len(solvers))
     cases = [("digits", (2.0, 0.05)), ("digits", (2.0, 0.01)), ("digits", (5.0, 0.02))]

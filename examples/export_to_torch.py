@@ -32,12 +32,12 @@ print("exported, for 300 rows:", tuple(exported.module()(new).shape))
 # Gradients go through it: which pixels of an image raise a code?
 
 image = new[:1].clone().requires_grad_()
-module(image)[0, 1].backward()
+(gradient,) = torch.autograd.grad(module(image)[0, 1], image)
 with style() as plt:
     figure, axes = plt.subplots(1, 2, figsize=(5, 2.4), layout="constrained")
     axes[0].imshow(image.detach().reshape(8, 8), cmap="gray")
-    limit = float(image.grad.abs().max())
-    axes[1].imshow(image.grad.reshape(8, 8), cmap="RdBu_r", vmin=-limit, vmax=limit)
+    limit = float(gradient.abs().max())
+    axes[1].imshow(gradient.reshape(8, 8), cmap="RdBu_r", vmin=-limit, vmax=limit)
     for axis, title in zip(axes, ("image", "gradient of layer1_1"), strict=True):
         axis.set_axis_off()
         axis.set_title(title)

@@ -22,7 +22,7 @@ from drkm.plotting import plot_convergence
 
 X = load_digits().data[:500] / 16
 folder = TemporaryDirectory()
-settings = {"n_components": (10, 5), "eta": 1.0, "checkpoint": f"{folder.name}/fit.ckpt"}
+settings: dict = {"n_components": (10, 5), "eta": 1.0, "checkpoint": f"{folder.name}/fit.ckpt"}
 
 
 def watch(entry: dict) -> bool:

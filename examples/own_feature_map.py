@@ -35,7 +35,7 @@ class Cosines(torch.nn.Module):
 
 X, y = make_moons(600, noise=0.1, random_state=0)
 train, test = slice(0, 300), slice(300, 600)
-kernels = {
+kernels: dict[str, str | FeatureMap] = {
     "rbf": "rbf",
     "cosines": FeatureMap(Cosines().double()),
     "cosines, trained": FeatureMap(Cosines().double(), trainable=True),

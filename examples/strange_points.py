@@ -11,6 +11,7 @@ say nothing, so the model warns of it instead of being silently wrong.
 
 import warnings
 
+import numpy as np
 from sklearn.datasets import load_digits
 
 from drkm import ConstrDRKM
@@ -30,8 +31,9 @@ with warnings.catch_warnings(record=True) as caught:
     model.transform(new)
 print(caught[0].message)
 encoding = model.encode(new)
-usual = ~encoding.strange
-print(f"strange: {encoding.strange.sum()}, largest residual of the others: {encoding.residual[usual].max():.0e}")
+strange = np.asarray(encoding.strange)
+usual = ~strange
+print(f"strange: {strange.sum()}, largest residual of the others: {encoding.residual[usual].max():.0e}")
 
 # %%
 # All strange points have the same codes, those of nothing.
@@ -41,7 +43,7 @@ with style() as plt:
     for name, codes, colour, size in (
         ("training samples", model.codes_, GREY, 4),
         ("new points", encoding.codes[usual], BLUE, 9),
-        ("strange points", encoding.codes[encoding.strange], VERMILION, 40),
+        ("strange points", encoding.codes[strange], VERMILION, 40),
     ):
         axes.scatter(*codes[:, :2].T, s=size, color=colour, linewidths=0, label=name)
     axes.set_xlabel("layer1_0")
