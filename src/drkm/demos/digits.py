@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from drkm.demos._shared import fitted, write_explorer
+from drkm.demos._shared import draw_rows, fitted, write_explorer
 from drkm.estimator import ConstrDRKM
 from drkm.explorer import Subject
 from drkm.inputs.preparation import Preparation
-from drkm.plotting import pyplot
+from drkm.plotting import COLOURS, MARKERS, style
 from drkm.wording import for_terminal
 
 
@@ -48,50 +48,40 @@ def run(out: Path, n: int = 400) -> None:
     model.save(out / "digits.safetensors", preparation=shown)
     same = np.array_equal(load(out / "digits.safetensors").transform(new), model.transform(new))
     print(f"saved to {out / 'digits.safetensors'}; the loaded model gives {'the same' if same else 'OTHER'} codes")
-    path = draw(model, train, labels[:n], (noisy[:8], clean[:8], new[:8]), out / "digits.png")
+    path = draw(model, labels[:n], (noisy[:8], clean[:8], new[:8]), out / "digits.png")
     print(f"figure in {path}")
     subject = Subject(model, preparation=shown, title=f"{n} digits", labels={"digit": labels[:n].tolist()})
     write_explorer(subject, out / "digits")
 
 
-def draw(model: ConstrDRKM, train: np.ndarray, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:
+def draw(model: ConstrDRKM, labels: np.ndarray, images: Sequence[np.ndarray], path: Path) -> Path:
     """Draw the first codes of both layers, the effect of the first components, and the denoised digits."""
-    plt = pyplot()
-    plt.switch_backend("Agg")
-
-    figure: Any = plt.figure(figsize=(11, 7.2), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
-    scale = np.sqrt(len(train))
-    for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
-        block = model.layer_slices_[layer - 1]
-        # Code 0 of a layer is close to constant; the two after it tell samples apart.
-        pair = model.codes_[:, block][:, 1:3] * scale
-        for digit in range(10):
-            chosen = labels == digit
-            axis.scatter(*pair[chosen].T, s=14, color=plt.cm.tab10(digit), label=str(digit), linewidths=0)
-        axis.set_title(f"Layer {layer}: codes 1 and 2 of the training digits", fontsize=10)
-        axis.set_xlabel("√n · code 1")
-        axis.set_ylabel("√n · code 2")
-        axis.spines[["top", "right"]].set_visible(False)
-    top.axes[1].legend(title="digit", fontsize=8, title_fontsize=8, ncols=2, frameon=False, loc="best")
-    left, right = bottom.subfigures(1, 2)
-    mean, spread = model.codes_.mean(axis=0), model.codes_.std(axis=0)
-    grid = [model.traverse(1, i, mean[i] + np.linspace(-2, 2, 7) * spread[i]) for i in range(4)]
-    _images(left, grid, [f"code {i}" for i in range(4)], "A typical digit, one code of layer 1 at −2 … 2 deviations")
-    _images(right, images, ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    with style() as plt:
+        plt.switch_backend("Agg")
+        figure: Any = plt.figure(figsize=(11, 6.5), layout="constrained")
+        top, bottom = figure.subfigures(2, 1, height_ratios=(1.5, 1))
+        for axis, layer in zip(top.subplots(1, 2), (1, 2), strict=True):
+            _scatter(axis, model, labels, layer)
+        top.axes[1].legend(title="digit", ncols=2, loc="best", handletextpad=0.2)
+        left, right = bottom.subfigures(1, 2, width_ratios=(2, 3))
+        mean, spread = model.codes_.mean(axis=0), model.codes_.std(axis=0)
+        grid = [model.traverse(1, i, mean[i] + np.linspace(-2, 2, 7) * spread[i]) for i in range(4)]
+        title = "A typical digit, one code of layer 1 at −2 … 2 deviations"
+        # Ink is dark.
+        draw_rows(left, [1 - row for row in grid], [f"code {i}" for i in range(4)], title)
+        draw_rows(right, [1 - row for row in images], ["noisy", "denoised", "true"], "Unseen digits with noise 0.25")
+        figure.savefig(path, dpi=130)
+        plt.close(figure)
     return path
 
 
-def _images(figure: Any, rows: Sequence[np.ndarray], names: Sequence[str], title: str) -> None:
-    figure.suptitle(title, fontsize=10)
-    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
-    for line, name, images in zip(axes, names, rows, strict=True):
-        for axis, image in zip(line, images, strict=True):
-            axis.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=1)
-            axis.set_xticks([])
-            axis.set_yticks([])
-            for spine in axis.spines.values():
-                spine.set_linewidth(0.4)
-        line[0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
+def _scatter(axis: Any, model: ConstrDRKM, labels: np.ndarray, layer: int) -> None:
+    block = model.layer_slices_[layer - 1]
+    # Code 0 of a layer is close to constant; the two after it tell samples apart.
+    pair = model.codes_[:, block][:, 1:3] * np.sqrt(len(labels))
+    for digit in range(10):
+        colour, marker = COLOURS[digit % len(COLOURS)], MARKERS[digit // len(COLOURS)]
+        axis.scatter(*pair[labels == digit].T, s=16, color=colour, marker=marker, label=str(digit), linewidths=0)
+    axis.set_title(f"Layer {layer}: codes 1 and 2 of the training digits", fontsize=10)
+    axis.set_xlabel("√n · code 1")
+    axis.set_ylabel("√n · code 2")

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drkm import metrics
-from drkm.demos._shared import fitted, write_explorer
+from drkm.demos._shared import draw_rows, fitted, write_explorer
 from drkm.estimator import ConstrDRKM
 from drkm.explorer import Subject
 from drkm.inference.typical import typical_row
 from drkm.inputs.preparation import Preparation
-from drkm.plotting import pyplot
+from drkm.plotting import style
 from drkm.wording import for_terminal
 
 #: unseen images that are scored
@@ -98,17 +98,16 @@ def draw(
     path: Path,
 ) -> Path:
     """Draw what the components do to one sprite, and how the codes of unseen sprites depend on the factors."""
-    plt = pyplot()
-    plt.switch_backend("Agg")
-
     chosen = informative(codes, factors)
-    figure = plt.figure(figsize=(11.5, 4.4), layout="constrained")
-    halves: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1))
-    left, right = halves
-    _traversals(left, model, chosen)
-    _dependence(right, codes, factors, names, chosen)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    with style() as plt:
+        plt.switch_backend("Agg")
+        figure = plt.figure(figsize=(11.5, 3.8), layout="constrained")
+        halves: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+        left, right = halves
+        _traversals(left, model, chosen)
+        _dependence(right, codes, factors, names, chosen)
+        figure.savefig(path, dpi=130)
+        plt.close(figure)
     return path
 
 
@@ -131,16 +130,10 @@ def _group_means(code: NDArray[np.float64], factor: NDArray[np.int64]) -> NDArra
 
 
 def _traversals(figure: Any, model: ConstrDRKM, chosen: list[int]) -> None:
-    figure.suptitle("One sprite, one code of layer 1 moved by −2 … 2 deviations", fontsize=10)
-    axes = figure.subplots(len(chosen), len(STEPS), squeeze=False)
-    base = typical_row(model.codes_, model.fitted_)
-    for line, index in zip(axes, chosen, strict=True):
-        values = model.codes_[base, index] + STEPS * model.codes_[:, index].std()
-        for axis, image in zip(line, model.traverse(1, index, values, base=base), strict=True):
-            axis.imshow(np.reshape(image, (64, 64)), cmap="gray", vmin=0, vmax=1)
-            axis.set_xticks([])
-            axis.set_yticks([])
-        line[0].set_ylabel(f"code {index}", fontsize=8, rotation=0, ha="right", va="center")
+    base, spread = typical_row(model.codes_, model.fitted_), model.codes_.std(axis=0)
+    rows = [model.traverse(1, i, model.codes_[base, i] + STEPS * spread[i], base=base) for i in chosen]
+    title = "One sprite, one code of layer 1 moved by −2 … 2 deviations"
+    draw_rows(figure, rows, [f"code {i}" for i in chosen], title)
 
 
 def _dependence(
@@ -155,10 +148,9 @@ def _dependence(
             mean = np.array([code[factor == value].mean() for value in values])
             spread = np.array([code[factor == value].std() for value in values])
             axis.fill_between(values, mean - spread, mean + spread, alpha=0.25, linewidth=0)
-            axis.plot(values, mean, linewidth=1)
+            axis.plot(values, mean, linewidth=1.2)
             axis.set_yticks([])
             axis.tick_params(labelsize=6)
-            axis.spines[["top", "right"]].set_visible(False)
         line[0].set_ylabel(f"code {index}", fontsize=8, rotation=0, ha="right", va="center")
     for axis, name in zip(axes[-1], names, strict=True):
         axis.set_xlabel(name, fontsize=8)
