@@ -347,7 +347,8 @@ class ConstrDRKM(PointMethods, BaseEstimator):
 
         The file holds the samples, because pre-images need them. A model trained with `gram=drkm.gram.Nystroem(...)`
         needs only its landmarks, and its file holds no other samples unless they take less room than what replaces
-        them (docs/scaling.md). If the history is long compared with the samples, the file holds only some entries and the last.
+        them (docs/scaling.md). If the history is long compared with the samples, the file holds only some
+        entries and the last.
 
         If several processes share the samples, all of them must call this method: the first one gathers the model and
         writes it, as if it had held all samples.
