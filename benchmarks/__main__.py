@@ -1,4 +1,7 @@
-"""All benchmarks that need no GPU and no data files: python -m benchmarks [name …] [options of that one]."""
+"""Benchmarks that need neither a GPU nor data files: python -m benchmarks [name …] [options of that one].
+
+Those that choose their own threads or measure memory are run by themselves, as python -m benchmarks.NAME.
+"""
 
 from __future__ import annotations
 
