@@ -159,6 +159,11 @@ class Strategy(ABC):
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
 
+    def feature_count(self, work: Workload) -> int | None:
+        """Return the number of features that replace the first Gram matrix; None if there are none."""
+        kernel = work.kernels[0]
+        return kernel.width(work.d) if kernel.is_explicit else None
+
     def deep_flops(self, work: Workload) -> float:
         """Return the operations of the deep layers for one gradient; by default those of sweeping them."""
         return common(work).flops

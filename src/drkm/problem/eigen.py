@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.gram import Gram
+from drkm.gram.cost import KRYLOV_BLOCKS
 from drkm.problem import stiefel
 from drkm.problem.lapack import leading_by_lapack
 
@@ -23,6 +25,10 @@ MAX_BLOCKS = 8
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
 #: tolerance for these, which are only this close to the eigenvectors of all samples
 COARSE_TOL = 1e-2
+#: blocks more than in a start: copies that are centred, multiplied and turned
+CENTRED_BLOCKS = 10
+#: n×n matrices of float64 that are alive in a dense solver
+MATRICES = {"cpu": 5, "cuda": 6}
 
 
 class Eigenpairs(NamedTuple):
@@ -67,12 +73,28 @@ def leading_eigenpairs(
     """
     n = collectives.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
-    is_sharp = tol <= SHARP and start is None and n <= SHARP_BELOW
-    if n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE):
+    if _is_dense(n, count, free, tol if start is None else math.inf):
         return _dense(gram, count if needed is None else min(needed, count), like, outside)
     if start is None:
-        start = _start(gram, count + max(5, count // 2), like)
+        start = _start(gram, _start_width(count), like)
     return _block_krylov(gram, count, start, outside, tol, max_passes)
+
+
+def workspace_bytes(n: int, count: int, tol: float, like: Tensor) -> int:
+    """Return the bytes that so many eigenpairs need besides the operator, without a start."""
+    if _is_dense(n, count, n, tol):
+        return MATRICES["cuda" if like.is_cuda else "cpu"] * 8 * n**2
+    return (KRYLOV_BLOCKS + CENTRED_BLOCKS) * _start_width(count) * n * like.dtype.itemsize
+
+
+def _is_dense(n: int, count: int, free: int, tol: float) -> bool:
+    """Whether a dense solver is the fastest; `free` is the number of eigenvectors that there can be."""
+    is_sharp = tol <= SHARP and n <= SHARP_BELOW
+    return n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE)
+
+
+def _start_width(count: int) -> int:
+    return count + max(5, count // 2)
 
 
 def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:

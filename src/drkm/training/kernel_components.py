@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm.gram import Dense, FeatureGram, Gram, Strategy
+from drkm.gram import Auto, Dense, FeatureGram, Gram, Strategy
 from drkm.gram.base import remove_mean_
 from drkm.gram.triangle import triangle, triangle_of_features
 from drkm.kernels import Kernel
@@ -48,8 +49,7 @@ def of_samples(
 ) -> KernelComponents:
     """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components."""
     n = len(X)
-    wanted = n if count is None else min(count, n)
-    strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
+    strategy, wanted = _settled(X, kernel, count, options, strategy)
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
     is_small = n**2 < SMALL
     with one_thread(is_small):
@@ -71,6 +71,24 @@ def of_samples(
         # In their own memory. Sums of features far from zero would lose the digits in which they differ.
         weights = remove_mean_(phi).T @ weights
     return KernelComponents(kernel, *found, weights, means @ weights)
+
+
+def _settled(
+    X: Tensor, kernel: Kernel, count: int | None, options: EigenOptions, strategy: Strategy
+) -> tuple[Strategy, int]:
+    """Return the strategy that will be used, after a check that its memory suffices, and the number of components."""
+    n = len(X)
+    features = strategy.feature_count(workload(X, [kernel], (1,)))
+    wanted = min(n, count or features or n)
+    work = workload(X, [kernel], (wanted,))
+    stored, other = (
+        replace(work, workspace=spectrum.workspace(work, features, options, in_memory=in_memory))
+        for in_memory in (not X.is_cuda, False)
+    )
+    if isinstance(strategy, Auto):
+        # On a CPU the first candidate stores the matrix, and the second needs the workspace of another solver.
+        strategy = type(strategy.settle(stored))()
+    return grams.settle(strategy, stored if type(strategy) is Dense else other)[0], wanted
 
 
 def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_zeros: bool) -> KernelComponents:
