@@ -71,6 +71,21 @@ class KernelProjection:
         # What can be recomputed is not pickled with a model.
         return {name: value for name, value in vars(self).items() if name != "_exponents"}
 
+    def in_fixed_basis(self, numbers: int) -> KernelProjection:
+        """Return the projection with features that would be rotated by rounding if another CPU formed them again.
+
+        The factor of Nyström features is kept whole if it has at most so many `numbers`, otherwise in a basis of what
+        codes and the mean of the samples need, k + 1 numbers per landmark.
+        """
+        kernel = self.kernel
+        if not getattr(kernel, "preimages_without_samples", False) or kernel.given_factor is not None:
+            return self
+        if kernel.factor.numel() <= numbers:
+            return replace(self, kernel=kernel.in_same_basis)
+        mean = kernel.mean_features(self.points)
+        B = torch.linalg.qr(torch.cat([self.weights, mean[:, None]], dim=1).double())[0].to(self.weights)
+        return replace(self, kernel=kernel.in_basis(B), weights=B.T @ self.weights)
+
     def module(self) -> ProjectionModule:
         """Return the projection as a `torch.nn.Module`."""
         return ProjectionModule(*self._parts())

@@ -232,6 +232,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return self._projection.numpy(self._precision, getattr(self, "feature_names_in_", ()))
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "_projection" not in state:
+            return state
+        n, d = self._projection.points.shape
+        # A pickle is at most half as large again as samples and codes.
+        stored = self._projection.in_fixed_basis(n * (d + self._n_features_out) // 2)
+        return state | {"_projection": stored, "kernel_": stored.kernel}
+
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
         tags = super().__sklearn_tags__()
