@@ -280,11 +280,19 @@ class Centered(MovingGram):
         their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖. Features
         φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
         """
-        n, r = collectives.samples(self.n), rounding_of_mean(self.n, A.dtype)
-        entries = 2 * self._entries_worth(A.dtype) + n * torch.finfo(A.dtype).eps / 2
-        worth = n * r * r if self.gram.of_features else entries
+        worth = self._worth(A.dtype)
         size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
+
+    def rounding(self, dtype: torch.dtype) -> float:
+        """Return the length of what rounding adds to a product with a vector of length 1."""
+        return self._worth(dtype) * float(self._scale)
+
+    def _worth(self, dtype: torch.dtype) -> float:
+        """Return `rounding` relative to the mean of the diagonal of K."""
+        n, r = collectives.samples(self.n), rounding_of_mean(self.n, dtype)
+        entries = 2 * self._entries_worth(dtype) + n * torch.finfo(dtype).eps / 2
+        return n * r * r if self.gram.of_features else entries
 
     def _entries_worth(self, dtype: torch.dtype) -> float:
         """Return the length of a row of rounding errors of kernel values, relative to the values."""

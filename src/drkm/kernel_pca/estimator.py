@@ -53,7 +53,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
         with gram="tiled") are solved by a block Krylov method.
     tol, max_iter : float, int, default=0, None
-        Tolerance of ARPACK and Lanczos, where 0 is machine precision, and iteration limit of ARPACK.
+        Tolerance of ARPACK, Lanczos and the block Krylov method, where 0 is machine precision, and iteration limit of
+        ARPACK. The block Krylov method takes at most so many products with the matrix, by default 60, and warns if
+        they are too few.
     iterated_power : int or "auto", default="auto"
         Number of power iterations of "randomized".
     remove_zero_eig : bool, default=False

@@ -25,6 +25,8 @@ MAX_BLOCKS = 8
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
 #: tolerance for these, which are only this close to the eigenvectors of all samples
 COARSE_TOL = 1e-2
+#: residuals are not iterated below this many roundings, and are relative to at least this eigenvalue
+ROUNDINGS, LEAST_VALUE = 50, 1e-300
 #: blocks more than in a start: copies that are centred, multiplied and turned
 CENTRED_BLOCKS = 10
 #: n×n matrices of float64 that are alive in a dense solver
@@ -87,6 +89,11 @@ def workspace_bytes(n: int, count: int, tol: float, like: Tensor) -> int:
     return (KRYLOV_BLOCKS + CENTRED_BLOCKS) * _start_width(count) * n * like.dtype.itemsize
 
 
+def least_residual(dtype: torch.dtype) -> float:
+    """Return the residual at which the iteration ends whatever the tolerance."""
+    return ROUNDINGS * torch.finfo(dtype).eps
+
+
 def _is_dense(n: int, count: int, free: int, tol: float) -> bool:
     """Whether a dense solver is the fastest; `free` is the number of eigenvectors that there can be."""
     is_sharp = tol <= SHARP and n <= SHARP_BELOW
@@ -141,7 +148,7 @@ def _block_krylov(
     """
     width, rough, dtype = start.shape[1], gram.rough, start.dtype
     n = collectives.samples(gram.n)
-    tol = max(tol, 50 * torch.finfo(dtype).eps)
+    tol = max(tol, least_residual(dtype))
     block = _orthonormal(start, outside)
     passes = 0
     while True:
@@ -153,7 +160,7 @@ def _block_krylov(
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
             defect = image @ rotation - vectors * values.to(dtype)
-            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), 1e-300)
+            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), LEAST_VALUE)
             done = residual <= tol or passes >= max_passes or basis.shape[1] + width > n
             is_exact = rough is gram or basis.shape[1] == width
             if done and is_exact:

@@ -7,6 +7,7 @@ Krylov method does.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,13 +16,14 @@ import torch
 from torch import Tensor
 
 from drkm.gram import Gram, Workload
-from drkm.gram.base import center, rounding_of_mean
+from drkm.gram.base import Centered, center, rounding_of_mean
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
-from drkm.problem.eigen import leading_eigenpairs, workspace_bytes
+from drkm.problem.eigen import LEAST_VALUE, Eigenpairs, leading_eigenpairs, least_residual, workspace_bytes
 from drkm.problem.lanczos import leading_by_lanczos
 from drkm.problem.lapack import leading_by_lapack, numbers_held
+from drkm.validation.callers import level_of_caller
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
@@ -42,6 +44,10 @@ RESULT_BLOCKS, ZERO_BLOCKS = 5, 5
 CENTRING_COPIES, FEATURE_COPIES, SQUARES = 1.25, 4, 5
 #: default residual of our own method, relative to the first eigenvalue
 TOL = 1e-12
+#: residual, relative to the first eigenvalue, that is worth a warning if none was asked for
+WORTH_TELLING = 1e-8
+#: products with the matrix in our own method, unless `max_iter` says otherwise
+MOST_PASSES = 60
 #: eigenvalues below minus these (relative to the largest one, and absolute) are an error; positive ones below the last,
 #: again relative, are rounding
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
@@ -89,8 +95,29 @@ def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: 
         # Rounding that is left after the mean is subtracted; eigenvalues have its square.
         floor = rounding_of_mean(gram.n, phi.dtype) ** 2 * gram.diagonal().sum().item()
         return _of_features(center(phi).numpy(), count, options, floor)
-    pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=options.tol or TOL)
+    pairs = _by_our_own(gram.centered(), count, options, like)
     return pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()
+
+
+def _by_our_own(gram: Gram, count: int, options: EigenOptions, like: Tensor) -> Eigenpairs:
+    """Return the leading eigenpairs of a centred matrix, with a warning if they are less accurate than they can be."""
+    passes = options.max_iter or MOST_PASSES
+    pairs = leading_eigenpairs(gram, count, like=like, tol=options.tol or TOL, max_passes=passes)
+    rounding = gram.rounding(like.dtype) if isinstance(gram, Centered) else 0.0
+    allowed = max(
+        options.tol or WORTH_TELLING, least_residual(like.dtype), rounding / max(pairs.values[0].item(), LEAST_VALUE)
+    )
+    if not pairs.residual <= allowed:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"max_iter: after {passes} products with the kernel matrix the residual of the eigenpairs is "
+            f"{pairs.residual:.1g} of the largest eigenvalue, asked for {allowed:.1g}: raise max_iter or tol, or take "
+            'device="cpu" with gram="dense"',
+            ConvergenceWarning,
+            stacklevel=level_of_caller(),
+        )
+    return pairs
 
 
 def workspace(work: Workload, features: int | None, options: EigenOptions, *, in_memory: bool) -> int:
