@@ -94,6 +94,10 @@ class Gram(ABC):
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could free
         """Free memory that is kept only for speed if it is more than `keep` bytes, and keep no more from now on."""
 
+    def rounding(self, dtype: torch.dtype) -> float:
+        """Return the length of what rounding adds to a product with a vector of length 1, if it is known, else 0."""
+        return 0.0
+
     def centered(self) -> Gram:
         """Return the operator of the points centred in feature space; for points that do not move."""
         return Centered(self)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from drkm.gram import Gram, Workload
-from drkm.gram.base import Centered, center, rounding_of_mean
+from drkm.gram.base import center, rounding_of_mean
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
@@ -103,10 +103,8 @@ def _by_our_own(gram: Gram, count: int, options: EigenOptions, like: Tensor) -> 
     """Return the leading eigenpairs of a centred matrix, with a warning if they are less accurate than they can be."""
     passes = options.max_iter or MOST_PASSES
     pairs = leading_eigenpairs(gram, count, like=like, tol=options.tol or TOL, max_passes=passes)
-    rounding = gram.rounding(like.dtype) if isinstance(gram, Centered) else 0.0
-    allowed = max(
-        options.tol or WORTH_TELLING, least_residual(like.dtype), rounding / max(pairs.values[0].item(), LEAST_VALUE)
-    )
+    rounding = gram.rounding(like.dtype) / max(pairs.values[0].item(), LEAST_VALUE)
+    allowed = max(options.tol or WORTH_TELLING, least_residual(like.dtype), rounding)
     if not pairs.residual <= allowed:
         from sklearn.exceptions import ConvergenceWarning
 
