@@ -75,6 +75,10 @@ class NystroemFeatures(Approximation):
         return {"kernel": self.kernel, "landmarks": self.landmarks, "given_factor": self.given_factor}
 
     @property
+    def _inputs(self) -> Tensor:
+        return self.landmarks.T
+
+    @property
     def count(self) -> int:
         """r ≤ m."""
         return self.factor.shape[1]
