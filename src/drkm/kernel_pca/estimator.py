@@ -70,10 +70,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     gram : str or Strategy, default="auto"
         How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU.
     device : str or torch.device, default="auto"
-        As in `ConstrDRKM`.
+        As in `ConstrDRKM`; scikit-learn computes its kernels on a CPU, whatever the device.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
-        samples, or for centred kernel values, "auto" computes in float64, and returns the precision of X all the same.
+        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the samples, their
+        distances or centred kernel values, "auto" computes in float64, and returns the precision of X all the same.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
         How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
         "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
@@ -179,7 +179,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
             precision.check_finite(codes)
         else:
-            codes = self._projection(points)
+            codes = self._projection(points if parameters.is_sparse(points) else samples.as_array(points))
         return inputs.write(codes.to(self._precision), X)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -227,7 +227,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
         check_is_fitted(self)
-        return self._projection.module()
+        return self._projection.module(self._precision)
 
     def to_numpy(self) -> Projection:
         """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
