@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,6 +12,7 @@ import pytest
 import scipy.sparse
 import sklearn.decomposition
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drkm import ConstrDRKM, KernelPCA
@@ -495,3 +497,31 @@ def test_kernel_values_have_the_same_bits_with_any_number_of_threads(d):
     finally:
         torch.set_num_threads(before)
     assert all(one.equal(other) for one, other in zip(*found, strict=True))
+
+
+def flat(n):
+    """Samples whose kernel matrix has nearly equal leading eigenvalues."""
+    return np.random.RandomState(0).randn(n, 40)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_eigenpairs_that_have_not_converged_are_told_and_max_iter_bounds_the_products(kind):
+    X = flat(700).astype(kind)
+    model = KernelPCA(3, kernel="rbf", gamma=0.02, gram="tiled", max_iter=4)
+    with pytest.warns(ConvergenceWarning, match=r"^max_iter: after 4 products .* residual .* raise max_iter") as told:
+        model.fit(X)
+    assert told[0].filename == __file__
+    known = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver="dense").fit(X)
+    rtol = 1e-10 if kind == np.float64 else 1e-4
+    with warnings.catch_warnings(action="error"):
+        found = model.set_params(max_iter=2000).fit(X)
+        np.testing.assert_allclose(found.eigenvalues_, known.eigenvalues_, rtol=rtol)
+        model.set_params(max_iter=4, tol=0.5).fit(X)
+
+
+@pytest.mark.parametrize("d", [2, 5, 40, 300])
+@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 0.1, 3.0])
+def test_eigenpairs_in_float32_are_not_said_to_be_less_accurate_than_they_can_be(gamma, d):
+    X = np.random.RandomState(0).randn(600, d).astype(np.float32)
+    with warnings.catch_warnings(action="error"):
+        KernelPCA(3, kernel="rbf", gamma=gamma, gram="tiled", dtype="float32").fit(X)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
@@ -15,6 +17,7 @@ import drkm
 from command_line import refused
 from drkm import KernelPCA, gram, kernels
 from drkm.files import container
+from drkm.kernels import nystroem
 from drkm.persistence import model_file
 
 X = np.random.RandomState(0).randn(60, 5)
@@ -309,3 +312,37 @@ def test_an_approximation_as_kernel_is_fitted_again_as_it_was(tmp_path):
     loaded = drkm.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
     np.testing.assert_array_equal(loaded.fit(X).transform(X), model.fit(X).transform(X))
+
+
+def circle(n):
+    """Points whose kernel matrix has double eigenvalues."""
+    angle = 2 * np.pi * np.arange(n) / n
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+@pytest.mark.parametrize("copied", [lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy])
+@pytest.mark.parametrize("m", [10, 240], ids=["few landmarks", "all samples"])
+def test_a_pickle_with_landmarks_answers_alike_where_eigenvectors_are_rotated_by_rounding(m, copied, monkeypatch):
+    points = circle(240)
+    model = KernelPCA(6, kernel="rbf", gamma=2.0, preimage="gradient", gram=gram.Nystroem(m)).fit(points)
+    codes = model.transform(points + 0.1)
+    back = model.inverse_transform(codes)
+    # Samples as an array and as a tensor, codes, landmarks, and one number per component and one more for each.
+    numbers = 2 * points.size + codes.size + m * (2 + 6 + 1)
+    assert len(pickle.dumps(model)) < 8 * numbers + 6000
+
+    def rotated(kernel, Z):
+        F = formed(kernel, Z)
+        return F @ torch.linalg.qr(torch.randn(F.shape[1], F.shape[1], dtype=F.dtype))[0]
+
+    formed = nystroem.inverse_root
+    monkeypatch.setattr(nystroem, "inverse_root", rotated)
+    again = copied(model)
+    np.testing.assert_allclose(again.transform(points + 0.1), codes, atol=1e-12)
+    np.testing.assert_allclose(again.inverse_transform(codes), back, atol=1e-6)
+    if m == 10:
+        assert again.transform(points + 0.1).tobytes() == codes.tobytes()
+    twice = copied(again)
+    assert twice.transform(points).tobytes() == again.transform(points).tobytes()
+    # A model of other landmarks is fitted anew.
+    assert again.fit(points[:50]).transform(points).shape == (240, 6)

@@ -94,6 +94,10 @@ class Gram(ABC):
     def keep_at_most(self, keep: float) -> None:  # noqa: B027 - most keep nothing that they could free
         """Free memory that is kept only for speed if it is more than `keep` bytes, and keep no more from now on."""
 
+    def rounding(self, dtype: torch.dtype) -> float:
+        """Return the length of what rounding adds to a product with a vector of length 1, if it is known, else 0."""
+        return 0.0
+
     def centered(self) -> Gram:
         """Return the operator of the points centred in feature space; for points that do not move."""
         return Centered(self)
@@ -158,6 +162,11 @@ class Strategy(ABC):
         """Return the cost of a fit; by default that of sweeping every layer at every gradient, without n×n matrices."""
         first = work.n**2 * (pair_flops(work.d) + 2.0 * work.sizes[0])
         return common(work).plus(flops=first, traffic=float(work.sample_bytes))
+
+    def feature_count(self, work: Workload) -> int | None:
+        """Return the number of features that replace the first Gram matrix; None if there are none."""
+        kernel = work.kernels[0]
+        return kernel.width(work.d) if kernel.is_explicit else None
 
     def deep_flops(self, work: Workload) -> float:
         """Return the operations of the deep layers for one gradient; by default those of sweeping them."""
@@ -275,11 +284,19 @@ class Centered(MovingGram):
         their rounding errors of eps/2 add up to √n·eps/2·k‖a‖, and over n entries to a length of n·eps/2·k‖a‖. Features
         φ are wrong by r·‖φ‖: where they differ by that, ΦᵀCa has the length √n·r·√k‖a‖, and CΦΦᵀCa n·r²·k‖a‖.
         """
-        n, r = collectives.samples(self.n), rounding_of_mean(self.n, A.dtype)
-        entries = 2 * self._entries_worth(A.dtype) + n * torch.finfo(A.dtype).eps / 2
-        worth = n * r * r if self.gram.of_features else entries
+        worth = self._worth(A.dtype)
         size, length = (collectives.root_sum_square(torch.linalg.vector_norm(B, dim=0)) for B in (product, A))
         return product.masked_fill_(size <= worth * self._scale * length, 0.0)
+
+    def rounding(self, dtype: torch.dtype) -> float:
+        """Return the length of what rounding adds to a product with a vector of length 1."""
+        return self._worth(dtype) * float(self._scale)
+
+    def _worth(self, dtype: torch.dtype) -> float:
+        """Return `rounding` relative to the mean of the diagonal of K."""
+        n, r = collectives.samples(self.n), rounding_of_mean(self.n, dtype)
+        entries = 2 * self._entries_worth(dtype) + n * torch.finfo(dtype).eps / 2
+        return n * r * r if self.gram.of_features else entries
 
     def _entries_worth(self, dtype: torch.dtype) -> float:
         """Return the length of a row of rounding errors of kernel values, relative to the values."""

@@ -65,6 +65,8 @@ class Workload:
         Whether the samples are in a file that can be read in tiles.
     blocks : int, optional
         n×S blocks alive at the peak of the training; by default those of the start.
+    workspace : int, optional
+        Bytes of an eigensolver that replaces the training, for kernel PCA, whose codes need no batches.
     """
 
     n: int
@@ -76,6 +78,7 @@ class Workload:
     resident: int = 0
     on_disk: bool = False
     blocks: int | None = None
+    workspace: int | None = None
 
     @property
     def item(self) -> int:
@@ -131,8 +134,7 @@ class Cost:
 def common(work: Workload, *, samples: bool = True) -> Cost:
     """Return the common cost of strategies that sweep their deep layers: samples, codes, workspace, deep layers."""
     held = work.sample_bytes if samples else 0
-    blocks = start_blocks(work.components) if work.blocks is None else work.blocks
-    held += blocks * work.n * work.components * work.item
+    held += _training_bytes(work) if work.workspace is None else work.workspace
     cost = Cost(bytes=held, flops=0.0, traffic=10.0 * work.n * work.components * work.item)
     for kernel, below, own in zip(work.kernels[1:], work.sizes, work.sizes[1:], strict=False):
         if kernel.is_pairwise:
@@ -142,6 +144,11 @@ def common(work: Workload, *, samples: bool = True) -> Cost:
             held = work.n * (below + FEATURE_TABLES * width) * work.item + feature_blocks(work, kernel, below)
             cost = cost.plus(flops=8.0 * work.n * width * own, bytes=held)
     return cost
+
+
+def _training_bytes(work: Workload) -> int:
+    blocks = start_blocks(work.components) if work.blocks is None else work.blocks
+    return blocks * work.n * work.components * work.item
 
 
 def start_blocks(components: int) -> int:
@@ -163,6 +170,8 @@ def rule_bytes(work: Workload) -> int:
 
 def encoder_bytes(work: Workload) -> int:
     """Return the bytes that encoding needs after training: those of the model, and one batch of new points."""
+    if work.workspace is not None:
+        return 0
     return _model_bytes(work) + work.item * batch_numbers(work.n, work.components)
 
 

@@ -69,6 +69,10 @@ class Fourier(Strategy):
         sweep = sum(2 * (2 * below + 2 * VALUE_FLOPS) + 12 * own + 2 * below + 4 for below, own in pairs)
         return float(work.n) * (self.features / 2) * sweep
 
+    def feature_count(self, work: Workload) -> int | None:
+        """Return the number of cosines and sines, or that of the kernel's own features."""
+        return super().feature_count(work) or 2 * ((self.features + 1) // 2)
+
     def describe(self) -> str:
         """Return a short description."""
         return f"{self.features} Fourier features per layer"

@@ -77,6 +77,10 @@ class Nystroem(Strategy):
         )
         return cost.plus(flops=self.deep.deep_flops(work))
 
+    def feature_count(self, work: Workload) -> int | None:
+        """Return the number of landmarks, or that of the kernel's own features."""
+        return super().feature_count(work) or min(self.m, work.n)
+
     def describe(self) -> str:
         """Return a short description."""
         return f"{self.m} landmarks, deep layers: {self.deep.describe()}"

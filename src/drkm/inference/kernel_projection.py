@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm.files.rows import slices
 from drkm.gram.exponents import Exponents, cross_product
 from drkm.kernels.base import KINDS
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
@@ -21,6 +22,8 @@ from drkm.wording import dtype_name
 
 #: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
+#: new points whose features are computed at once, at least: fewer would make thin products
+LEAST_ROWS = 1024
 #: cost of a kernel value in multiply-adds, besides the product of its points
 PER_VALUE = 64
 #: numbers that one thread reads before a second one wakes up
@@ -56,8 +59,17 @@ class KernelProjection:
             return torch.from_numpy(np.concatenate(products)) - self.shift
         with torch.no_grad(), one_thread(self._is_quick(new)):
             if self.kernel.is_explicit:
-                return self.kernel.features(new) @ self.weights - self.shift
+                codes = self.weights.new_empty(len(new), self.weights.shape[1])
+                for rows in slices(len(new), self._block_rows(new)):
+                    codes[rows] = self.kernel.features(new[rows]) @ self.weights - self.shift
+                return codes
             return cross_product(self._exponents, new, self.weights, self.shift)
+
+    def _block_rows(self, new: Tensor) -> int:
+        """Return how many points have their features computed at once."""
+        rows = max((block.stop - block.start for block in self.kernel.blocks(new)), default=0)
+        # Whole multiples begin at aligned addresses, on which last bits depend.
+        return max(1, rows // LEAST_ROWS) * LEAST_ROWS
 
     def _is_quick(self, new: Tensor) -> bool:
         return len(new) * len(self.weights) * (new.shape[1] + PER_VALUE) < FEW_PRODUCTS
@@ -71,9 +83,24 @@ class KernelProjection:
         # What can be recomputed is not pickled with a model.
         return {name: value for name, value in vars(self).items() if name != "_exponents"}
 
-    def module(self) -> ProjectionModule:
-        """Return the projection as a `torch.nn.Module`."""
-        return ProjectionModule(*self._parts())
+    def in_fixed_basis(self, numbers: int) -> KernelProjection:
+        """Return the projection with features that would be rotated by rounding if another CPU formed them again.
+
+        The factor of Nyström features is kept whole if it has at most so many `numbers`, otherwise in a basis of what
+        codes and the mean of the samples need, k + 1 numbers per landmark.
+        """
+        kernel = self.kernel
+        if not getattr(kernel, "preimages_without_samples", False) or kernel.given_factor is not None:
+            return self
+        if kernel.factor.numel() <= numbers:
+            return replace(self, kernel=kernel.in_same_basis)
+        mean = kernel.mean_features(self.points)
+        B = torch.linalg.qr(torch.cat([self.weights, mean[:, None]], dim=1).double())[0].to(self.weights)
+        return replace(self, kernel=kernel.in_basis(B), weights=B.T @ self.weights)
+
+    def module(self, precision: torch.dtype | None = None) -> ProjectionModule:
+        """Return the projection as a `torch.nn.Module`, with codes in this precision or that of its numbers."""
+        return ProjectionModule(*self._parts(), precision)
 
     def numpy(self, precision: torch.dtype, feature_names: Sequence[str] = ()) -> Projection:
         """Return the projection as a function of arrays, with codes in this precision."""
@@ -118,8 +145,12 @@ class ProjectionModule(torch.nn.Module):
     origin: Tensor
     right: Tensor
 
-    def __init__(self, kernel: Any, points: Tensor | None, weights: Tensor, shift: Tensor):
+    def __init__(
+        self, kernel: Any, points: Tensor | None, weights: Tensor, shift: Tensor, precision: torch.dtype | None = None
+    ):
         super().__init__()
+        #: precision of the codes where it is not that of the numbers
+        self.precision = None if precision == weights.dtype else precision
         self.kernel = kernel
         #: fields of an explicit kernel that are tensors or modules, of which this module has its own
         self.own: list[str] = []
@@ -145,6 +176,10 @@ class ProjectionModule(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the codes of the rows of x: samples or, without a kernel, kernel values with the training samples."""
+        codes = self._codes(x.to(self.weights.dtype))
+        return codes if self.precision is None else codes.to(self.precision)
+
+    def _codes(self, x: Tensor) -> Tensor:
         kernel, weights, shift = self.kernel, self.weights, self.shift
         if kernel is None:
             return x @ weights - shift

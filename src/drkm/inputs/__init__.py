@@ -5,6 +5,7 @@ from drkm.inputs.samples import (
     checked,
     empty_frame,
     is_frame,
+    keeps_digits,
     place,
     read,
     restored_on_failure,
@@ -12,4 +13,15 @@ from drkm.inputs.samples import (
     write,
 )
 
-__all__ = ["as_row", "checked", "empty_frame", "is_frame", "place", "read", "restored_on_failure", "target", "write"]
+__all__ = [
+    "as_row",
+    "checked",
+    "empty_frame",
+    "is_frame",
+    "keeps_digits",
+    "place",
+    "read",
+    "restored_on_failure",
+    "target",
+    "write",
+]

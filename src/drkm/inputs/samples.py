@@ -161,6 +161,9 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
     if isinstance(samples, Tensor) and device.type == "cuda" and samples.device.type != "cuda":
         needed = samples.numel() * dtype.itemsize
         memory.require(needed, device, f"X: {samples.numel()} values on the GPU", AS_A_FILE)
+    if isinstance(samples, Tensor) and samples.dtype.itemsize < dtype.itemsize:
+        # Pixels travel to a GPU in their small type.
+        samples = samples.to(device)
     placed = samples.to(dtype=dtype, device=device)
     if isinstance(placed, Tensor) and isinstance(given, Tensor) and placed.data_ptr() == given.data_ptr():
         memory.require(placed.nbytes, device, f"X: a copy of {placed.numel()} values", AS_A_FILE)
@@ -168,10 +171,22 @@ def place(samples: Tensor | Rows, given: Any, dtype: torch.dtype, device: torch.
     return placed
 
 
-def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
-    """Raise an error if a conversion of precision loses too much of the differences between samples."""
+def keeps_digits(samples: Tensor | Rows, dtype: torch.dtype) -> bool:
+    """Whether a conversion of precision keeps most of the differences between samples."""
+    lost, spread = _lost(samples, dtype)
+    return bool(lost <= WORST_ROUNDING * spread)
+
+
+def _lost(samples: Tensor | Rows, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return the length of what a conversion loses of some samples, and that of their differences."""
     rows = samples[:: max(1, len(samples) // DIGITS_ROWS)].double()
     lost, spread = ((part - part.mean(dim=0)).norm() for part in (rows - rows.to(dtype).double(), rows))
+    return lost, spread
+
+
+def _check_digits(samples: Tensor | Rows, dtype: torch.dtype) -> None:
+    """Raise an error if a conversion of precision loses too much of the differences between samples."""
+    lost, spread = _lost(samples, dtype)
     if lost > WORST_ROUNDING * spread:
         kind = dtype_name(dtype)
         raise ValueError(

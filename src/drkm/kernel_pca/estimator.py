@@ -54,7 +54,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         without restarts, with ARPACK for spectra that need restarts; else it is "dense". Other matrices (on a GPU, or
         with gram="tiled") are solved by a block Krylov method.
     tol, max_iter : float, int, default=0, None
-        Tolerance of ARPACK and Lanczos, where 0 is machine precision, and iteration limit of ARPACK.
+        Tolerance of ARPACK, Lanczos and the block Krylov method, where 0 is machine precision, and iteration limit of
+        ARPACK. The block Krylov method takes at most so many products with the matrix, by default 60, and warns if
+        they are too few.
     iterated_power : int or "auto", default="auto"
         Number of power iterations of "randomized".
     remove_zero_eig : bool, default=False
@@ -69,10 +71,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     gram : str or Strategy, default="auto"
         How the kernel matrix is formed, as in `ConstrDRKM`. "dense" stores and reads only one half of it on a CPU.
     device : str or torch.device, default="auto"
-        As in `ConstrDRKM`.
+        As in `ConstrDRKM`; scikit-learn computes its kernels on a CPU, whatever the device.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the distances of
-        samples, or for centred kernel values, "auto" computes in float64, and returns the precision of X all the same.
+        Precision; "auto" is that of X on a CPU and float32 on a GPU. If float32 is too inexact for the samples, their
+        distances or centred kernel values, "auto" computes in float64, and returns the precision of X all the same.
     preimage : {None, "ridge", "fixed-point", "gradient"}, default=None
         How `inverse_transform` finds points. None is scikit-learn's behaviour, which needs fit_inverse_transform=True.
         "ridge" is the same regression without that flag. The others search for the point whose image is nearest to the
@@ -178,7 +180,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
             precision.check_finite(codes)
         else:
-            codes = self._projection(points)
+            codes = self._projection(points if checks.is_sparse(points) else samples.as_array(points))
         return inputs.write(codes.to(self._precision), X)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -226,12 +228,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
         check_is_fitted(self)
-        return self._projection.module()
+        return self._projection.module(self._precision)
 
     def to_numpy(self) -> Projection:
         """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
         check_is_fitted(self)
         return self._projection.numpy(self._precision, getattr(self, "feature_names_in_", ()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "_projection" not in state:
+            return state
+        n, d = self._projection.points.shape
+        # A pickle is at most half as large again as samples and codes.
+        stored = self._projection.in_fixed_basis(n * (d + self._n_features_out) // 2)
+        return state | {"_projection": stored, "kernel_": stored.kernel}
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
 from drkm.kernel_pca.parameters import is_auto, kernel_choice, learns_inverse
+from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
 from drkm.kernels.scikit_learn import KernelChoice
 from drkm.problem.spectrum import EigenOptions
@@ -25,12 +27,17 @@ def fitted(rows: Any, X: Any, chosen: Mapping[str, Any], options: EigenOptions) 
     """
     choice = kernel_choice(chosen)
     gamma = choice.gamma_of(rows.shape[1])
-    own = None if checks.is_sparse(rows) else choice.own(gamma)
-    if own is None:
+    own = choice.own(gamma)
+    if own is choice.kernel:
+        _check_object(own, rows)
+    if own is None or checks.is_sparse(rows):
         return _by_scikit_learn(rows, X, choice, chosen, options)
-    kept = samples.for_torch(rows, X, chosen["device"], chosen["dtype"])
+    given = samples.Given(samples.as_tensor(rows), X)
+    kept = given.placed(chosen["device"], chosen["dtype"])
     inverse.check_search(chosen["preimage"], own, choice.kernel)
-    found = _by_torch(kept, own, gamma, chosen, options)
+    used, found = _by_torch(kept, given, own, gamma, chosen, options)
+    # Samples of float32 stay as they are, though their kernel values may need more digits.
+    kept = kept if given.tensor.dtype == torch.float32 else used
     # Copied last, into memory that the kernel matrix has left.
     return samples.own_copy(kept, X) if chosen["copy_X"] else kept, found
 
@@ -44,33 +51,67 @@ def _by_scikit_learn(
     if learns_inverse(chosen) and checks.is_sparse(rows):
         raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
     inverse.check_search(chosen["preimage"], None, kernel)
-    kept = samples.for_scikit_learn(rows, X, copy=chosen["copy_X"])
+    asked = samples.asked_precision(chosen["device"], chosen["dtype"])
+    kept = samples.for_scikit_learn(rows, X, asked, copy=chosen["copy_X"])
     # What numpy would warn of is refused in the next lines; a sum holds no second matrix.
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(choice.scikit(choice.gamma_of(kept.shape[1]))(kept))
         is_finite = np.isfinite(K.sum())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
-    return kept, kernel_components.of_matrix(K, chosen["n_components"], options, keep_zeros=_keeps_zeros(chosen))
+    found = kernel_components.of_matrix(K, chosen["n_components"], options, keep_zeros=_keeps_zeros(chosen))
+    return kept, found if asked is None else found.to(asked)
+
+
+def _check_object(kernel: Any, rows: Any) -> None:
+    """Raise an error if a kernel object cannot be used for these samples, or needs a training that there is not."""
+    name = type(kernel).__name__
+    if checks.is_sparse(rows):
+        raise TypeError(f"X: expected dense samples for the kernel object {name}, got a sparse matrix: use .toarray()")
+    if kernel.trainable:
+        raise ValueError(
+            f"kernel: expected a {name} with trainable=False, because KernelPCA trains no parameters, got "
+            "trainable=True: use ConstrDRKM(center=True)"
+        )
 
 
 def _by_torch(
-    X: Tensor, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], options: EigenOptions
-) -> KernelComponents:
-    # Kernels with scikit-learn's names have numbers for parameters already.
-    kernel = kernel.resolve(X, layer=1) if kernel is chosen["kernel"] else kernel
-    largest = precision.check_size(kernel, X)
+    X: Tensor, given: Given, kernel: Kernel, gamma: float, chosen: Mapping[str, Any], options: EigenOptions
+) -> tuple[Tensor, KernelComponents]:
+    """Return the samples in the precision of their kernel values, and their components."""
     may_change = is_auto(chosen["dtype"])
-    X = precision.for_centring(kernel, X) if may_change else X
+    kernel, X, is_object = *_resolved(kernel, X, given, chosen), kernel is chosen["kernel"]
+    largest, before = precision.check_size(kernel, X), X
+    X = precision.for_centring(kernel, X, given) if may_change else X
     # Those that were given as objects checked their bandwidth when it was resolved.
-    if kernel.is_isotropic and kernel is not chosen["kernel"]:
-        X = precision.for_distances(kernel, X, largest, gamma, may_change=may_change)
+    if kernel.is_isotropic and not is_object:
+        X = precision.for_distances(kernel, X, given, largest, gamma, may_change=may_change)
+    if is_object and X is not before:
+        kernel = _with_digits(kernel, X, given, chosen)
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
-    return kernel_components.of_samples(
-        X, kernel, chosen["n_components"], options, strategy, keep_zeros=_keeps_zeros(chosen)
-    )
+    keeps_zeros = _keeps_zeros(chosen)
+    found = kernel_components.of_samples(X, kernel, chosen["n_components"], options, strategy, keep_zeros=keeps_zeros)
+    return X, found
+
+
+def _resolved(kernel: Kernel, X: Tensor, given: Given, chosen: Mapping[str, Any]) -> tuple[Kernel, Tensor]:
+    """Return the kernel with numbers for its parameters, and samples with the digits that its bandwidth needs."""
+    if kernel is not chosen["kernel"]:
+        # Kernels with scikit-learn's names have numbers already.
+        return kernel, X
+    rounded = X
+    if is_auto(chosen["dtype"]):
+        kernel, X = precision.for_width(kernel, X, given)
+    kernel = kernel.resolve(X, layer=1)
+    return kernel if X is rounded else _with_digits(kernel, X, given, chosen), X
+
+
+def _with_digits(kernel: Kernel, X: Tensor, given: Given, chosen: Mapping[str, Any]) -> Kernel:
+    """Return a resolved kernel object for samples that were rounded before; rules see the same numbers in float32."""
+    was_rounded = given.tensor.dtype != torch.float32
+    return chosen["kernel"].resolve(X, layer=1) if was_rounded or kernel.original is not kernel else kernel
 
 
 def _keeps_zeros(chosen: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from drkm.distributed import collectives
+from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel, bandwidth
 from drkm.machine.threads import one_thread
 from drkm.problem.spectrum import roundings_of_sum
@@ -30,7 +30,16 @@ def check_size(kernel: Kernel, X: Tensor) -> float:
     return largest.item()
 
 
-def for_centring(kernel: Kernel, X: Tensor) -> Tensor:
+def for_width(kernel: Kernel, X: Tensor, given: Given) -> tuple[Kernel, Tensor]:
+    """Return a kernel object with a number for its bandwidth, and float32 samples in float64 if rounding hides it."""
+    if X.dtype != torch.float32 or not kernel.is_isotropic:
+        return kernel, X
+    sigma2 = bandwidth.resolve_bandwidth(kernel.parameters["sigma2"], X, layer=1)
+    is_hidden = bandwidth.is_hidden_by_rounding(sigma2, X)
+    return kernel.with_parameters(sigma2=sigma2), given.doubled(X) if is_hidden else X
+
+
+def for_centring(kernel: Kernel, X: Tensor, given: Given) -> Tensor:
     """Return float32 samples in float64 if rounding hides what centring leaves of their kernel values.
 
     So it does with a polynomial kernel far from zero, or with a wide kernel of distances. Feature maps keep the
@@ -38,8 +47,9 @@ def for_centring(kernel: Kernel, X: Tensor) -> Tensor:
     """
     if X.dtype != torch.float32 or hasattr(kernel, "map"):
         return X
-    rows = collectives.spread_rows(X, CENTRED_ROWS).double()
-    K = kernel(rows, rows)
+    rows = given.spread_rows(CENTRED_ROWS, X)
+    exact = kernel if kernel.original is kernel else kernel.resolve(rows, layer=1)
+    K = exact(rows, rows)
     size, means, eps = K.abs().mean(), K.mean(dim=0), torch.finfo(X.dtype).eps
     K = K - means - means[:, None] + means.mean()
     total = K.trace()
@@ -49,10 +59,10 @@ def for_centring(kernel: Kernel, X: Tensor) -> Tensor:
     # A lower bound of the first eigenvalue, and what it is compared with, per sample.
     first = K.square().sum() / (total * len(K))
     rounding = (eps / WORST_CODES) ** 2 if kernel.is_explicit else ROUNDINGS * roundings_of_sum(len(X)) * eps
-    return X.double() if first < rounding * size else X
+    return given.doubled(X) if first < rounding * size else X
 
 
-def for_distances(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, may_change: bool) -> Tensor:
+def for_distances(kernel: Kernel, X: Tensor, given: Given, largest: float, gamma: float, *, may_change: bool) -> Tensor:
     """Return samples in float64 if float32 is too inexact for their distances; an error if float64 is too.
 
     `largest` is that of ‖x‖², which bounds the rounding error at no cost; without `may_change` X keeps its precision.
@@ -60,8 +70,8 @@ def for_distances(kernel: Kernel, X: Tensor, largest: float, gamma: float, *, ma
     sigma2 = kernel.bandwidth
     if torch.finfo(X.dtype).eps * largest <= bandwidth.WORST_ROUNDING * sigma2:
         return X
-    if may_change and bandwidth.is_hidden_by_rounding(sigma2, X):
-        X = X.double()
+    if may_change and X.dtype == torch.float32 and bandwidth.is_hidden_by_rounding(sigma2, X):
+        X = given.doubled(X)
     bandwidth.check_rounding(sigma2, X, layer=1, told=f"gamma: {gamma:.3g}, so that sigma2 is {sigma2:.3g},")
     return X
 

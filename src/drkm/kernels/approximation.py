@@ -7,6 +7,7 @@ pre-images need only its features, and sums over samples are computed once.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -45,6 +46,26 @@ class Approximation(Explicit):
     def sigma2(self) -> float:
         """`bandwidth`, under the name that the approximated kernel has for it."""
         return self.bandwidth
+
+    def resolve(self, points: Tensor, *, layer: int) -> Self:
+        """Return the features in the precision and on the device of the points."""
+        if len(self._inputs) != points.shape[1]:
+            name, expected = type(self).__name__, len(self._inputs)
+            raise ValueError(f"kernel: {name} are for points of {expected} features, got {points.shape[1]}")
+        if self._inputs.dtype == points.dtype and self._inputs.device == points.device:
+            return self
+        return self._moved(points)
+
+    @property
+    @abstractmethod
+    def _inputs(self) -> Tensor:
+        """One of the arrays, with a row for each feature of a point."""
+
+    def _moved(self, like: Tensor) -> Self:
+        """Return the features with all arrays in another precision or on another device."""
+        arrays = {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
+        moved = {name: value.to(like) for name, value in arrays.items() if isinstance(value, Tensor)}
+        return replace(self, **moved)  # type: ignore[type-var]
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -126,6 +126,14 @@ class FourierFeatures(Approximation):
         vars(self).update({**state, "frequencies": kept if draw is None else draw.frequencies(torch.empty(0, **kept))})
 
     @property
+    def _inputs(self) -> Tensor:
+        return self.frequencies
+
+    def _moved(self, like: Tensor) -> Self:
+        # Files and pickles draw them again in the precision that they have.
+        return super()._moved(like) if self.draw is None else replace(self, frequencies=self.draw.frequencies(like))
+
+    @property
     def count(self) -> int:
         """2F, a cosine and a sine for each frequency."""
         return 2 * self.frequencies.shape[1]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.files.rows import Rows
-from drkm.kernels.approximation import Approximation
+from drkm.files.rows import Rows, slices
+from drkm.kernels.approximation import TABLE_ROWS, Approximation
 from drkm.kernels.base import Kernel, Pairwise, register
 from drkm.machine import memory
 
@@ -40,7 +40,8 @@ class NystroemFeatures(Approximation):
     landmarks : Tensor of shape (m, d)
         Z.
     given_factor : Tensor of shape (m, r), optional
-        F. By default `factor` computes it when it is first needed, and files and pickles leave it out.
+        F. By default `factor` computes it when it is first needed, and pickles leave it out: a model whose numbers
+        refer to its basis keeps it.
     """
 
     serves = Pairwise
@@ -72,6 +73,10 @@ class NystroemFeatures(Approximation):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"kernel": self.kernel, "landmarks": self.landmarks, "given_factor": self.given_factor}
+
+    @property
+    def _inputs(self) -> Tensor:
+        return self.landmarks.T
 
     @property
     def count(self) -> int:
@@ -111,6 +116,11 @@ class NystroemFeatures(Approximation):
     def features(self, x: Tensor) -> Tensor:
         """Return k(x, Z)F."""
         return self.kernel(x, self.landmarks) @ self.factor
+
+    def mean_features(self, points: Tensor) -> Tensor:
+        """Return the mean of φ over points; only kernel values are formed of each, a few thousand at a time."""
+        parts = [self.kernel(points[rows], self.landmarks).sum(dim=0) for rows in slices(len(points), TABLE_ROWS)]
+        return (torch.stack(parts).sum(dim=0) / len(points)) @ self.factor
 
     def pullback(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the map V ↦ ∂⟨φ(x), V⟩/∂x, in closed form."""

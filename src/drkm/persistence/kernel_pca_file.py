@@ -155,7 +155,9 @@ def rebuilt(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Ma
     chosen["gram"] = strategies.read(chosen["gram"])
     chosen["kernel"] = entries.asked_kernel(chosen["kernel"], [] if kernel is None else [kernel])
     values, coefficients = tensors["values"].numpy(force=True), tensors.get("dual_coef")
-    found = KernelComponents(kernel, values, vectors.numpy(force=True), tensors["weights"], tensors["shift"])
+    # Scikit-learn computes its kernels on a CPU, whatever the device of the others.
+    numbers = (tensors[name] if kernel is not None else tensors[name].cpu() for name in ("weights", "shift"))
+    found = KernelComponents(kernel, values, vectors.numpy(force=True), *numbers)
     dual_coef = None if coefficients is None else coefficients.numpy(force=True)
     return SavedComponents(samples, found, dual_coef, chosen, names, header["kind_of_array"])
 

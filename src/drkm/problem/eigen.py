@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.gram import Gram
+from drkm.gram.cost import KRYLOV_BLOCKS
 from drkm.problem import stiefel
 from drkm.problem.lapack import leading_by_lapack
 
@@ -23,6 +25,12 @@ MAX_BLOCKS = 8
 COARSE_ABOVE, COARSE_SHARE, COARSE_LEAST = 50_000, 50, 10_000
 #: tolerance for these, which are only this close to the eigenvectors of all samples
 COARSE_TOL = 1e-2
+#: residuals are not iterated below this many roundings, and are relative to at least this eigenvalue
+ROUNDINGS, LEAST_VALUE = 50, 1e-300
+#: blocks more than in a start: copies that are centred, multiplied and turned
+CENTRED_BLOCKS = 10
+#: n×n matrices of float64 that are alive in a dense solver
+MATRICES = {"cpu": 5, "cuda": 6}
 
 
 class Eigenpairs(NamedTuple):
@@ -67,12 +75,33 @@ def leading_eigenpairs(
     """
     n = collectives.samples(gram.n)
     free = n - (0 if outside is None else outside.shape[1])
-    is_sharp = tol <= SHARP and start is None and n <= SHARP_BELOW
-    if n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE):
+    if _is_dense(n, count, free, tol if start is None else math.inf):
         return _dense(gram, count if needed is None else min(needed, count), like, outside)
     if start is None:
-        start = _start(gram, count + max(5, count // 2), like)
+        start = _start(gram, _start_width(count), like)
     return _block_krylov(gram, count, start, outside, tol, max_passes)
+
+
+def workspace_bytes(n: int, count: int, tol: float, like: Tensor) -> int:
+    """Return the bytes that so many eigenpairs need besides the operator, without a start."""
+    if _is_dense(n, count, n, tol):
+        return MATRICES["cuda" if like.is_cuda else "cpu"] * 8 * n**2
+    return (KRYLOV_BLOCKS + CENTRED_BLOCKS) * _start_width(count) * n * like.dtype.itemsize
+
+
+def least_residual(dtype: torch.dtype) -> float:
+    """Return the residual at which the iteration ends whatever the tolerance."""
+    return ROUNDINGS * torch.finfo(dtype).eps
+
+
+def _is_dense(n: int, count: int, free: int, tol: float) -> bool:
+    """Whether a dense solver is the fastest; `free` is the number of eigenvectors that there can be."""
+    is_sharp = tol <= SHARP and n <= SHARP_BELOW
+    return n <= DENSE_BELOW or count >= free * (SHARP_SHARE if is_sharp else DENSE_SHARE)
+
+
+def _start_width(count: int) -> int:
+    return count + max(5, count // 2)
 
 
 def _dense(gram: Gram, count: int, like: Tensor, outside: Tensor | None) -> Eigenpairs:
@@ -119,7 +148,7 @@ def _block_krylov(
     """
     width, rough, dtype = start.shape[1], gram.rough, start.dtype
     n = collectives.samples(gram.n)
-    tol = max(tol, 50 * torch.finfo(dtype).eps)
+    tol = max(tol, least_residual(dtype))
     block = _orthonormal(start, outside)
     passes = 0
     while True:
@@ -131,7 +160,7 @@ def _block_krylov(
             values, rotation = values.flip(0)[:width], rotation.flip(1)[:, :width].to(dtype)
             vectors = basis @ rotation
             defect = image @ rotation - vectors * values.to(dtype)
-            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), 1e-300)
+            residual = stiefel.column_norms(defect[:, :count]).max().item() / max(values[0].item(), LEAST_VALUE)
             done = residual <= tol or passes >= max_passes or basis.shape[1] + width > n
             is_exact = rough is gram or basis.shape[1] == width
             if done and is_exact:

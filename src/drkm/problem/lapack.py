@@ -9,6 +9,8 @@ from drkm.machine.threads import SMALL, one_thread_of_blas
 #: up to this share of the spectrum, and that of many rows, LAPACK's search for some eigenpairs is faster than its
 #: algorithm for all
 SOME, SOME_OF_MANY, MANY = 0.2, 0.25, 1200
+#: n×n matrices of the workspace of its algorithm for all
+ALL_WORKSPACE = 2.25
 
 
 def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -20,11 +22,20 @@ def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
         return _leading(K, count)
 
 
+def numbers_held(n: int, count: int) -> int:
+    """Return how many numbers `leading_by_lapack` holds besides the matrix: a copy, and vectors or their workspace."""
+    return n**2 + (2 * n * count if _are_some(n, count) else int(ALL_WORKSPACE * n**2))
+
+
+def _are_some(n: int, count: int) -> bool:
+    return count <= (SOME if n < MANY else SOME_OF_MANY) * n
+
+
 def _leading(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
     n = len(K)
-    if count <= (SOME if n < MANY else SOME_OF_MANY) * n:
+    if _are_some(n, count):
         # Transposed, because LAPACK stores columns and would otherwise get a copy.
         values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), check_finite=False)
         if len(values) == count:

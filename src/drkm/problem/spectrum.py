@@ -7,6 +7,7 @@ Krylov method does.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,14 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drkm.gram import Gram
+from drkm.gram import Gram, Workload
 from drkm.gram.base import center, rounding_of_mean
 from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
-from drkm.problem.eigen import leading_eigenpairs
+from drkm.problem.eigen import LEAST_VALUE, Eigenpairs, leading_eigenpairs, least_residual, workspace_bytes
 from drkm.problem.lanczos import leading_by_lanczos
-from drkm.problem.lapack import leading_by_lapack
+from drkm.problem.lapack import leading_by_lapack, numbers_held
+from drkm.validation.callers import level_of_caller
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 #: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
@@ -34,8 +36,18 @@ MOST_ROUNDS = 32
 NOTHING = 1e-3
 #: error of a sum of squares, in units of its rounding error
 ENERGY_ROUNDING = 1e3
+#: vectors that Lanczos or ARPACK hold, per eigenpair and besides; random projections per eigenpair, with more of them
+KRYLOV_VECTORS, RANDOM_VECTORS, RANDOM_MORE = (7, 60), 9, 10
+#: n×k blocks that are alive when eigenvectors become weights, and more where some have no features
+RESULT_BLOCKS, ZERO_BLOCKS = 5, 5
+#: copies of n×D features that centring and a singular value decomposition hold, and D×D matrices of the latter
+CENTRING_COPIES, FEATURE_COPIES, SQUARES = 1.25, 4, 5
 #: default residual of our own method, relative to the first eigenvalue
 TOL = 1e-12
+#: residual, relative to the first eigenvalue, that is worth a warning if none was asked for
+WORTH_TELLING = 1e-8
+#: products with the matrix in our own method, unless `max_iter` says otherwise
+MOST_PASSES = 60
 #: eigenvalues below minus these (relative to the largest one, and absolute) are an error; positive ones below the last,
 #: again relative, are rounding
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
@@ -88,8 +100,65 @@ def of_gram(gram: Gram, count: int, options: EigenOptions, like: Tensor, means: 
         # Rounding that is left after the mean is subtracted; eigenvalues have its square.
         floor = rounding_of_mean(gram.n, phi.dtype) ** 2 * gram.diagonal().sum().item()
         return _of_features(center(phi).numpy(), count, options, floor)
-    pairs = leading_eigenpairs(gram.centered(), count, like=like, tol=options.tol or TOL)
+    pairs = _by_our_own(gram.centered(), count, options, like)
     return pairs.values.cpu().numpy(), pairs.vectors.cpu().numpy()
+
+
+def _by_our_own(gram: Gram, count: int, options: EigenOptions, like: Tensor) -> Eigenpairs:
+    """Return the leading eigenpairs of a centred matrix, with a warning if they are less accurate than they can be."""
+    passes = options.max_iter or MOST_PASSES
+    pairs = leading_eigenpairs(gram, count, like=like, tol=options.tol or TOL, max_passes=passes)
+    rounding = gram.rounding(like.dtype) / max(pairs.values[0].item(), LEAST_VALUE)
+    allowed = max(options.tol or WORTH_TELLING, least_residual(like.dtype), rounding)
+    if not pairs.residual <= allowed:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"max_iter: after {passes} products with the kernel matrix the residual of the eigenpairs is "
+            f"{pairs.residual:.1g} of the largest eigenvalue, asked for {allowed:.1g}: raise max_iter or tol, or take "
+            'device="cpu" with gram="dense"',
+            ConvergenceWarning,
+            stacklevel=level_of_caller(),
+        )
+    return pairs
+
+
+def workspace(work: Workload, features: int | None, options: EigenOptions, *, in_memory: bool) -> int:
+    """Return the bytes that the components of a workload need besides its samples, their features and their matrix.
+
+    `features` is the number of features that are kept, if they are. `in_memory` says that the matrix, or that of more
+    features than samples, is in the memory of a CPU.
+    """
+    n, count = work.n, work.components
+    results = RESULT_BLOCKS * n * count
+    if features is not None and work.device.type == "cpu" and not (in_memory and features >= n):
+        # At the end the features are centred in place, and multiplied by the eigenvectors.
+        centring = int(CENTRING_COPIES * n * features)
+        solving = n * features + max(centring, _numbers_of_features(n, features, count, options))
+        return work.item * max(solving, centring + results + n * count)
+    if not in_memory:
+        like = torch.empty(0, dtype=work.dtype, device=work.device)
+        return max(workspace_bytes(n, count, options.tol or TOL, like), work.item * results)
+    solver = options.solver_for(n, count)
+    solving = numbers_held(n, count) if solver == "dense" else _numbers_of_iterations(n, count, solver)
+    # The results take the place of the matrix, which the strategy counts unless it has features.
+    needed = max(solving, results - n**2)
+    return work.item * (needed if features is None else n**2 + needed)
+
+
+def _numbers_of_iterations(n: int, count: int, solver: str) -> int:
+    per, more = KRYLOV_VECTORS
+    return n * (per * count + more if solver == "arpack" else RANDOM_VECTORS * (count + RANDOM_MORE))
+
+
+def _numbers_of_features(n: int, features: int, count: int, options: EigenOptions) -> int:
+    """Return how many numbers `_of_features` holds besides centred features."""
+    least = min(n, features)
+    some = min(count, least)
+    zeros = ZERO_BLOCKS * n * count if some < count else 0
+    if options.solver_for(least, some) == "arpack":
+        return _numbers_of_iterations(n, some, "arpack") + zeros
+    return FEATURE_COPIES * n * features + SQUARES * least**2 + zeros
 
 
 def of_centered(K: np.ndarray, count: int, options: EigenOptions) -> Pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor
 
 from drkm import gram as grams
-from drkm.gram import Dense, FeatureGram, Gram, Strategy
+from drkm.files.rows import slices
+from drkm.gram import Auto, Dense, FeatureGram, Gram, Strategy
 from drkm.gram.base import remove_mean_
 from drkm.gram.triangle import triangle, triangle_of_features
 from drkm.kernels import Kernel
@@ -19,6 +21,11 @@ from drkm.problem import spectrum
 from drkm.problem.deflation import Pairs
 from drkm.problem.energy import workload
 from drkm.problem.spectrum import EigenOptions, Spectrum
+from drkm.wording import dtype_name
+
+#: entries of a matrix and its transpose count as equal if they differ by at most this share of the largest one; rows
+#: that are compared at a time
+SYMMETRIC, ROWS = 1e-6, 64
 
 
 class KernelComponents(NamedTuple):
@@ -36,6 +43,11 @@ class KernelComponents(NamedTuple):
     weights: Tensor
     shift: Tensor
 
+    def to(self, dtype: torch.dtype) -> KernelComponents:
+        """Return them in another precision."""
+        name, A, b = dtype_name(dtype), self.weights.to(dtype), self.shift.to(dtype)
+        return KernelComponents(self.kernel, self.values.astype(name), self.vectors.astype(name), A, b)
+
 
 def of_samples(
     X: Tensor,
@@ -48,8 +60,7 @@ def of_samples(
 ) -> KernelComponents:
     """Return the components of the rows of X for a kernel whose parameters are numbers; by default all components."""
     n = len(X)
-    wanted = n if count is None else min(count, n)
-    strategy, _ = grams.settle(strategy, workload(X, [kernel], (wanted,)))
+    strategy, wanted = _settled(X, kernel, count, options, strategy)
     exact, kernel = kernel, strategy.approximate(kernel, X, layer=1)
     is_small = n**2 < SMALL
     with one_thread(is_small):
@@ -73,16 +84,52 @@ def of_samples(
     return KernelComponents(kernel, *found, weights, means @ weights)
 
 
+def _settled(
+    X: Tensor, kernel: Kernel, count: int | None, options: EigenOptions, strategy: Strategy
+) -> tuple[Strategy, int]:
+    """Return the strategy that will be used, after a check that its memory suffices, and the number of components."""
+    n = len(X)
+    features = strategy.feature_count(workload(X, [kernel], (1,)))
+    wanted = min(n, count or features or n)
+    work = workload(X, [kernel], (wanted,))
+    stored, other = (
+        replace(work, workspace=spectrum.workspace(work, features, options, in_memory=in_memory))
+        for in_memory in (not X.is_cuda, False)
+    )
+    if type(strategy) is Auto:
+        # On a CPU the first candidate stores the matrix, and the second needs the workspace of another solver.
+        strategy = type(strategy.settle(stored))()
+    return grams.settle(strategy, stored if type(strategy) is Dense else other)[0], wanted
+
+
 def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_zeros: bool) -> KernelComponents:
     """Return the components of a kernel matrix, which is overwritten; it need not be symmetric to be centred."""
     wanted = len(K) if count is None else min(count, len(K))
-    means, row_means = K.mean(axis=0), K.mean(axis=1)
+    symmetric, means, row_means = _is_symmetric(K), K.mean(axis=0), K.mean(axis=1)
     K -= means
     K -= row_means[:, None]
     K += means.mean()
+    # Random projections need no symmetry.
+    if not symmetric and options.solver != "randomized":
+        _mirror_(K)
     found = _kept(spectrum.of_centered(K, wanted, options), keep_zeros)
     weights = _weights(found, torch.from_numpy(means))
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
+
+
+def _is_symmetric(K: np.ndarray) -> bool:
+    """Whether a matrix and its transpose differ by no more than rounding."""
+    tolerance = SYMMETRIC * max(abs(float(K.max())), abs(float(K.min())))
+    blocks = slices(len(K), ROWS)
+    return all(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max() <= tolerance for rows in blocks)
+
+
+def _mirror_(K: np.ndarray) -> None:
+    """Copy the lower triangle, which scikit-learn reads, to the upper one."""
+    for rows in slices(len(K), ROWS):
+        K[rows, rows.stop :] = K[rows.stop :, rows].T
+        own = np.tril(K[rows, rows])
+        K[rows, rows] = own + np.tril(own, -1).T
 
 
 def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
