@@ -24,7 +24,7 @@ def leading_by_lapack(K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
 
 def numbers_held(n: int, count: int) -> int:
     """Return how many numbers `leading_by_lapack` holds besides the matrix: a copy, and vectors or their workspace."""
-    return n**2 + (2 * n * count if _are_some(n, count) else int(ALL_WORKSPACE * n**2))
+    return n**2 + (3 * n * count if _are_some(n, count) else int(ALL_WORKSPACE * n**2))
 
 
 def _are_some(n: int, count: int) -> bool:
