@@ -28,8 +28,8 @@ _HOMES = {
     "select": "drkm.selection",
 }
 _PACKAGES = (
-    *("anomalies", "baselines", "datasets", "experiments", "explorer", "gram", "imputation", "kernels", "metrics"),
-    *("plotting", "runs", "selection", "serving", "solvers", "strange_data"),
+    *("anomalies", "baselines", "datasets", "experiments", "explorer", "gram", "imputation", "kernels", "loading"),
+    *("metrics", "plotting", "runs", "selection", "serving", "solvers", "strange_data"),
 )
 
 
