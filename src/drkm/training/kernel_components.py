@@ -13,7 +13,7 @@ from drkm import gram as grams
 from drkm.files.rows import slices
 from drkm.gram import Auto, Dense, FeatureGram, Gram, Strategy
 from drkm.gram.base import remove_mean_
-from drkm.gram.triangle import triangle, triangle_of_features
+from drkm.gram.triangle import TriangleGram, triangle, triangle_of_features
 from drkm.kernels import Kernel
 from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
@@ -109,9 +109,9 @@ def of_matrix(K: np.ndarray, count: int | None, options: EigenOptions, *, keep_z
     K -= means
     K -= row_means[:, None]
     K += means.mean()
-    # Random projections need no symmetry.
+    # Random projections need no symmetry. Of others the lower triangle counts, as in scikit-learn.
     if not symmetric and options.solver != "randomized":
-        _mirror_(K)
+        TriangleGram(torch.from_numpy(K).T).whole()
     found = _kept(spectrum.of_centered(K, wanted, options), keep_zeros)
     weights = _weights(found, torch.from_numpy(means))
     return KernelComponents(None, *found, weights, torch.from_numpy(means) @ weights)
@@ -122,14 +122,6 @@ def _is_symmetric(K: np.ndarray) -> bool:
     tolerance = SYMMETRIC * max(abs(float(K.max())), abs(float(K.min())))
     blocks = slices(len(K), ROWS)
     return all(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max() <= tolerance for rows in blocks)
-
-
-def _mirror_(K: np.ndarray) -> None:
-    """Copy the lower triangle, which scikit-learn reads, to the upper one."""
-    for rows in slices(len(K), ROWS):
-        K[rows, rows.stop :] = K[rows.stop :, rows].T
-        own = np.tril(K[rows, rows])
-        K[rows, rows] = own + np.tril(own, -1).T
 
 
 def _operator(kernel: Any, X: Tensor, strategy: Strategy) -> Gram:
