@@ -16,6 +16,7 @@ from drkm import ConstrDRKM
 from drkm.files.rows import Rows
 from drkm.gram import Gram, NotEnoughMemory, Tiled, TiledGram, Workload
 from drkm.gram.cost import batch_rows, preimage_bytes, start_blocks
+from drkm.gram.tiled_gram import tile_bytes
 from drkm.kernels import RBF, FeatureMap, Laplacian, Linear, Polynomial
 from drkm.kernels.bandwidth import MEDIAN_ROWS, resolve_bandwidth
 from drkm.problem.eigen import leading_eigenpairs
@@ -32,7 +33,7 @@ def X():
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 40)
+    monkeypatch.setitem(sys.modules["drkm.gram.tiles"].TILE_ROWS, "cpu", 40)
 
 
 def test_a_budget_is_refused_before_the_rule_of_a_bandwidth_runs(X, monkeypatch):
@@ -56,18 +57,18 @@ def test_a_model_is_not_pickled_with_its_matrix_twice():
 def test_kept_tiles_lie_at_aligned_addresses():
     gram = TiledGram(RBF(2.0), torch.randn(37, 3, dtype=torch.float64), 1e9, rows=7)
     gram.matmul(torch.ones(37, 1, dtype=torch.float64))
-    assert len(gram._kept) == 21
-    assert all(tile.data_ptr() % 64 == 0 for tile in gram._kept.values())
+    assert len(gram._tiles._tiles) == 21
+    assert all(tile.data_ptr() % 64 == 0 for tile in gram._tiles._tiles.values())
 
 
 def test_tiles_of_another_bandwidth_take_the_memory_of_those_before():
     U, A = torch.randn(37, 3, dtype=torch.float64), torch.randn(37, 2, dtype=torch.float64)
     gram = TiledGram(RBF(2.0), U, 1e9, rows=7)
     gram.matmul(A)
-    place = gram._pool.data_ptr()
+    place = gram._tiles._pool.data_ptr()
     other = gram.with_kernel(RBF(3.0))
     assert torch.equal(other.matmul(A), TiledGram(RBF(3.0), U, 0, rows=7).matmul(A))
-    assert other._pool.data_ptr() == place
+    assert other._tiles._pool.data_ptr() == place
     assert torch.equal(gram.matmul(A), TiledGram(RBF(2.0), U, 0, rows=7).matmul(A))
 
 
@@ -79,7 +80,7 @@ def test_pre_images_take_the_memory_of_kept_tiles_if_they_need_it_and_are_the_sa
     ample, tight = (ConstrDRKM(gram=Tiled(memory=memory), **SETTINGS).fit(X) for memory in (1e9, budget))
     np.testing.assert_array_equal(tight.codes_, ample.codes_)
     np.testing.assert_array_equal(tight.transform(X), ample.transform(X))
-    without_search = preimage_bytes(work, "fixed-point") + Tiled._tile_bytes(work)
+    without_search = preimage_bytes(work, "fixed-point") + tile_bytes(work)
     monkeypatch.setattr("drkm.gram.cost.SEARCH_NUMBERS", (budget - without_search) // 8)
     np.testing.assert_array_equal(tight.denoise(X[:9]), ample.denoise(X[:9]))
     assert tight._inference._gram.uncentered.kept_bytes == 0

@@ -187,7 +187,7 @@ class TestFit:
     def test_of_bytes_never_makes_a_copy_of_all_samples_in_floating_point(self, tmp_path, monkeypatch):
         np.save(tmp_path / "X.npy", np.random.RandomState(0).randint(0, 2, (300, 50), dtype=np.uint8))
         monkeypatch.setattr("drkm.files.rows.PASS_BYTES", 8 * 50 * 100)
-        monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 100)
+        monkeypatch.setitem(sys.modules["drkm.gram.tiles"].TILE_ROWS, "cpu", 100)
         monkeypatch.setattr("drkm.training.run.MEDIAN_ROWS", 100)
         monkeypatch.setattr("drkm.strange_data.samples.MEDIAN_ROWS", 100)
         largest = []
@@ -251,7 +251,7 @@ class TestFit:
 
     def test_a_file_that_does_not_fit_is_refused_by_dense_and_taken_by_tiled(self, npy, monkeypatch):
         monkeypatch.setattr(memory, "TRIFLE", 0)
-        monkeypatch.setitem(sys.modules["drkm.gram.tiled"].TILE_ROWS, "cpu", 10)
+        monkeypatch.setitem(sys.modules["drkm.gram.tiles"].TILE_ROWS, "cpu", 10)
         model = ConstrDRKM(gram="tiled", **SETTINGS).fit(npy)
         work = workload(open_rows(npy), model.kernels_, (3, 2))
         enough = 2 * Tiled(keep=0).cost(work).bytes

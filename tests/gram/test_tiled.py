@@ -21,7 +21,7 @@ from drkm.gram import (
     TiledGram,
     Workload,
 )
-from drkm.gram import tiled as tiled_module
+from drkm.gram import tiles as tiles_module
 from drkm.gram.tiled import StreamedFeatures
 from drkm.kernels import RBF, Linear, Precomputed
 
@@ -106,15 +106,17 @@ def test_kept_tiles_stay_within_the_budget(keep):
         upper_half = 8 * (N * N + 3 * 100 + 49) // 2
         assert gram.kept_bytes == {1e9: upper_half, 3200: 8 * 370, 0: 0}[keep]
         # At most one block, of exactly that size: tiles allocated between temporaries would fragment the memory.
-        blocks = {tile.untyped_storage().data_ptr(): tile.untyped_storage().nbytes() for tile in gram._kept.values()}
+        blocks = {
+            tile.untyped_storage().data_ptr(): tile.untyped_storage().nbytes() for tile in gram._tiles._tiles.values()
+        }
         assert len(blocks) <= 1
-        assert sum(blocks.values()) <= min(keep, upper_half + 64 * len(gram._kept))
+        assert sum(blocks.values()) <= min(keep, upper_half + 64 * len(gram._tiles._tiles))
 
 
 def test_kept_tiles_are_not_computed_again(monkeypatch):
     gram = TiledGram(RBF(2.0), draw(N, 3), 1e9, rows=10)
     first = gram.matmul(draw(N, 2, seed=1))
-    monkeypatch.setattr(gram, "points", None)
+    monkeypatch.setattr("drkm.gram.tiled_gram.form", None)
     assert torch.equal(gram.matmul(draw(N, 2, seed=1)), first)
 
 
@@ -195,7 +197,7 @@ class TestTiledStrategy:
         assert gram.kept_bytes == 8 * N * N
 
     def test_tiles_of_the_default_size_cover_everything(self, monkeypatch):
-        monkeypatch.setitem(tiled_module.TILE_ROWS, "cpu", 9)
+        monkeypatch.setitem(tiles_module.TILE_ROWS, "cpu", 9)
         U, A = draw(N, 3), draw(N, 2, seed=1)
         expected = Dense().fixed(RBF(2.0), U).matmul(A)
         torch.testing.assert_close(Tiled(keep=0).fixed(RBF(2.0), U).matmul(A), expected, rtol=1e-12, atol=1e-12)

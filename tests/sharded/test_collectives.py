@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,12 +11,12 @@ from torch import Tensor
 from drkm.distributed import collectives
 from drkm.gram import Centered, FeatureGram, FourierGram, SweptGram
 from drkm.gram.landmarks import choose_landmarks
-from drkm.gram.ring import RingGram, RingRows
+from drkm.gram.ring import RingGram, RingRows, shared_entries
 from drkm.kernels import RBF, FourierFeatures, Laplacian, Linear, Matern, NystroemFeatures, Polynomial
 from drkm.problem import axes, stiefel
 from drkm.problem.eigen import leading_eigenpairs
 from drkm.solvers.lbfgs import two_loop, with_pair
-from sharded.threads import in_shards
+from sharded.threads import ThreadShards, in_shards
 
 COUNTS = (7, 1, 22)
 N = sum(COUNTS)
@@ -115,19 +117,49 @@ class TestRing:
             assert slopes == pytest.approx([swept.parameter_sum(A)] * 3, rel=1e-11)
 
     @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-    def test_what_is_kept_does_not_change_a_product(self, share):
-        X, A = randn(N, 4) + 50, randn(N, 2, seed=1)
+    @pytest.mark.parametrize(
+        "counts", [COUNTS, (30,), (13, 17), (1, 29), (9, 1, 12, 8), (1, 1, 1, 1), (6, 3, 7, 2, 12)]
+    )
+    def test_what_is_kept_does_not_change_a_product(self, counts, share):
+        n = sum(counts)
+        X, A = randn(n, 4) + 50, randn(n, 2, seed=1)
 
         def work(X: Tensor, A: Tensor) -> tuple:
             # A budget that is enough for some processes and not for others.
-            gram = RingRows(RBF(3.0), X, share * 8 * N * max(COUNTS))
+            gram = RingRows(RBF(3.0), X, share * 8 * n * max(counts), rows=5)
             wider = gram.with_kernel(RBF(6.0))
-            return gram.matmul(A), gram.matmul(A), wider.matmul(A)
+            return gram.matmul(A), gram.matmul(A), wider.matmul(A), wider.matmul(A)
 
-        first, second, wider = (together(part) for part in zip(*in_shards(COUNTS, work, X, A), strict=True))
+        found = zip(*in_shards(counts, work, X, A), strict=True)
+        first, second, wider, again = (together(part) for part in found)
         close(first, RBF(3.0)(X, X) @ A)
         assert torch.equal(first, second)
         close(wider, RBF(6.0)(X, X) @ A)
+        assert torch.equal(wider, again)
+
+    @pytest.mark.parametrize("counts", [(40, 40), (20, 30, 10), (20, 20, 20, 20)])
+    def test_values_of_two_samples_are_kept_by_one_process_and_need_no_samples_of_others_again(self, counts):
+        n, rows = sum(counts), 10
+        X, A = randn(n, 4), randn(n, 2, seed=1)
+
+        def work(X: Tensor, A: Tensor) -> tuple[int, int]:
+            gram, shards = RingRows(RBF(3.0), X, math.inf, rows), collectives.current()
+            gram.matmul(A)
+            assert isinstance(shards, ThreadShards)
+            before = shards.passed
+            gram.matmul(A)
+            return gram.kept_bytes // 8, shards.passed - before
+
+        kept, passed = zip(*in_shards(counts, work, X, A), strict=True)
+        # The tiles on the diagonal are whole.
+        within = sum(count * (count + rows) // 2 for count in counts)
+        assert sum(kept) == within + (n**2 - sum(count**2 for count in counts)) // 2
+        assert passed == tuple(count * A.shape[1] for count in counts)
+
+    @pytest.mark.parametrize("counts", [(48, 48), (32, 32, 32), (16, 16, 16, 16)])
+    def test_equal_processes_have_equal_work(self, counts):
+        entries = in_shards(counts, lambda X: shared_entries(len(X), 8, 8), randn(sum(counts), 1))
+        assert entries == [counts[0] * (sum(counts) - counts[0]) // 2] * len(counts)
 
 
 class TestRandomNumbers:

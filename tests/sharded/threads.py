@@ -19,6 +19,8 @@ class ThreadShards:
     def __init__(self, counts: Sequence[int], rank: int, board: list[Any], barrier: threading.Barrier):
         self.counts, self.rank, self.interrupted = list(counts), rank, False
         self._board, self._barrier = board, barrier
+        #: numbers that were passed around
+        self.passed = 0
 
     def total(self, own: Tensor) -> Tensor:
         return torch.stack(self._everyone(own)).sum(dim=0)
@@ -34,9 +36,13 @@ class ThreadShards:
         assert [len(part) for part in parts] == list(counts)
         return torch.cat(parts)
 
-    def ring(self, own: Tensor) -> Iterator[Tensor]:
+    def ring(self, own: Tensor, blocks: int) -> Iterator[Tensor]:
+        self.passed += own.numel()
         parts = self._everyone(own)
-        yield from (parts[(self.rank + step) % len(parts)] for step in range(len(parts)))
+        yield from (parts[(self.rank + step) % len(parts)] for step in range(blocks))
+
+    def handed_over(self, block: Tensor, ahead: int) -> Tensor:
+        return self._everyone(block)[self.rank - ahead]
 
     def _everyone(self, own: Tensor) -> list[Tensor]:
         self._board[self.rank] = own.clone()

@@ -44,8 +44,11 @@ class Shards(Protocol):
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
         """Return the rows of all processes, given how many each has."""
 
-    def ring(self, own: Tensor) -> Iterator[Tensor]:
-        """Yield the rows of every process in turn, starting with this one."""
+    def ring(self, own: Tensor, blocks: int) -> Iterator[Tensor]:
+        """Yield the rows of so many processes in turn, starting with this one."""
+
+    def handed_over(self, block: Tensor, ahead: int) -> Tensor:
+        """Give rows to the process so many places ahead, and return those from the process as far behind."""
 
 
 _current: ContextVar[Shards | None] = ContextVar("drkm shards", default=None)
@@ -105,20 +108,26 @@ def gather(A: Tensor, most: int | None = None) -> Tensor:
     return shards.gather(A, counts)
 
 
-def ring(own: Tensor) -> Iterator[tuple[slice, Tensor]]:
+def ring(own: Tensor, blocks: int | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Yield the rows of every process with their places among all samples, from those of this process on.
 
     No process holds more than two blocks besides its own: each passes on what it receives. All processes must consume
-    all blocks.
+    all blocks, or the same number of them.
     """
     shards = current()
     if shards is None:
         yield slice(0, len(own)), own
         return
     stops = torch.tensor(shards.counts).cumsum(0).tolist()
-    for step, block in enumerate(shards.ring(own)):
+    for step, block in enumerate(shards.ring(own, len(stops) if blocks is None else blocks)):
         stop = stops[(shards.rank + step) % len(stops)]
         yield slice(stop - len(block), stop), block
+
+
+def handed_over(block: Tensor, ahead: int) -> Tensor:
+    """Give rows that belong to the process so many places ahead to it, and return our rows from as far behind."""
+    shards = current()
+    return block if shards is None else shards.handed_over(block, ahead)
 
 
 def own_rows(A: Tensor, most: int | None = None) -> Tensor:

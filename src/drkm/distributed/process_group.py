@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -60,9 +61,10 @@ class ProcessShards:
         self.interrupted = False
         #: number of exchanges, and of bytes that this process contributed
         self.exchanges, self.bytes = 0, 0
-        #: the last exchanged tensor, held until a group of our own is gone: if the group held the last reference, its
-        #: thread would wait for the interpreter's lock, and the interpreter, which ends the group, for the thread
-        self._exchanged: tuple[Any, ...] = ()
+        #: the tensors of the last exchange and of one that may still be under way, held until a group of our own is
+        #: gone: if the group held the last reference, its thread would wait for the interpreter's lock, and the
+        #: interpreter, which ends the group, for the thread
+        self._exchanged: deque[tuple[Any, ...]] = deque(maxlen=2)
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._is_own = group, group is None
         if self._is_own:
@@ -100,26 +102,37 @@ class ProcessShards:
         self._exchange(dist.all_gather, parts, padded)
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).to(own.device)
 
-    def ring(self, own: Tensor) -> Iterator[Tensor]:
-        """Yield the rows of every process, starting with this one; each block is passed on while it is used."""
-        ranks = dist.get_process_group_ranks(self._group)
-        before, after = ranks[self.rank - 1], ranks[(self.rank + 1) % self.size]
+    def ring(self, own: Tensor, blocks: int) -> Iterator[Tensor]:
+        """Yield the rows of so many processes, starting with this one; each block is passed on while it is used."""
         block = own.to(self.device).contiguous()
-        for step in range(1, self.size):
+        for step in range(1, blocks):
             arriving = block.new_empty(self.counts[(self.rank + step) % self.size], *block.shape[1:])
-            self.exchanges += 1
-            self.bytes += block.nbytes
-            self._exchanged = (block, arriving)
-            moves = [
-                dist.P2POp(dist.isend, block, before, group=self._group),
-                dist.P2POp(dist.irecv, arriving, after, group=self._group),
-            ]
-            under_way = self._carefully(dist.batch_isend_irecv, moves)
+            under_way = self._move(block, -1, arriving)
             yield block.to(own.device)
             for move in under_way:
                 self._carefully(move.wait)
             block = arriving
         yield block.to(own.device)
+
+    def handed_over(self, block: Tensor, ahead: int) -> Tensor:
+        """Give rows to the process so many places ahead, and return those from the process as far behind."""
+        sent = block.to(self.device).contiguous()
+        arriving = sent.new_empty(self.counts[self.rank], *block.shape[1:])
+        for move in self._move(sent, ahead, arriving):
+            self._carefully(move.wait)
+        return arriving.to(block.device)
+
+    def _move(self, block: Tensor, ahead: int, arriving: Tensor) -> list[Any]:
+        """Begin to send a block so many places ahead, and to receive one from as far behind."""
+        ranks = dist.get_process_group_ranks(self._group)
+        self.exchanges += 1
+        self.bytes += block.nbytes
+        self._exchanged.append((block, arriving))
+        moves = [
+            dist.P2POp(dist.isend, block, ranks[(self.rank + ahead) % self.size], group=self._group),
+            dist.P2POp(dist.irecv, arriving, ranks[(self.rank - ahead) % self.size], group=self._group),
+        ]
+        return self._carefully(dist.batch_isend_irecv, moves)
 
     def close(self) -> None:
         """Leave a group of our own; processes that still wait for this one learn that it is gone."""
@@ -144,7 +157,7 @@ class ProcessShards:
     def _exchange(self, collective: Callable[..., Any], *tensors: Any, **options: Any) -> None:
         self.exchanges += 1
         self.bytes += tensors[-1].nbytes
-        self._exchanged = tensors
+        self._exchanged.append(tensors)
         self._carefully(collective, *tensors, group=self._group, **options)
 
     def _copy(self, own: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from drkm.gram.dense import StoredGram
 from drkm.gram.features import FeatureGram
 from drkm.gram.fourier_gram import FourierGram
 from drkm.gram.sweep import SweptGram
-from drkm.gram.tiled import TiledGram
+from drkm.gram.tiled_gram import TiledGram
 from drkm.machine.memory import NotEnoughMemory
 
 __all__ = [

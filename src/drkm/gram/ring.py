@@ -9,16 +9,19 @@ import torch
 from torch import Tensor
 
 from drkm.distributed import collectives
-from drkm.gram.sweep import SweptGram, jets
+from drkm.files.rows import slices
+from drkm.gram.sweep import SweptGram
+from drkm.gram.tiled_gram import TiledGram, entries_of_half
+from drkm.gram.tiles import KeptTiles, Side, aligned_entries, form, multiply, tile_rows
 from drkm.kernels import Pairwise
+from drkm.machine.threads import ShareOut, workers
 
 
 class RingGram(SweptGram):
     """This process's rows of the Gram matrix of a pairwise kernel at the points of all processes.
 
     For every product each process passes its points and its rows of the block to the next one, until every block has
-    visited every process. A process holds three blocks of points and, if there is room, its rows of K. With one process
-    this is a plain sweep.
+    visited every process. A process holds three blocks of points. With one process this is a plain sweep.
     """
 
     def _around(self, *blocks: Tensor) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
@@ -34,7 +37,11 @@ class RingGram(SweptGram):
 
 
 class RingRows(RingGram):
-    """The same for points that do not move: as many rows of K as fit are kept from the first product on.
+    """The same for points that do not move: kernel values between two processes are formed once, for both.
+
+    A process forms half of its own values, and those with the points of the half of the processes that are ahead of it
+    in the ring. A tile serves both sides of a product: what it adds to the rows of another process is handed over. As
+    many tiles as fit are kept from the first product on.
 
     Parameters
     ----------
@@ -43,58 +50,103 @@ class RingRows(RingGram):
         The samples of this process.
     keep : float
         Bytes of kernel values that this process may keep. The result does not depend on it.
+    rows : int, optional
+        Rows of a tile.
     """
 
-    def __init__(self, kernel: Pairwise, points: Tensor, keep: float):
+    def __init__(self, kernel: Pairwise, points: Tensor, keep: float, rows: int | None = None):
         # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
         super().__init__(kernel, points - collectives.mean(points) if kernel.is_isotropic else points)
-        self._samples = points
-        total = collectives.samples(self.n)
-        self._kept = int(min(self.n, keep / (total * points.element_size())))
-        #: kernel values of all points with those whose rows are kept, the transpose of these rows: BLAS multiplies a
-        #: few columns by a wide matrix twice as fast from the left as from the right
-        self._K: Tensor | None = None
-        #: whether all rows are kept and filled, so that no process needs the points of others any more
-        self._all_kept = not collectives.agreed(self._kept < self.n)
+        self._samples, self._keep, self._rows = points, keep, rows or tile_rows(points.device)
+        item = points.element_size()
+        own, shared = own_entries(self.n, self._rows, item), shared_entries(self.n, self._rows, item)
+        self._own = TiledGram(kernel, self.points, keep, self._rows)
+        self._tiles = KeptTiles(max(0.0, keep - own * item), shared)
+        #: whether all tiles of all processes are kept, so that only the first product needs the points of others
+        self._all_kept = not collectives.agreed((own + shared) * item > keep)
+        self._is_filled = False
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        if self._K is None:
-            self._fill()
-        assert self._K is not None
-        out = A.new_zeros(A.shape[1], self.n)
-        if self._all_kept:
-            for columns, B in collectives.ring(A.contiguous()):
-                out.addmm_(B.T, self._K[columns])
-            return out.T.contiguous()
-        for columns, _, (points, B) in self._around(A.contiguous()):
-            out[:, : self._kept].addmm_(B.T, self._K[columns])
-            for rows, value in self._values(points, slice(self._kept, self.n)):
-                out[:, self._kept :].addmm_(B[rows].T, value)
-        return out.T.contiguous()
+        A = A.contiguous()
+        out, own = self._own.matmul(A), Side.of(A)
+        for ahead, (mine, theirs, points, B) in enumerate(self._shares(A), start=1):
+            other = Side.of(B)
+            with workers(A.device) as share_out:
+                for upper, lower, tile in self._each_tile(ahead, mine, theirs, points, A, share_out):
+                    multiply(tile, own[upper], other[lower], share_out)
+            out += collectives.handed_over(other.result(), ahead)
+        self._is_filled = True
+        return out.add_(own.result())
 
     def with_kernel(self, kernel: Any) -> RingRows | None:
-        """Return the operator of another kernel at the same points, which reuses the memory of the rows."""
-        if not kernel.is_pairwise:
+        """Return the operator of another kernel at the same points, which reuses the memory of the tiles."""
+        own = self._own.with_kernel(kernel)
+        if own is None:
             return None
-        memory, self._K = self._K, None
-        other = RingRows(kernel, self._samples, 0)
-        other._kept, other._all_kept = self._kept, self._all_kept
-        if memory is not None:
-            other._K = memory
-            other._fill()
+        other = RingRows(kernel, self._samples, self._keep, self._rows)
+        other._own, other._tiles = own, self._tiles.emptied()
         return other
 
-    def _fill(self) -> None:
-        """Compute the kept rows."""
-        if self._K is None:
-            self._K = self.points.new_empty(collectives.samples(self.n), self._kept)
-        for columns, _, (points,) in self._around():
-            for rows, value in self._values(points, slice(0, self._kept)):
-                self._K[columns][rows] = value
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the kept tiles."""
+        return self._own.kept_bytes + self._tiles.nbytes
 
-    def _values(self, points: Tensor, own: slice) -> Iterator[tuple[slice, Tensor]]:
-        """Yield blocks of points with their kernel values with some of our own points."""
-        if own.start < own.stop:
-            for rows, (value,), _ in jets(self.kernel, self.kernel.factors(points)[0], self._right[:, own], 0):
-                yield rows, value
+    def _shares(self, A: Tensor) -> Iterator[tuple[slice, slice, Tensor | None, Tensor]]:
+        """Yield our rows and theirs of each process ahead, with its points, if they are needed, and its rows of A."""
+        shares = shares_ahead(self.n)
+        passed = A if self._all_kept and self._is_filled else torch.cat([self.points, A], dim=1)
+        for step, (_, block) in enumerate(collectives.ring(passed, len(shares) + 1)):
+            if step:
+                points, B = block.split([block.shape[1] - A.shape[1], A.shape[1]], dim=1)
+                yield *shares[step - 1], points if points.shape[1] else None, B
+
+    def _each_tile(
+        self, ahead: int, mine: slice, theirs: slice, points: Tensor | None, like: Tensor, share_out: ShareOut
+    ) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Yield the tiles of our rows with theirs, whose points may be None if all are kept."""
+        right = None if points is None else self.kernel.factors(points.contiguous())[1]
+        for upper in slices(mine.stop, self._rows, mine.start):
+            for lower in slices(theirs.stop, self._rows, theirs.start):
+
+                def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
+                    assert right is not None
+                    form(self.kernel, self._left[upper], right[lower], tile, share_out)
+
+                shape = (upper.stop - upper.start, lower.stop - lower.start)
+                yield upper, lower, self._tiles.at((ahead, upper.start, lower.start), shape, like, write)
+
+
+def shares_ahead(n: int) -> list[tuple[slice, slice]]:
+    """Return the n rows of this process, and those of each process ahead, whose kernel values this process forms.
+
+    Of an even number of processes, the one that is furthest ahead is so for both: each forms one half.
+    """
+    shards = collectives.current()
+    if shards is None:
+        return []
+    shares, size = [], len(shards.counts)
+    for ahead in range(1, size // 2 + 1):
+        other = (shards.rank + ahead) % size
+        mine, theirs = slice(0, n), slice(0, shards.counts[other])
+        if 2 * ahead == size and shards.rank < other:
+            theirs = slice(0, theirs.stop // 2)
+        elif 2 * ahead == size:
+            mine = slice(n // 2, n)
+        shares.append((mine, theirs))
+    return shares
+
+
+def own_entries(n: int, rows: int, item: int) -> int:
+    """Return the entries of the tiles of this process's n points with themselves."""
+    return entries_of_half(slices(n, rows), item)
+
+
+def shared_entries(n: int, rows: int, item: int) -> int:
+    """Return the entries of the tiles of this process's n points with those of the processes ahead."""
+    entries = 0
+    for mine, theirs in shares_ahead(n):
+        sizes = [[part.stop - part.start for part in slices(some.stop, rows, some.start)] for some in (mine, theirs)]
+        entries += sum(aligned_entries(own, other, item) for own in sizes[0] for other in sizes[1])
+    return entries

@@ -17,8 +17,10 @@ from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
-from drkm.gram.ring import RingGram, RingRows
+from drkm.gram.ring import RingGram, RingRows, own_entries, shared_entries
 from drkm.gram.tiled import SHARE, Tiled
+from drkm.gram.tiled_gram import tile_bytes
+from drkm.gram.tiles import tile_rows
 from drkm.kernels import Kernel
 from drkm.machine import memory
 from drkm.validation import checks
@@ -80,22 +82,22 @@ class Sharded(Strategy):
         if not work.first_is_pairwise:
             return base.plus(**vars(first_of_features(work)))
         kept, pairs = self._kept(work), float(work.n * n)
-        recomputed = 1.0 - kept / (pairs * work.item)
+        values = pairs / 2 * pair_flops(work.d)
         return base.plus(
-            bytes=kept + PASSED * work.sample_bytes,
-            flops=pairs * (2.0 * work.sizes[0] + recomputed * pair_flops(work.d)),
+            bytes=kept + tile_bytes(work) + PASSED * work.sample_bytes,
+            flops=pairs * 2.0 * work.sizes[0] + (1.0 - kept / _tiles(work)) * values,
             traffic=float(kept),
-            setup=pairs * pair_flops(work.d),
+            setup=values,
         )
 
     def _kept(self, work: Workload) -> int:
-        """Return the bytes of K_1 that this process keeps: its rows, as far as the budget of `inner` allows."""
-        every = work.n * collectives.samples(work.n) * work.item
+        """Return the bytes of K_1 that this process keeps: its tiles, as far as the budget of `inner` allows."""
+        every = _tiles(work)
         keep, budget = (getattr(self.inner, name, None) for name in ("keep", "memory"))
         if not self.inner.reads_tiles or keep is not None:
             return every if keep is None else min(int(keep), every)
         free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
-        return min(max(0, int(free - common(work).bytes - PASSED * work.sample_bytes)), every)
+        return min(max(0, int(free - common(work).bytes - tile_bytes(work) - PASSED * work.sample_bytes)), every)
 
     def describe(self) -> str:
         """Return a short description."""
@@ -144,3 +146,9 @@ class Sharded(Strategy):
         from drkm.distributed.process_group import withdraw
 
         withdraw(self.group, self.timeout)
+
+
+def _tiles(work: Workload) -> int:
+    """Return the bytes of all tiles of K_1 that this process forms."""
+    size = (tile_rows(work.device), work.item)
+    return work.item * (own_entries(work.n, *size) + shared_entries(work.n, *size))

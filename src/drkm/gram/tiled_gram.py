@@ -1,0 +1,165 @@
+"""The Gram matrix of layer 1 in square tiles: those that fit into memory are kept, the others are recomputed.
+
+A tile (I, J) above the diagonal serves the rows I and the rows J, so that only half of the values are computed and
+kept. In the deep layers this does not pay: their values are so cheap that the second, transposed product costs as much
+as the second exponential would (at n = 3000, 10 inputs, 27 ms per sweep either way), so that they are swept by rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import Rows, mean_row, slices
+from drkm.gram.base import Gram
+from drkm.gram.cost import Workload
+from drkm.gram.sweep import parameter_sum
+from drkm.gram.tiles import KeptTiles, Side, aligned_entries, form, multiply, tile_rows
+from drkm.kernels import Kernel, Pairwise
+from drkm.machine.threads import ShareOut, workers
+
+#: copies of a tile's samples that are alive while its exponents are formed
+SAMPLE_COPIES = 7
+#: number of parts in which the factors of a tile's samples are formed, and numbers that one part may have in any case
+FACTOR_PARTS, FACTOR_ENTRIES = 8, 1 << 16
+
+
+class TiledGram(Gram):
+    """The Gram matrix of a pairwise kernel at samples that may be in a file.
+
+    Parameters
+    ----------
+    kernel : Pairwise
+    points : Tensor or Rows, of shape (n, d)
+    keep : float
+        Bytes of tiles that stay in memory between products. The result does not depend on it.
+    rows : int, optional
+        Rows of a tile.
+    """
+
+    def __init__(self, kernel: Pairwise, points: Tensor | Rows, keep: float = 0, rows: int | None = None):
+        self.kernel = kernel
+        self.points = points
+        self.n = len(points)
+        self._slices = slices(self.n, rows or tile_rows(points.device))
+        # Only differences matter to isotropic kernels, and points around 0 lose fewer digits.
+        self._origin = mean_row(points) if kernel.is_isotropic else None
+        self._tiles = KeptTiles(keep, entries_of_half(self._slices, points.dtype.itemsize))
+
+    def matmul(self, A: Tensor) -> Tensor:
+        """Return KA."""
+        side = Side.of(A)
+        with workers(A.device) as share_out:
+            for upper, lower, tile in self._each_tile(A, share_out):
+                multiply(tile, side[upper], None if upper == lower else side[lower], share_out)
+        return side.result()
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal."""
+        return torch.cat([self.kernel.diagonal(self.points[rows]) for rows in self._slices])
+
+    def rows(self, index: Tensor) -> Tensor:
+        """Return rows of K."""
+        factors = self._factors()
+        left = factors.of(self.points[index])[0]
+        return torch.cat([self.kernel.values(left @ factors.right(lower).T) for lower in self._slices], dim=1)
+
+    def parameter_sum(self, A: Tensor) -> float:
+        """Return the derivative of tr(AᵀKA) with respect to log σ², by ∂e/∂log σ² = -e."""
+        total = 0.0
+        A, factors = A.contiguous(), self._factors()
+        for i, upper in enumerate(self._slices):
+            left = factors.left(upper)
+            for lower in self._slices[i:]:
+                right = factors.right(lower).T.contiguous()
+                times = 1 if upper == lower else 2
+                total += times * parameter_sum(self.kernel, left, right, A[upper], A[lower])
+        return total
+
+    def with_kernel(self, kernel: Kernel) -> TiledGram | None:
+        """Return the operator of another kernel at the same points, which reuses the memory of the kept tiles."""
+        if not isinstance(kernel, Pairwise):
+            return None
+        other = copy.copy(self)
+        other.kernel, other._tiles = kernel, self._tiles.emptied()
+        return other
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the kept tiles."""
+        return self._tiles.nbytes
+
+    def keep_at_most(self, keep: float) -> None:
+        """Free the kept tiles if they take more than `keep` bytes, and keep no more from now on."""
+        self._tiles.keep_at_most(keep)
+
+    def _each_tile(self, like: Tensor, share_out: ShareOut) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Yield the tiles on and above the diagonal with their row and column slices."""
+        factors = self._factors()
+        for i, upper in enumerate(self._slices):
+            for lower in self._slices[i:]:
+
+                def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
+                    form(self.kernel, factors.left(upper), factors.right(lower), tile, share_out)
+
+                shape = (upper.stop - upper.start, lower.stop - lower.start)
+                yield upper, lower, self._tiles.at((upper.start, lower.start), shape, like, write)
+
+    def _factors(self) -> _Factors:
+        return _Factors(self.kernel, self.points, self._origin, self._slices[0].stop)
+
+
+class _Factors:
+    """Left and right factors of the samples of a tile, in a buffer for each side.
+
+    They are formed a few rows at a time: copies of all samples of a tile would need most of the memory.
+    """
+
+    def __init__(self, kernel: Pairwise, points: Tensor | Rows, origin: Tensor | None, most: int):
+        self._kernel, self._points, self._origin, self._most = kernel, points, origin, most
+        self._step = max(-(-most // FACTOR_PARTS), FACTOR_ENTRIES // points.shape[1])
+        self._buffers: dict[int, Tensor] = {}
+        self._held: dict[int, slice] = {}
+
+    def left(self, rows: slice) -> Tensor:
+        """Return left factors, which stay until those of other rows are asked for."""
+        return self._side(0, rows)
+
+    def right(self, rows: slice) -> Tensor:
+        """Return right factors."""
+        return self._side(1, rows)
+
+    def of(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both factors of any points."""
+        return self._kernel.factors(points if self._origin is None else points - self._origin)
+
+    def _side(self, side: int, rows: slice) -> Tensor:
+        count = rows.stop - rows.start
+        if self._held.get(side) != rows:
+            for some in slices(count, self._step):
+                formed = self.of(self._points[rows.start + some.start : rows.start + some.stop])[side]
+                if side not in self._buffers:
+                    self._buffers[side] = formed.new_empty(self._most, formed.shape[1])
+                self._buffers[side][some] = formed
+            self._held[side] = rows
+        return self._buffers[side][:count]
+
+
+def entries_of_half(parts: Sequence[slice], item: int) -> int:
+    """Return the number of entries of all tiles on and above the diagonal."""
+    sizes = [rows.stop - rows.start for rows in parts]
+    return sum(aligned_entries(size, other, item) for i, size in enumerate(sizes) for other in sizes[i:])
+
+
+def tile_bytes(work: Workload) -> int:
+    """Return the bytes needed to form a tile of layer 1."""
+    rows = min(work.n, tile_rows(work.device)) if work.first_is_pairwise else 0
+    return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
+
+
+def half_bytes(work: Workload) -> int:
+    """Return the bytes of all tiles of layer 1 on and above the diagonal."""
+    return work.item * work.n * (work.n + min(work.n, tile_rows(work.device))) // 2

@@ -1,0 +1,164 @@
+"""Square tiles of kernel values: how they are formed, which of them stay in memory, and products with both sides.
+
+A tile of two blocks of points is used for the rows of one and, transposed, for the rows of the other, so that only half
+of a symmetric matrix is computed and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drkm.files.rows import slices
+from drkm.gram.exponents import into_values
+from drkm.kernels import Pairwise
+from drkm.machine import pages
+from drkm.machine.devices import size_on
+from drkm.machine.layout import ALIGNMENT
+from drkm.machine.threads import ShareOut
+
+#: rows of a tile; with 4096 features, its products then take most of the time, not the reading of samples
+TILE_ROWS = {"cpu": 1024, "cuda": 8192}
+#: rows of a tile that one thread of a CPU computes at a time
+PART_ROWS = 256
+
+
+class KeptTiles:
+    """Tiles by their place in a matrix, of which as many stay in memory as a budget allows.
+
+    Kept tiles share one allocation: between the short-lived blocks of their computation they would leave holes, and the
+    process would grow far beyond the memory that it uses.
+
+    Parameters
+    ----------
+    budget : float
+        Bytes of tiles that stay in memory.
+    entries : int
+        Entries of all tiles that there are, each at an aligned address.
+    """
+
+    def __init__(self, budget: float, entries: int):
+        self._budget, self._entries = budget, entries
+        self._tiles: dict[Hashable, Tensor] = {}
+        self._used = 0
+        self._pool: Tensor | None = None
+        # Tiles that are not kept share one buffer: freed blocks of this size are not always reused.
+        self._buffer: Tensor | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the kept tiles."""
+        return sum(tile.nbytes for tile in self._tiles.values())
+
+    def at(self, place: Hashable, shape: tuple[int, int], like: Tensor, form: Callable[[Tensor], None]) -> Tensor:
+        """Return the tile at a place; unless it is kept, `form` writes it, and the next call may overwrite it."""
+        tile = self._tiles.get(place)
+        if tile is not None:
+            return tile
+        entries = shape[0] * shape[1]
+        if self._pool is None:
+            self._pool = _memory(int(min(self._budget / like.element_size(), self._entries)), like)
+        if len(self._pool) - self._used < entries:
+            tile = self._in_buffer(entries, like).view(shape)
+            form(tile)
+            return tile
+        tile = self._pool[self._used : self._used + entries].view(shape)
+        form(tile)
+        self._tiles[place] = tile
+        self._used += aligned_entries(*shape, like.element_size())
+        return tile
+
+    def emptied(self) -> KeptTiles:
+        """Return the memory without its tiles, which this object gives up."""
+        other = KeptTiles(self._budget, self._entries)
+        other._pool, other._buffer = self._pool, self._buffer
+        self._free()
+        return other
+
+    def keep_at_most(self, budget: float) -> None:
+        """Free the tiles if they take more than so many bytes, and keep no more from now on."""
+        self._budget = min(self._budget, budget)
+        self._buffer = None
+        if self._pool is not None and self._pool.nbytes > self._budget:
+            self._free()
+
+    def __getstate__(self) -> dict[str, object]:
+        # A copy computes its tiles again; as views of one block, each would be pickled with the whole block.
+        return vars(KeptTiles(self._budget, self._entries))
+
+    def _free(self) -> None:
+        self._tiles, self._used, self._pool, self._buffer = {}, 0, None, None
+
+    def _in_buffer(self, entries: int, like: Tensor) -> Tensor:
+        if self._buffer is None or len(self._buffer) < entries:
+            self._buffer = like.new_empty(entries)
+        return self._buffer[:entries]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Some rows of a block A and of the product with it, each as columns of a wide matrix.
+
+    A few rows times a tile: as columns to the right of it they would take a BLAS up to three times as long.
+    """
+
+    block: Tensor
+    product: Tensor
+
+    @classmethod
+    def of(cls, A: Tensor) -> Side:
+        """Return a block with a product of zero."""
+        rows = A.T.contiguous()
+        return cls(rows, torch.zeros_like(rows))
+
+    def __getitem__(self, rows: slice) -> Side:
+        return Side(self.block[:, rows], self.product[:, rows])
+
+    def result(self) -> Tensor:
+        """Return the product, in rows again."""
+        return self.product.T.contiguous()
+
+
+def aligned_entries(rows: int, columns: int, item: int) -> int:
+    """Return the entries of a tile, rounded up so that the next one is aligned: last bits of products depend on it."""
+    step = ALIGNMENT // item
+    return -(-rows * columns // step) * step
+
+
+def form(kernel: Pairwise, left: Tensor, right: Tensor, tile: Tensor, share_out: ShareOut) -> None:
+    """Write kernel values into a tile, a few rows at a time so that they stay in the cache of a CPU."""
+
+    def write(rows: slice) -> None:
+        part = tile[rows]
+        into_values(kernel, torch.mm(left[rows], right.T, out=part))
+
+    share_out(write, _parts(len(tile), tile.device))
+
+
+def multiply(tile: Tensor, rows: Side, columns: Side | None, share_out: ShareOut) -> None:
+    """Add the product of a tile to the side of its rows and to that of its columns; None if these are its rows."""
+    _add_product(rows.product, (columns or rows).block, tile.T, share_out)
+    if columns is not None:
+        _add_product(columns.product, rows.block, tile, share_out)
+
+
+def tile_rows(device: torch.device) -> int:
+    """Return how many rows a tile has on a device."""
+    return size_on(device, TILE_ROWS)
+
+
+def _memory(entries: int, like: Tensor) -> Tensor:
+    return like.new_empty(entries) if like.is_cuda else pages.empty(entries, like.dtype)
+
+
+def _add_product(out: Tensor, rows: Tensor, matrix: Tensor, share_out: ShareOut) -> None:
+    """Add a product to a few rows, in blocks of columns."""
+    parts = _parts(matrix.shape[1], out.device)
+    share_out(lambda columns: out[:, columns].addmm_(rows, matrix[:, columns]), parts)
+
+
+def _parts(count: int, device: torch.device) -> list[slice]:
+    return slices(count, count if device.type == "cuda" else PART_ROWS)
