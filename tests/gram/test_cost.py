@@ -99,11 +99,17 @@ class TestChoice:
         assert type(self.chosen(n=1000)) is Dense
         assert type(self.chosen(n=100_000)) is Tiled
 
-    def test_more_memory_moves_the_border(self, machine):
-        machine(1e9)
-        assert type(self.chosen(n=15_000)) is Tiled
+    def test_more_memory_keeps_more_tiles_until_it_keeps_all(self, machine):
+        kept = []
+        for bytes_ in (1e9, 2e9, 100e9, 200e9):
+            machine(bytes_)
+            kept.append(self.chosen(n=15_000).keep)
+        assert kept[0] < kept[1] < kept[2] == kept[3]
+        assert kept[3] == pytest.approx(8 * 15_000**2 / 2, rel=0.1)
+
+    def test_a_file_is_read_into_memory_if_it_fits(self, machine):
         machine(100e9)
-        assert type(self.chosen(n=15_000)) is Dense
+        assert type(self.chosen(n=15_000, on_disk=True)) is Dense
 
     def test_auto_leaves_memory_to_others_that_an_explicit_choice_may_take(self, machine):
         machine(Dense().cost(work(n=15_000)).bytes / 0.9)

@@ -10,7 +10,7 @@ from drkm.gram.fourier import Fourier as Fourier
 from drkm.gram.sharded import Sharded as Sharded
 
 # isort: on
-from drkm.gram.auto import Auto, check, settle
+from drkm.gram.auto import Auto, check, fits, settle
 from drkm.gram.base import NAMES, Centered, Gram, MovingGram, Strategy, Sums, register
 from drkm.gram.cost import Cost, Workload
 from drkm.gram.cross import Cross
@@ -39,6 +39,7 @@ __all__ = [
     "Workload",
     "by_name",
     "check",
+    "fits",
     "register",
     "settle",
     *(kind.__name__ for kind in NAMES.values()),

@@ -12,6 +12,7 @@ from drkm.gram.cost import Cost, Workload
 from drkm.gram.dense import Dense
 from drkm.gram.fused import Fused
 from drkm.gram.tiled import Tiled
+from drkm.gram.tiles import tile_rows
 from drkm.kernels import Kernel
 from drkm.machine import memory
 
@@ -31,11 +32,11 @@ class Auto(Strategy):
     def settle(self, work: Workload) -> Strategy:
         """Return the strategy chosen for this workload."""
         chosen: Strategy = self
-        made = (kind() for kind in ORDER.get(work.device.type, ORDER["cpu"]))
-        for candidate in made:
+        for kind in _order(work):
+            candidate = kind()
             if candidate.serves(work):
                 chosen = candidate.settle(work)
-                if memory.fits(chosen.cost(work).bytes - work.resident, work.device, SHARE):
+                if fits(chosen, work):
                     break
         return chosen
 
@@ -46,6 +47,18 @@ class Auto(Strategy):
     def moving(self, kernel: Kernel, points: Tensor) -> MovingGram:
         """Raise an error: `settle` must choose a strategy first."""
         raise TypeError("gram: auto forms no Gram matrix itself, call settle(workload) first")
+
+
+def _order(work: Workload) -> tuple[type[Strategy], ...]:
+    if work.device.type == "cpu" and work.first_is_pairwise and not work.on_disk and work.n > tile_rows(work.device):
+        # Tiles hold half of K_1, all of it if there is room, and their products take two thirds of the time.
+        return (Tiled,)
+    return ORDER.get(work.device.type, ORDER["cpu"])
+
+
+def fits(strategy: Strategy, work: Workload) -> bool:
+    """Whether a strategy leaves so much memory to others that "auto" may choose it."""
+    return memory.fits(strategy.cost(work).bytes - work.resident, work.device, SHARE)
 
 
 def settle(strategy: Strategy, work: Workload) -> tuple[Strategy, Cost]:

@@ -8,18 +8,20 @@ as the second exponential would (at n = 3000, 10 inputs, 27 ms per sweep either 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
+from itertools import combinations_with_replacement, pairwise
 
 import torch
 from torch import Tensor
 
 from drkm.files.rows import Rows, mean_row, slices
 from drkm.gram.base import Gram
-from drkm.gram.cost import Workload
+from drkm.gram.cost import Workload, start_width
 from drkm.gram.sweep import parameter_sum
-from drkm.gram.tiles import KeptTiles, Side, aligned_entries, form, multiply, tile_rows
+from drkm.gram.tiles import LANE_NUMBERS, KeptTiles, Side, aligned_entries, form, lanes, multiply, tile_rows
 from drkm.kernels import Kernel, Pairwise
-from drkm.machine.threads import ShareOut, workers
+from drkm.machine.threads import ShareOut, one_after_the_other, workers
 
 #: copies of a tile's samples that are alive while its exponents are formed
 SAMPLE_COPIES = 7
@@ -51,11 +53,19 @@ class TiledGram(Gram):
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        side = Side.of(A)
+        places = list(combinations_with_replacement(self._slices, 2))
+        parts = _split(places, lanes(len(places), A.numel(), A.device))
+        sides, factors = Side.several(A, len(parts)), self._factors()
         with workers(A.device) as share_out:
-            for upper, lower, tile in self._each_tile(A, share_out):
-                multiply(tile, side[upper], None if upper == lower else side[lower], share_out)
-        return side.result()
+            # Products with kept tiles need no memory of their own: each part is the work of one thread.
+            kept = [lane for lane, part in enumerate(parts) if all(_key(place) in self._tiles for place in part)]
+            share_out(lambda lane: self._add(parts[lane], sides[lane], factors, one_after_the_other), kept)
+            # Tiles that are formed have the same buffer, so that threads share the work of each.
+            for lane in sorted({*range(len(parts))}.difference(kept)):
+                self._add(parts[lane], sides[lane], factors, share_out)
+        for side in sides[1:]:
+            sides[0].product.add_(side.product)
+        return sides[0].result()
 
     def diagonal(self) -> Tensor:
         """Return the diagonal."""
@@ -96,20 +106,33 @@ class TiledGram(Gram):
         """Free the kept tiles if they take more than `keep` bytes, and keep no more from now on."""
         self._tiles.keep_at_most(keep)
 
-    def _each_tile(self, like: Tensor, share_out: ShareOut) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Yield the tiles on and above the diagonal with their row and column slices."""
-        factors = self._factors()
-        for i, upper in enumerate(self._slices):
-            for lower in self._slices[i:]:
+    def _add(self, places: Sequence[_Place], side: Side, factors: _Factors, share_out: ShareOut) -> None:
+        """Add the products of some tiles; those that are not kept are formed."""
+        for upper, lower in places:
 
-                def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
-                    form(self.kernel, factors.left(upper), factors.right(lower), tile, share_out)
+            def write(tile: Tensor, upper: slice = upper, lower: slice = lower) -> None:
+                form(self.kernel, factors.left(upper), factors.right(lower), tile, share_out)
 
-                shape = (upper.stop - upper.start, lower.stop - lower.start)
-                yield upper, lower, self._tiles.at((upper.start, lower.start), shape, like, write)
+            shape = (upper.stop - upper.start, lower.stop - lower.start)
+            tile = self._tiles.at(_key((upper, lower)), shape, side.block, write)
+            multiply(tile, side[upper], None if upper == lower else side[lower], share_out)
 
     def _factors(self) -> _Factors:
         return _Factors(self.kernel, self.points, self._origin, self._slices[0].stop)
+
+
+#: rows and columns of a tile
+_Place = tuple[slice, slice]
+
+
+def _key(place: _Place) -> tuple[int, int]:
+    return place[0].start, place[1].start
+
+
+def _split(places: list[_Place], count: int) -> list[list[_Place]]:
+    """Split tiles, in order, into parts of about as many tiles each."""
+    cuts = [len(places) * part // count for part in range(count + 1)]
+    return [places[begin:end] for begin, end in pairwise(cuts)]
 
 
 class _Factors:
@@ -155,9 +178,14 @@ def entries_of_half(parts: Sequence[slice], item: int) -> int:
 
 
 def tile_bytes(work: Workload) -> int:
-    """Return the bytes needed to form a tile of layer 1."""
-    rows = min(work.n, tile_rows(work.device)) if work.first_is_pairwise else 0
-    return work.item * rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows)
+    """Return the bytes needed to form a tile of layer 1, and for the parts of products that are summed on their own."""
+    if not work.first_is_pairwise:
+        return 0
+    size = tile_rows(work.device)
+    rows, tiles = min(work.n, size), math.comb(-(-work.n // size) + 1, 2)
+    others = lanes(tiles, 1, work.device) - 1
+    sums = min(others * work.n * start_width(work.components), LANE_NUMBERS)
+    return work.item * (rows * (SAMPLE_COPIES * (work.d + 2) + 2 * rows) + sums)
 
 
 def half_bytes(work: Workload) -> int:

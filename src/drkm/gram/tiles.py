@@ -24,6 +24,9 @@ from drkm.machine.threads import ShareOut
 TILE_ROWS = {"cpu": 1024, "cuda": 8192}
 #: rows of a tile that one thread of a CPU computes at a time
 PART_ROWS = 256
+#: parts of a product that are summed on their own, so that threads need not wait for each other, and how many numbers
+#: all their sums have at most
+MOST_LANES, LANE_NUMBERS = 8, 1 << 22
 
 
 class KeptTiles:
@@ -71,6 +74,9 @@ class KeptTiles:
         self._used += aligned_entries(*shape, like.element_size())
         return tile
 
+    def __contains__(self, place: Hashable) -> bool:
+        return place in self._tiles
+
     def emptied(self) -> KeptTiles:
         """Return the memory without its tiles, which this object gives up."""
         other = KeptTiles(self._budget, self._entries)
@@ -111,8 +117,13 @@ class Side:
     @classmethod
     def of(cls, A: Tensor) -> Side:
         """Return a block with a product of zero."""
+        return cls.several(A, 1)[0]
+
+    @classmethod
+    def several(cls, A: Tensor, count: int) -> list[Side]:
+        """Return one block with several products of zero, which are parts of a sum."""
         rows = A.T.contiguous()
-        return cls(rows, torch.zeros_like(rows))
+        return [cls(rows, torch.zeros_like(rows)) for _ in range(count)]
 
     def __getitem__(self, rows: slice) -> Side:
         return Side(self.block[:, rows], self.product[:, rows])
@@ -148,6 +159,14 @@ def multiply(tile: Tensor, rows: Side, columns: Side | None, share_out: ShareOut
 def tile_rows(device: torch.device) -> int:
     """Return how many rows a tile has on a device."""
     return size_on(device, TILE_ROWS)
+
+
+def lanes(tiles: int, numbers: int, device: torch.device) -> int:
+    """Return in how many parts a product of so many tiles is summed, each of so many numbers.
+
+    It does not depend on the number of threads, so that they do not change the sums.
+    """
+    return max(1, min(MOST_LANES, tiles, LANE_NUMBERS // numbers)) if device.type == "cpu" else 1
 
 
 def _memory(entries: int, like: Tensor) -> Tensor:

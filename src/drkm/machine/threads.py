@@ -81,14 +81,15 @@ def workers(device: torch.device, when: bool = True) -> Iterator[ShareOut]:
     threads. A GPU needs no threads.
     """
     if device.type != "cpu":
-        yield _one_after_the_other
+        yield one_after_the_other
         return
     count = torch.get_num_threads() if when else 1
     with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(count) if count > 1 else nullcontext() as pool:
-        yield _one_after_the_other if pool is None else partial(_in_pool, pool)
+        yield one_after_the_other if pool is None else partial(_in_pool, pool)
 
 
-def _one_after_the_other(work: Callable[[Part], object], parts: Sequence[Part]) -> None:
+def one_after_the_other(work: Callable[[Part], object], parts: Sequence[Part]) -> None:
+    """Apply work to each of some parts in this thread."""
     for part in parts:
         work(part)
 

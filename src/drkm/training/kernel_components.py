@@ -97,8 +97,9 @@ def _settled(
         for in_memory in (not X.is_cuda, False)
     )
     if type(strategy) is Auto:
-        # On a CPU the first candidate stores the matrix, and the second needs the workspace of another solver.
-        strategy = type(strategy.settle(stored))()
+        # On a CPU half of the matrix is stored if it fits. Otherwise another solver needs another workspace.
+        is_stored = not X.is_cuda and grams.fits(Dense(), stored)
+        strategy = Dense() if is_stored else type(strategy.settle(other))()
     return grams.settle(strategy, stored if type(strategy) is Dense else other)[0], wanted
 
 
