@@ -152,9 +152,13 @@ def _training_bytes(work: Workload) -> int:
 
 
 def start_blocks(components: int) -> int:
-    """Return the number of n×S blocks of the start: it iterates on twice the components, and half as many more."""
-    width = 2 * components + max(5, components)
-    return math.ceil(KRYLOV_BLOCKS * width / components)
+    """Return the number of n×S blocks of the start."""
+    return math.ceil(KRYLOV_BLOCKS * start_width(components) / components)
+
+
+def start_width(components: int) -> int:
+    """Return the columns of the blocks of a start: it iterates on twice the components, and half as many more."""
+    return 2 * components + max(5, components)
 
 
 def thread_bytes(device: torch.device) -> int:
