@@ -2,7 +2,8 @@
 
 python -m benchmarks.sharded_model                       10⁶ to 10⁸ samples on 1 to 64 GPUs, at the rates of an H200
 python -m benchmarks.sharded_model --gradient 0.1        the same from a gradient measured on one GPU (n = 1,000,000)
-python -m benchmarks.sharded_model --exact --n 1e6 1e7 --processes 1 8 --d 50    exact products, K_1 recomputed for each
+python -m benchmarks.sharded_model --exact --n 1e6 1e7 --processes 1 8 --d 50    exact products, K_1 recomputed on GPUs
+python -m benchmarks.sharded_model --exact --tiles --n 1e6 1e7 --processes 1 8 --d 50    the same in tiles, by torch
 python -m benchmarks.sharded_model --n 5e4 --processes 2 --m 1000 --features 1000 --dtype float64    the bytes of a fit
 
 An iteration of L-BFGS takes one gradient of n/P samples in each process, and exchanges a few blocks whose size does not
@@ -21,6 +22,9 @@ from dataclasses import dataclass
 import torch
 
 from drkm.gram import Fourier, Nystroem, Workload
+from drkm.gram.ring_split import PASSED
+from drkm.gram.sharded import PASSED as PASSED_TILES
+from drkm.gram.split import halves_bytes
 from drkm.kernels import RBF
 
 #: pairs that L-BFGS keeps
@@ -32,6 +36,8 @@ EXCHANGES = 15
 KRYLOV_BLOCKS = 8
 #: gradients per iteration: a few line searches need a second trial
 TRIALS = 1.1
+#: seconds of a product of 32 columns over n², n = 10⁶ and d = 50, one process on one H200: fused, and in tiles by torch
+PAIR, TILED_PAIR = 1.09e-12, 18.2e-12
 
 
 @dataclass
@@ -79,30 +85,55 @@ class Model:
         return EXCHANGES * self.options.latency + wire / self.options.bandwidth
 
 
+@dataclass
+class Product:
+    """One exact product KA of n samples on P processes: the bytes that a process holds and passes on."""
+
+    held: float
+    passed: float
+
+    @classmethod
+    def fused(cls, n: float, processes: int, d: int, width: int, item: int) -> Product:
+        """Blocks of points and of A visit every process, which recomputes its rows of K_1."""
+        rows = -(-int(n) // processes)
+        visiting = 0 if processes == 1 else halves_bytes(rows, d)
+        blocks = 1 if processes == 1 else PASSED
+        held = item * rows * (d + blocks * (d + width)) + halves_bytes(rows, d) + visiting
+        return cls(held, (processes - 1) * item * rows * (d + width))
+
+    @classmethod
+    def tiled(cls, n: float, processes: int, d: int, width: int, item: int) -> Product:
+        """Blocks visit half of the other processes, and what tiles add to the rows of others is handed over."""
+        rows = n / processes
+        return cls(item * rows * PASSED_TILES * d, processes // 2 * item * rows * (d + 2 * width))
+
+
 def exact(asked: argparse.Namespace) -> None:
     """Print the cost of one exact product KA and of a kernel PCA start; points travel in a ring."""
     width = asked.sizes[0] + max(5, asked.sizes[0] // 2)
     item = getattr(torch, asked.dtype).itemsize
+    form, pair = (Product.tiled, TILED_PAIR) if asked.tiles else (Product.fused, PAIR)
     heads = ["n", "processes", "memory, GB per process", "passed on, GB per product", "computing, s", "passing, s"]
     heads += [f"{asked.products} products, min"]
     print(f"| {' | '.join(heads)} |\n|" + "---:|" * len(heads))
     for n in asked.n:
         for processes in asked.processes:
-            rows = n / processes
-            # Samples as factors and in transit, and the Krylov basis with its image.
-            held = item * rows * (6 * asked.d + 2 * KRYLOV_BLOCKS * width)
-            passed = (processes - 1) * item * rows * (asked.d + width)
-            computing, passing = asked.pair * n * rows, passed / asked.bandwidth
+            product = form(n, processes, asked.d, width, item)
+            # With the Krylov basis and its image.
+            held = product.held + item * n / processes * 2 * KRYLOV_BLOCKS * width
+            # In tiles, one process forms half of the n² values, and P processes divide these among them.
+            computing, passing = (asked.pair or pair) * n**2 / processes, product.passed / asked.bandwidth
             # Blocks travel while others are used, so that the shorter of the two times is hidden.
             whole = asked.products * max(computing, passing) / 60
-            cells = (f"{n:.0e}", f"{processes}", f"{held / 1e9:.1f}", f"{passed / 1e9:.1f}", f"{computing:.1f}")
+            cells = (f"{n:.0e}", f"{processes}", f"{held / 1e9:.1f}", f"{product.passed / 1e9:.1f}", f"{computing:.1f}")
             print(f"| {' | '.join(cells)} | {passing:.2f} | {whole:.1f} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What an iteration of a sharded fit exchanges and takes.")
     parser.add_argument("--exact", action="store_true", help="exact operators")
-    parser.add_argument("--pair", type=float, default=18.2e-12, help="seconds of a pair in a product of 32 columns")
+    parser.add_argument("--tiles", action="store_true", help="exact operators in tiles, not recomputed on tensor cores")
+    parser.add_argument("--pair", type=float, default=None, help="seconds of a product over n²")
     parser.add_argument("--products", type=int, default=14, help="products of a block that kernel PCA takes")
     parser.add_argument("--n", type=float, nargs="+", default=[1e6, 1e7, 1e8])
     parser.add_argument("--d", type=int, default=4096)

@@ -83,6 +83,20 @@ def test_two_processes_that_share_exact_operators_give_kernel_pca_to_1e_10(of_tw
         np.testing.assert_allclose(result["encoded"], expected["encoded"], atol=1e-10)
 
 
+def test_two_processes_recompute_k_1_as_on_gpus_to_the_accuracy_of_float32(tmp_path, monkeypatch):
+    pytest.importorskip("triton", minversion="3.7")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    X, options = samples(), {"n_components": [5], "center": True, "tol": 1e-5}
+    done = torchrun(2, tmp_path, exact=True, dtype="float32", device="cpu", **options)
+    assert done.returncode == 0, done.stderr
+    expected = learned(estimator("dense", options).fit(X), X[:20] + 0.01)
+    for rank, result in enumerate(results(tmp_path, 0, 2)):
+        assert result["recomputed"]
+        codes = expected["codes"][share(len(X), rank, 2)]
+        np.testing.assert_allclose(result["eigenvalues"], expected["eigenvalues"], rtol=1e-5)
+        np.testing.assert_allclose(np.abs(result["codes"]), np.abs(codes), atol=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("processes", [2, 3])

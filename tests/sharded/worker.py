@@ -50,6 +50,7 @@ def estimator(gram: Any, options: dict[str, Any]) -> ConstrDRKM:
 def learned(model: ConstrDRKM, new: np.ndarray) -> dict[str, Any]:
     """Return the results that are compared between processes."""
     out = {name: np.asarray(getattr(model, name)) for name in COMMON}
+    out["recomputed"] = np.asarray("recomputed for the rows" in model.summary())
     out["bandwidths"] = np.array([kernel.sigma2 for kernel in model.kernels_])
     out["eigenvalues"] = np.concatenate(model.eigenvalues_)
     out["history"] = np.array([[entry["objective"], entry["stationarity"]] for entry in model.history_])

@@ -215,7 +215,7 @@ class Fused(Dense):
         stored, recomputed = self, Fused(split.Split())
         candidates = [stored]
         if split.serves(work.kernels[0], work.dtype):
-            candidates = [recomputed, stored] if _recomputes(work) else [stored, recomputed]
+            candidates = [recomputed, stored] if split.recomputes(work) else [stored, recomputed]
         for candidate in candidates:
             if candidate.cost(work).bytes - work.resident <= SHARE * memory.available(work.device):
                 return candidate
@@ -247,15 +247,6 @@ class Fused(Dense):
         if kernel.profile is None or why_not(points.device):
             return super().moving_pairs(kernel, points)
         return FusedGram(kernel, points)
-
-
-def _recomputes(work: Workload) -> bool:
-    """Whether K_1 should be recomputed even if it could be stored.
-
-    With few features, recomputing K_1 takes as long as reading it, and forming it takes as long as more products than
-    an eigensolver needs.
-    """
-    return work.d <= split.PART or len(work.sizes) == 1
 
 
 def why_not(device: torch.device) -> str:

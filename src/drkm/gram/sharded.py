@@ -15,9 +15,13 @@ from torch import Tensor
 
 from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory
+from drkm.gram import fused, split
 from drkm.gram.base import Gram, MovingGram, Strategy, register
 from drkm.gram.cost import Cost, Workload, common, first_of_features, pair_flops
+from drkm.gram.fused import Fused
 from drkm.gram.ring import RingGram, RingRows, own_entries, shared_entries
+from drkm.gram.ring_split import product_bytes, ring_split
+from drkm.gram.split import Split
 from drkm.gram.tiled import SHARE, Tiled
 from drkm.gram.tiled_gram import tile_bytes
 from drkm.gram.tiles import tile_rows
@@ -42,8 +46,9 @@ class Sharded(Strategy):
     Parameters
     ----------
     inner : Strategy
-        What each process computes for its own rows. `Tiled` and `Dense` are exact and keep as many rows of K_1 as their
-        memory allows, or all; `Nystroem` and `Fourier` use features, for more samples.
+        What each process computes for its own rows. `Tiled()` is exact and keeps as many rows of K_1 as its memory
+        allows, or recomputes them on the tensor cores of a GPU where this is faster. `Tiled(keep=...)` and `Dense()`
+        are exact and keep what they say; `Nystroem` and `Fourier` use features, for more samples.
     group : torch.distributed.ProcessGroup, optional
         The group that shares the samples; by default all of `torch.distributed`, in a group made for each fit.
     timeout : float
@@ -66,12 +71,15 @@ class Sharded(Strategy):
         """Whether `torch.distributed` is initialised, and the kernels can be shared."""
         return dist.is_available() and dist.is_initialized() and self.inner.serves(work)
 
-    def settle(self, work: Workload) -> Strategy:
-        """Return the strategy with the number of bytes that an exact `inner` keeps."""
+    def settle(self, work: Workload) -> Sharded:
+        """Return the strategy with how an exact `inner` forms K_1: kept, as many bytes as fit, or recomputed."""
+        if isinstance(self.inner, Fused):
+            return replace(self, inner=self.inner.first or Tiled()).settle(work)
         # Features are read in tiles too, and have no K_1 to keep.
         if not (self.inner.is_exact and self.inner.reads_tiles and work.first_is_pairwise):
             return self
-        return replace(self, inner=Tiled(getattr(self.inner, "memory", None), keep=self._kept(work)))
+        tiles = Tiled(getattr(self.inner, "memory", None), keep=self._kept(work))
+        return replace(self, inner=Split(tiles) if self._recomputes(work) else tiles)
 
     def cost(self, work: Workload) -> Cost:
         """Return the cost of this process's rows."""
@@ -81,7 +89,11 @@ class Sharded(Strategy):
         base = replace(base, flops=base.flops * n / work.n)
         if not work.first_is_pairwise:
             return base.plus(**vars(first_of_features(work)))
-        kept, pairs = self._kept(work), float(work.n * n)
+        pairs = float(work.n * n)
+        if isinstance(self.settle(work).inner, Split):
+            flops = pairs * (pair_flops(work.d) + 2.0 * work.sizes[0])
+            return base.plus(bytes=product_bytes(work), flops=flops, traffic=float(n * work.d * work.item))
+        kept = self._kept(work)
         values = pairs / 2 * pair_flops(work.d)
         return base.plus(
             bytes=kept + tile_bytes(work) + PASSED * work.sample_bytes,
@@ -98,6 +110,13 @@ class Sharded(Strategy):
             return every if keep is None else min(int(keep), every)
         free = SHARE * memory.available(work.device) + work.resident if budget is None else budget
         return min(max(0, int(free - common(work).bytes - tile_bytes(work) - PASSED * work.sample_bytes)), every)
+
+    def _recomputes(self, work: Workload) -> bool:
+        """Whether K_1 is recomputed on tensor cores, by the rule of one GPU, unless the caller says what to keep."""
+        is_possible = split.serves(work.kernels[0], work.dtype) and not fused.why_not(work.device)
+        if not is_possible or getattr(self.inner, "keep", None) is not None:
+            return False
+        return split.recomputes(work) or self._kept(work) < _tiles(work)
 
     def describe(self) -> str:
         """Return a short description."""
@@ -122,8 +141,11 @@ class Sharded(Strategy):
     def fixed(self, kernel: Any, points: Tensor | Rows) -> Gram:
         """Return the operator of the first layer."""
         if kernel.is_pairwise and self.inner.is_exact and collectives.current() is not None:
-            keep = getattr(self.inner, "keep", None)
-            return RingRows(kernel, in_memory(points), math.inf if keep is None else keep)
+            X = in_memory(points)
+            # Processes with unequal memory may have settled differently.
+            recomputed = ring_split(kernel, X, wanted=isinstance(self.inner, Split))
+            keep = getattr(self.inner.tiles if isinstance(self.inner, Split) else self.inner, "keep", None)
+            return recomputed or RingRows(kernel, X, math.inf if keep is None else keep)
         return self.inner.fixed(kernel, points)
 
     def moving(self, kernel: Any, points: Tensor) -> MovingGram:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
+from drkm.distributed import collectives
 from drkm.files.rows import Rows, in_memory, slices
 from drkm.gram.base import Gram, Strategy, Subset
 from drkm.gram.cost import Cost, Workload
@@ -45,9 +46,16 @@ class Halves(NamedTuple):
     low: Tensor
     size: Tensor
 
+    def rounded(self) -> Halves:
+        """Return the points rounded to their high halves, with the lengths that these have."""
+        # Products without the low halves then belong to a positive matrix with the right diagonal.
+        return self._replace(size=torch.linalg.vector_norm(self.high, dim=1, dtype=torch.float32).square())
+
 
 class SplitGram(Gram):
     """The Gram matrix of an isotropic or polynomial kernel at the rows of `points`, in float32.
+
+    If processes share the points, this is the block of this process's own points, and `times` gives the other blocks.
 
     Parameters
     ----------
@@ -61,30 +69,36 @@ class SplitGram(Gram):
         self.points = points
         self.n = len(points)
         self._passes = 3
-        self._origin = points.mean(dim=0) if kernel.is_isotropic else torch.zeros_like(points[0])
+        # The mean of all processes, so that a point has the same halves in each of them.
+        self._origin = collectives.mean(points) if kernel.is_isotropic else torch.zeros_like(points[0])
         self._own = self._halves(points)
 
     def matmul(self, A: Tensor) -> Tensor:
         """Return KA."""
-        return self._product(self, A)
+        return self.times(self, A)
+
+    def times(self, other: SplitGram, A: Tensor) -> Tensor:
+        """Return k(points, other points) A, for another operator made by `at`."""
+        return torch.cat([self._pass(other._own, block) for block in A.split(WIDEST, dim=1)], dim=1)
+
+    def at(self, points: Tensor) -> SplitGram:
+        """Return the operator of other points, relative to the same origin."""
+        other = copy.copy(self)
+        other.points, other.n = points, len(points)
+        other._own = other._halves(points)
+        return other
 
     @property
     def rough(self) -> SplitGram:
         """The operator with products that are accurate to 1e-3, in half the time."""
         other = copy.copy(self)
-        other._passes = 1
-        # The operator of points that are rounded to the high halves: a positive matrix with the right diagonal.
-        size = torch.linalg.vector_norm(self._own.high, dim=1, dtype=torch.float32).square()
-        other._own = self._own._replace(size=size)
+        other._passes, other._own = 1, self._own.rounded()
         return other
 
     def subset(self, index: Tensor) -> Subset:
         """Return the operator of some of the points."""
-        part = copy.copy(self)
-        part.points, part.n = self.points[index], len(index)
-        # The same origin, so that the points of both can be compared.
-        part._own = part._halves(part.points)
-        return Subset(part, lambda A: self._product(part, A))
+        part = self.at(self.points[index])
+        return Subset(part, lambda A: self.times(part, A))
 
     def diagonal(self) -> Tensor:
         """Return the diagonal."""
@@ -96,11 +110,15 @@ class SplitGram(Gram):
 
     def parameter_sum(self, A: Tensor) -> float:
         """Return the derivative of tr(AᵀKA) with respect to log σ², by one sweep over all pairs."""
-        return SweptGram(self.kernel, self.points - self._origin).parameter_sum(A)
+        return SweptGram(self.kernel, self.centered_points()).parameter_sum(A)
 
     def with_kernel(self, kernel: Kernel) -> Gram | None:
         """Return the operator of another kernel at the same points."""
         return split_gram(kernel, self.points)
+
+    def centered_points(self) -> Tensor:
+        """Return the points relative to the origin."""
+        return self.points - self._origin
 
     def fits_halves(self) -> bool:
         """Whether the scaled points are in the range of 16-bit numbers."""
@@ -114,7 +132,8 @@ class SplitGram(Gram):
             scaled = (points[rows] - self._origin) * self._scale
             high[rows, : points.shape[1]], low[rows, : points.shape[1]] = halves(scaled)
             size[rows] = scaled.square().sum(dim=1)
-        return Halves(high, low, size)
+        made = Halves(high, low, size)
+        return made if self._passes == 3 else made.rounded()
 
     @property
     def _scale(self) -> float:
@@ -133,10 +152,6 @@ class SplitGram(Gram):
     def _power(self) -> tuple[int, float]:
         """p and c of a polynomial kernel; unused for other kernels."""
         return self.kernel.parameters.get("degree", 1), self.kernel.parameters.get("offset", 0.0)
-
-    def _product(self, other: SplitGram, A: Tensor) -> Tensor:
-        """Return k(points, other points) A."""
-        return torch.cat([self._pass(other._own, block) for block in A.split(WIDEST, dim=1)], dim=1)
 
     def _pass(self, other: Halves, A: Tensor) -> Tensor:
         """Return k(points, other points) A for at most `WIDEST` columns."""
@@ -180,20 +195,38 @@ class SplitGram(Gram):
 
 
 class Split(Dense):
-    """Recompute K_1 at every product on tensor cores; points that 16-bit halves cannot hold are tiled."""
+    """Recompute K_1 at every product on tensor cores; points that 16-bit halves cannot hold are tiled.
+
+    Parameters
+    ----------
+    tiles : Tiled, optional
+        How these are tiled.
+    """
+
+    def __init__(self, tiles: Tiled | None = None):
+        self.tiles = tiles or Tiled()
 
     def cost(self, work: Workload) -> Cost:
         """Return the cost of a fit: a second copy of the samples, in halves."""
-        return Strategy.cost(self, work).plus(bytes=4 * work.n * padded(work.d))
+        return Strategy.cost(self, work).plus(bytes=halves_bytes(work.n, work.d))
 
     def fixed_pairs(self, kernel: Pairwise, points: Tensor | Rows) -> Gram:
         """Return the operator of the samples."""
         X = in_memory(points)
-        return split_gram(kernel, X) or Tiled().fixed_pairs(kernel, X)
+        return split_gram(kernel, X) or self.tiles.fixed_pairs(kernel, X)
 
     def describe(self) -> str:
         """Return the description: K_1 is not kept."""
         return "recomputed"
+
+
+def recomputes(work: Workload) -> bool:
+    """Whether K_1 should be recomputed even if it could be stored.
+
+    With few features, recomputing K_1 takes as long as reading it, and forming it takes as long as more products than
+    an eigensolver needs.
+    """
+    return work.d <= PART or len(work.sizes) == 1
 
 
 def serves(kernel: Kernel, dtype: torch.dtype) -> TypeGuard[Pairwise]:
@@ -214,6 +247,11 @@ def halves(A: Tensor) -> tuple[Tensor, Tensor]:
     """Return A as a sum of two 16-bit numbers."""
     high = A.half()
     return high, (A - high).half()
+
+
+def halves_bytes(n: int, d: int) -> int:
+    """Return the bytes of the halves of n points, and of their lengths."""
+    return 4 * -(-n // ROWS) * ROWS * (padded(d) + 1)
 
 
 def padded(d: int) -> int:
