@@ -108,10 +108,10 @@ class ConstrDRKM(PointMethods, BaseEstimator):
     max_seconds : float, optional
         Maximum time per start.
     gram : str or Strategy, default="auto"
-        How kernel matrices are formed. "dense" stores the one of layer 1. "tiled" keeps what fits into memory and
-        recomputes the rest. "fused" is for NVIDIA GPUs: it recomputes the matrix of layer 1 on tensor cores, or stores
-        it if that is faster, and computes the others in one Triton pass. "auto" chooses the fastest exact one that fits
-        and reports it in the log and in `summary()`.
+        How kernel matrices are formed. "dense" stores the one of layer 1. "tiled" keeps as much of one half of it as
+        fits into memory, and recomputes the rest. "fused" is for NVIDIA GPUs: it recomputes the matrix of layer 1 on
+        tensor cores, or stores it if that is faster, and computes the others in one Triton pass. "auto" chooses the
+        fastest exact one that fits and reports it in the log and in `summary()`.
         "nystroem" and "fourier" replace kernels by explicit features. "sharded" distributes the samples over the
         processes of `torch.distributed`, each of which passes its own rows to `fit` (docs/scaling-sharded.md).
         A fit that needs more than the available memory raises `drkm.gram.NotEnoughMemory` before it starts.

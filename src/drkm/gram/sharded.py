@@ -46,7 +46,7 @@ class Sharded(Strategy):
     Parameters
     ----------
     inner : Strategy
-        What each process computes for its own rows. `Tiled()` is exact and keeps as many rows of K_1 as its memory
+        What each process computes for its own rows. `Tiled()` is exact and keeps as many tiles of K_1 as its memory
         allows, or recomputes them on the tensor cores of a GPU where this is faster. `Tiled(keep=...)` and `Dense()`
         are exact and keep what they say; `Nystroem` and `Fourier` use features, for more samples.
     group : torch.distributed.ProcessGroup, optional
