@@ -3,8 +3,9 @@
 python -m benchmarks.sharded                        1 and 2 processes in turn, three times, n = 50,000
 python -m benchmarks.sharded --processes 1 4 16     other numbers of processes
 python -m benchmarks.sharded --n 5000 --repeats 1   a quick run
-python -m benchmarks.sharded --exact --n 10000      exact operators, against gram="dense" in one process
+python -m benchmarks.sharded --exact --n 10000      exact operators, against gram="auto" in one process
 python -m benchmarks.sharded --exact --n 10000 --sizes 10    the same for one layer
+python -m benchmarks.sharded --exact --n 10000 --alone dense    against the stored matrix in one process
 
 The data are the structured set (64 features), the model has s = (10, 5) components with the default bandwidths. The
 time is that of the whole `fit` (landmarks, features, start, warm-up, 25 iterations, axes, preparation of the encoder)
@@ -55,6 +56,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--exact", action="store_true", help="exact operators instead of features")
+    parser.add_argument("--alone", default="auto", help="exact operator of a single process")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="components of each layer")
     return parser.parse_args()
 
@@ -87,7 +89,7 @@ def _worker(options: argparse.Namespace) -> None:
 
     gram: Any = Sharded(Nystroem(options.m, deep=Fourier(options.features)))
     if options.exact:
-        gram = "sharded" if processes > 1 else "dense"
+        gram = "sharded" if processes > 1 else options.alone
     sizes = tuple(options.sizes)
     warm = ConstrDRKM(sizes, eta=1.0, gram=gram, max_iter=2).fit(X[:300])
     model = warm.set_params(max_iter=options.max_iter, callbacks=count)
