@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.base import clone
 
 import drkm
 from command_line import refused
 from drkm import KernelPCA, gram, kernels
 from drkm.files import container
+from drkm.kernel_pca.codes import FEW_VALUES
 from drkm.kernels import nystroem
 from drkm.persistence import model_file
 
@@ -274,10 +276,107 @@ def test_a_file_is_read_by_a_process_that_knows_nothing_else(tmp_path):
     assert np.allclose(json.loads(done.stdout), model.transform(np.ones((1, 5))), rtol=0, atol=1e-12)
 
 
-def test_loading_and_transforming_imports_nothing_but_torch_scikit_learn_and_what_it_needs_of_ours(tmp_path):
+#: models that are used without torch
+LIGHT = {
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+    "poly": {"kernel": "poly", "degree": 2},
+    "linear": {"kernel": "linear"},
+    "cosine": {"kernel": "cosine"},
+    "learned": {"kernel": "rbf", "fit_inverse_transform": True},
+    "float32": {"kernel": "rbf", "dtype": "float32"},
+}
+
+
+def test_few_points_have_the_same_codes_in_a_process_that_imports_no_torch(tmp_path):
+    models = {name: KernelPCA(3, **options).fit(X) for name, options in LIGHT.items()}
+    for name, model in models.items():
+        model.save(tmp_path / name)
+    np.save(tmp_path / "new.npy", NEW)
+    code = f"""
+import sys, numpy as np, drkm
+models, new = [drkm.load(name) for name in {list(LIGHT)}], np.load("new.npy")
+codes = [model.transform(new).tobytes() for model in models]
+names = [(repr(model), *model.get_feature_names_out()) for model in models]
+assert "torch" not in sys.modules
+print(*(found.hex() for found in codes))
+model = models[0]
+assert str(model.kernel_) == "RBF(sigma2=1.6666666666666667)"
+assert "torch" in sys.modules
+assert model.transform(new).tobytes() == codes[0]
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [model.transform(NEW).tobytes().hex() for model in models.values()]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model: model.transform(np.tile(NEW, (FEW_VALUES // len(X), 1))),
+        lambda model: model.transform(torch.from_numpy(NEW)).numpy(),
+        lambda model: model.transform(sparse.csr_matrix(NEW)),
+        lambda model: model.inverse_transform(model.transform(NEW)),
+        lambda model: model.to_numpy().transform(NEW),
+        lambda model: model.to_torch()(torch.from_numpy(NEW)).numpy(),
+        lambda model: pickle.loads(pickle.dumps(model)).transform(NEW),
+        lambda model: copy.deepcopy(model).transform(NEW),
+        lambda model: clone(model).fit(X).transform(NEW),
+        lambda model: model.kernel_(torch.from_numpy(NEW), torch.from_numpy(X)).numpy(),
+    ],
+)
+def test_what_numpy_does_not_compute_has_the_same_bits_after_load(use, tmp_path):
+    model = KernelPCA(3, kernel="rbf", preimage="ridge").fit(X)
+    other = saved(model, tmp_path / "model")
+    assert "projection" not in vars(other._codes)
+    assert use(other).tobytes() == use(model).tobytes()
+    assert_equal_bits(model, other, NEW)
+
+
+def test_a_model_that_is_not_fitted_has_no_kernel():
+    assert not hasattr(KernelPCA(), "kernel_")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "cosine"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_points_have_the_codes_of_many(kernel, dtype):
+    model = KernelPCA(3, kernel=kernel).fit(X.astype(dtype))
+    many = np.tile(NEW, (FEW_VALUES // len(X), 1)).astype(dtype)
+    few = model.transform(many[: len(NEW)])
+    assert few.dtype == dtype
+    scale = np.abs(few).max()
+    np.testing.assert_allclose(few, model.transform(many)[: len(NEW)], rtol=0, atol=100 * np.finfo(dtype).eps * scale)
+
+
+BAD_POINTS = {
+    "other features": np.ones((2, 4)),
+    "no table": np.ones(5),
+    "no row": np.ones((0, 5)),
+    "not finite": np.full((2, 5), np.nan),
+    "complex": np.ones((2, 5)) * 1j,
+    "text": np.array([["a"] * 5]),
+    "dates": np.zeros((2, 5), "M8[s]"),
+    "beyond the kernel": np.full((2, 5), 1e200),
+}
+
+
+@pytest.mark.parametrize("name", BAD_POINTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_loaded_model_refuses_what_many_points_are_refused_for(name, dtype, tmp_path):
+    model = KernelPCA(3, kernel="poly").fit(X.astype(dtype))
+    other, bad = saved(model, tmp_path / "model"), BAD_POINTS[name]
+    many = np.concatenate([bad] * (FEW_VALUES // len(X))) if bad.size else bad
+    errors = []
+    for use in (model, other):
+        for points in (bad, many):
+            with pytest.raises((TypeError, ValueError)) as caught:
+                use.transform(points)
+            errors.append((type(caught.value), str(caught.value).replace(str(len(many)), str(len(bad)))))
+    assert len(set(errors)) == 1
+
+
+def test_loading_and_transforming_imports_nothing_but_scikit_learn_and_what_it_needs_of_ours(tmp_path):
     KernelPCA(2, kernel="rbf").fit(X).save(tmp_path / "model")
     code = f"""
-import sys, torch, sklearn.base, sklearn.utils.validation, numpy.typing
+import sys, sklearn.base, sklearn.utils.validation, numpy.typing
 sys.path[:0] = {[path for path in sys.path if path]!r}
 before = set(sys.modules)
 import numpy, drkm

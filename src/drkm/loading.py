@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from drkm.files import container
+from drkm.persistence import kernel_pca_file
+from drkm.persistence.model_format import KIND, VERSION, errors_name_file
 from drkm.serving import projection
 from drkm.validation.callers import level_of_caller
 
@@ -27,6 +29,8 @@ def load(
     """Load what `save` wrote: a `ConstrDRKM`, a `KernelPCA` or, from `to_numpy()`, a `drkm.serving.Projection`.
 
     Projections are loaded with numpy alone; a process that uses no other model starts without torch and scikit-learn.
+    A `KernelPCA` of an array, with "rbf", "linear", "cosine" or "poly" and no approximation, is loaded without torch,
+    which is imported when more is needed than `transform` of a few points.
 
     A model that `drkm fit` trained on scaled data expects data that are scaled in the same way. `load` warns of such a
     model; `drkm.loading.load_prepared` returns it together with the preparation to apply to data.
@@ -68,19 +72,24 @@ def _model(
     feature_maps: Mapping[int, Any] | None = None,
 ) -> tuple[Any, Preparation | None]:
     """Return the model of a file with the preparation of its data, None for a `KernelPCA`."""
-    # Imported only here: torch and scikit-learn take ten times as long as loading a projection.
+    if device != "cpu":
+        from drkm.training import parameters
+
+        device = parameters.device(device, None, 0)
+    stored, header = container.read_stored(path, KIND, VERSION)
+    # Imported only here: torch and scikit-learn each take ten times as long as loading a projection.
+    if "estimator" in header:
+        from drkm.kernel_pca import KernelPCA
+
+        with errors_name_file(path):
+            return KernelPCA.from_saved(kernel_pca_file.rebuilt(stored, header, feature_maps or {}, device)), None
+    from drkm.estimator import ConstrDRKM
+    from drkm.inputs.preparation import Preparation
     from drkm.persistence import model_file
 
-    saved = model_file.read(path, device, feature_maps)
-    if isinstance(saved, model_file.SavedModel):
-        from drkm.estimator import ConstrDRKM
-        from drkm.inputs.preparation import Preparation
-
-        return ConstrDRKM.from_saved(saved), saved.preparation or Preparation()
-    from drkm.kernel_pca import KernelPCA
-
-    with model_file.errors_name_file(path):
-        return KernelPCA.from_saved(saved), None
+    with errors_name_file(path):
+        saved = model_file.rebuilt(stored, header, feature_maps or {}, device)
+    return ConstrDRKM.from_saved(saved), saved.preparation or Preparation()
 
 
 def _tell_prepared(path: str | os.PathLike[str], preparation: Preparation) -> None:

@@ -62,13 +62,18 @@ def read(
     path: str | os.PathLike[str], kind: str, version: int, device: str | torch.device = "cpu"
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the tensors and the header of a file of this kind, or raise an error that says what is wrong."""
+    stored, header = read_stored(path, kind, version)
+    return as_tensors(stored, device), header
+
+
+def as_tensors(stored: Mapping[str, Stored], device: str | torch.device = "cpu") -> dict[str, Tensor]:
+    """Return the content of a file as tensors, which share its memory if they are on the CPU."""
     import torch
 
-    stored, header = read_stored(path, kind, version)
     return {
         name: torch.from_numpy(part.content).view(getattr(torch, part.dtype)).reshape(part.shape).to(device)
         for name, part in stored.items()
-    }, header
+    }
 
 
 def read_stored(path: str | os.PathLike[str], kind: str, version: int) -> tuple[dict[str, Stored], dict[str, Any]]:

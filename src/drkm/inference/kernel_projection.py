@@ -18,7 +18,6 @@ from drkm.kernels.base import KINDS
 from drkm.machine.threads import FEW_PRODUCTS, one_thread
 from drkm.serving import Projection
 from drkm.serving.formulas import FORMULAS
-from drkm.wording import dtype_name
 
 #: kernel values with new points that are held at once if scikit-learn computes them
 ENTRIES = 1 << 24
@@ -98,11 +97,18 @@ class KernelProjection:
         B = torch.linalg.qr(torch.cat([self.weights, mean[:, None]], dim=1).double())[0].to(self.weights)
         return replace(self, kernel=kernel.in_basis(B), weights=B.T @ self.weights)
 
-    def module(self, precision: torch.dtype | None = None) -> ProjectionModule:
+    def module(self, precision: str | None = None) -> ProjectionModule:
         """Return the projection as a `torch.nn.Module`, with codes in this precision or that of its numbers."""
-        return ProjectionModule(*self._parts(), precision)
+        return ProjectionModule(*self._parts(), None if precision is None else getattr(torch, precision))
 
-    def numpy(self, precision: torch.dtype, feature_names: Sequence[str] = ()) -> Projection:
+    def served(self, precision: str) -> Projection | None:
+        """Return the projection with numpy alone if it computes the kernel itself, not an approximation, on the CPU."""
+        kernel = self.kernel
+        name = type(kernel).__name__
+        own = kernel.is_of_torch and kernel.original is kernel and KINDS.get(name) is type(kernel)
+        return self.numpy(precision) if own and name in FORMULAS and not self.weights.is_cuda else None
+
+    def numpy(self, precision: str, feature_names: Sequence[str] = ()) -> Projection:
         """Return the projection as a function of arrays, with codes in this precision."""
         kernel, points, weights, shift = self._parts()
         name, parameters, points = ("Linear", {}, None) if kernel is None else kernel.served(points)
@@ -111,8 +117,8 @@ class KernelProjection:
                 f"kernel: to_numpy needs one of {', '.join(FORMULAS)}, got {name}; use to_torch, or save the model"
             )
         given = None if points is None else points.numpy(force=True)
-        numbers, codes = (weights.numpy(force=True), shift.numpy(force=True)), dtype_name(precision)
-        return Projection(name, parameters, given, *numbers, codes, tuple(map(str, feature_names)))
+        numbers = (weights.numpy(force=True), shift.numpy(force=True))
+        return Projection(name, parameters, given, *numbers, precision, tuple(map(str, feature_names)))
 
     def _parts(self) -> tuple[Any, Tensor | None, Tensor, Tensor]:
         """Return kernel, points, weights and shift of new points; without a kernel, their kernel values are given."""

@@ -25,6 +25,7 @@ from drkm.serving import Projection
 from drkm.training import parameters
 from drkm.validation import checks
 from drkm.validation.callers import level_of_caller
+from drkm.wording import dtype_name
 
 
 class PointMethods(TransformerMixin):
@@ -231,7 +232,7 @@ class PointMethods(TransformerMixin):
         """
         check_is_fitted(self)
         projection = self._inference.projection()
-        return projection.numpy(projection.weights.dtype, getattr(self, "feature_names_in_", ()))
+        return projection.numpy(dtype_name(projection.weights.dtype), getattr(self, "feature_names_in_", ()))
 
     def _squared_changes(self, X: Any) -> tuple[Tensor, Tensor | None]:
         """Return the squared distance between each row and its reconstruction, and which rows are strange."""

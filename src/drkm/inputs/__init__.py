@@ -2,16 +2,15 @@
 
 from drkm.inputs.samples import (
     as_row,
-    checked,
     empty_frame,
     is_frame,
     keeps_digits,
     place,
     read,
-    restored_on_failure,
     target,
     write,
 )
+from drkm.validation.samples import checked, restored_on_failure
 
 __all__ = [
     "as_row",

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from drkm import inputs
-from drkm.inference import arguments
-from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
-from drkm.kernel_pca import fitting, inverse, parameters, precision, samples
+from drkm.kernel_pca import codes, parameters
+from drkm.kernel_pca.codes import Codes
 from drkm.machine.threads import one_thread
-from drkm.persistence import model_file
+from drkm.persistence import kernel_pca_file
 from drkm.persistence.kernel_pca_file import SavedComponents
 from drkm.serving import Projection
-from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks
+from drkm.validation.samples import restored_on_failure
+
+if TYPE_CHECKING:
+    from drkm.inference.kernel_projection import KernelProjection, ProjectionModule
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -153,18 +152,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Fit the model to the rows of X; for kernel="precomputed", X is their kernel matrix."""
+        from drkm.kernel_pca import by_torch, fitting, inverse, samples
+
         chosen = self._parameters()
         parameters.check(chosen)
         options = parameters.eigen_options(chosen)
         learns = parameters.learns_inverse(chosen)
         if parameters.is_precomputed(self.kernel) and (learns or self.preimage):
             raise ValueError("kernel: Cannot fit_inverse_transform with a precomputed kernel, it has no input space")
-        with inputs.restored_on_failure(self), one_thread(samples.are_few(X)):
-            rows = samples.read(self, X, reset=True)
+        with restored_on_failure(self), one_thread(samples.are_few(X)):
+            rows = codes.read(self, X, reset=True)
             kept, found = fitting.fitted(rows, X, chosen, options)
-            self._set_fitted(kept, found, X)
+            self._set_fitted(*by_torch.results(kept, found, X, parameters.kernel_choice(chosen)))
             if learns:
-                self._learn_inverse()
+                self.X_transformed_fit_ = Z = self._training_codes()
+                dtype = self._projection.weights.dtype
+                self.dual_coef_ = inverse.ridge_coefficients(self._kernel_of_codes, Z, self.X_fit_, self.alpha, dtype)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -174,53 +177,65 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def transform(self, X: Any) -> Any:
         """Return the codes of the rows of X, which are centred with the means of the training samples."""
         check_is_fitted(self)
-        points = samples.read(self, X, reset=False)
-        if self.kernel_.is_of_torch:
-            points = points.toarray() if checks.is_sparse(points) else points
-            codes = self._projection(samples.as_tensor(points).to(self._projection.weights))
-            precision.check_finite(codes)
-        else:
-            codes = self._projection(points if checks.is_sparse(points) else samples.as_array(points))
-        return inputs.write(codes.to(self._precision), X)
+        found = self._codes(codes.read(self, X, reset=False))
+        return found.to(X.device) if checks.is_tensor(X) else found
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points of the input space for the codes in the rows of X, found as `preimage` says."""
+        from drkm.kernel_pca import inverse
+
         check_is_fitted(self)
+        like = self._projection.weights
         if self.preimage in parameters.SEARCHES:
-            codes = self._read_codes(X)
+            Z = inverse.read_codes(X, self.get_feature_names_out(), like)
             inverse.check_search(self.preimage, self.kernel_, self.kernel)
-            points = inverse.preimages(codes, self.preimage, self._projection, self.eigenvalues_, self.eigenvectors_)
-            return inputs.write(points.to(self._precision), X)
+            points = inverse.preimages(Z, self.preimage, self._projection, self.eigenvalues_, self.eigenvectors_)
+            return inverse.written(points, self._codes.precision, X)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "inverse_transform: the fit learned no inverse, set fit_inverse_transform=True, or "
                 'preimage="fixed-point", "gradient" or "ridge"'
             )
-        points = self._on_codes(self._read_codes(X)) @ self.dual_coef_
-        return inputs.write(torch.from_numpy(points).to(self._precision), X)
+        Z = inverse.read_codes(X, self.get_feature_names_out(), like)
+        K = inverse.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, like.dtype)
+        return inverse.written(K @ self.dual_coef_, self._codes.precision, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file, which `drkm.load` reads; functions as kernel are refused."""
+        from drkm.kernel_pca import by_torch, samples
+
         check_is_fitted(self)
-        kernel: Any = self.kernel_ if self.kernel_.is_of_torch else None
-        values, vectors = samples.as_array(self.eigenvalues_), samples.as_array(self.eigenvectors_)
-        found = KernelComponents(kernel, values, vectors, self._projection.weights, self._projection.shift)
-        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
-        kind = "torch" if isinstance(self.eigenvalues_, Tensor) else "numpy"
-        dual_coef = getattr(self, "dual_coef_", None)
-        points = self._projection.points
-        points = points.to(self._precision) if isinstance(points, Tensor) else points
-        model_file.write_components(path, SavedComponents(points, found, dual_coef, self._chosen, names, kind))
+        entry, arrays = by_torch.described(self.kernel_)
+        saved = SavedComponents(
+            samples=self.X_fit_,
+            values=samples.as_array(self.eigenvalues_),
+            vectors=samples.as_array(self.eigenvectors_),
+            weights=self._projection.weights,
+            shift=self._projection.shift,
+            dual_coef=getattr(self, "dual_coef_", None),
+            entry=entry,
+            arrays=arrays,
+            parameters=self._chosen,
+            feature_names=[str(name) for name in getattr(self, "feature_names_in_", [])],
+            kind_of_array="torch" if checks.is_tensor(self.eigenvalues_) else "numpy",
+        )
+        kernel_pca_file.write(path, saved)
 
     @classmethod
     def from_saved(cls, saved: SavedComponents) -> KernelPCA:
         """Rebuild the model of a file, after a check that its parameters and arrays belong together."""
         model = cls(**saved.parameters)
-        parameters.check_saved(saved, model._parameters())
+        chosen = model._parameters()
+        parameters.check_saved(saved, chosen)
         model.n_features_in_ = saved.samples.shape[1]
         if saved.feature_names:
             model.feature_names_in_ = np.asarray(saved.feature_names, dtype=object)
-        model._set_fitted(saved.samples, saved.found, saved.found.weights if saved.kind_of_array == "torch" else None)
+        if saved.kind_of_array == "numpy" and saved.is_served:
+            model._set_fitted(saved.samples, saved.values, saved.vectors, saved, str(saved.vectors.dtype))
+        else:
+            from drkm.kernel_pca import by_torch
+
+            model._set_fitted(*by_torch.rebuilt(saved, parameters.kernel_choice(chosen)))
         if saved.dual_coef is not None:
             model.X_transformed_fit_, model.dual_coef_ = model._training_codes(), saved.dual_coef
         return model
@@ -228,21 +243,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def to_torch(self) -> ProjectionModule:
         """Return `transform` as a `torch.nn.Module`, which `torch.export` accepts."""
         check_is_fitted(self)
-        return self._projection.module(self._precision)
+        return self._projection.module(self._codes.precision)
 
     def to_numpy(self) -> Projection:
         """Return `transform` with numpy alone, as a `drkm.serving.Projection`, whose file is read without torch."""
         check_is_fitted(self)
-        return self._projection.numpy(self._precision, getattr(self, "feature_names_in_", ()))
+        return self._projection.numpy(self._codes.precision, getattr(self, "feature_names_in_", ()))
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        if "_projection" not in state:
-            return state
-        n, d = self._projection.points.shape
-        # A pickle is at most half as large again as samples and codes.
-        stored = self._projection.in_fixed_basis(n * (d + self._n_features_out) // 2)
-        return state | {"_projection": stored, "kernel_": stored.kernel}
+    @property
+    def kernel_(self) -> Any:
+        """The kernel that was used."""
+        return self._projection.kernel
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -259,27 +270,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _parameter_names()}
 
-    def _set_fitted(self, kept: Any, found: KernelComponents, X: Any) -> None:
-        """Set the attributes of a fit to these samples; they are tensors if X is one."""
-        like = X if isinstance(X, Tensor) else None
+    @property
+    def _projection(self) -> KernelProjection:
+        return self._codes.projection
+
+    def _set_fitted(self, X_fit: Any, values: Any, vectors: Any, source: Any, precision: str) -> None:
+        """Set the attributes of a fit, of which `source` gives the codes of new points in this precision."""
         chosen = self._parameters()
         # For files: parameters that are set after a fit apply to the next one.
         self._chosen = {name: value for name, value in chosen.items() if name != "device"}
-        choice = parameters.kernel_choice(chosen)
-        self.gamma_ = choice.gamma_of(kept.shape[1])
-        self.kernel_ = choice.scikit(self.gamma_) if found.kernel is None else found.kernel
-        # Scikit-learn's own where the caller named it: the regression is to be the same.
-        own = found.kernel if callable(self.kernel) else None
-        self._kernel_of_codes: Any = choice.scikit(self.gamma_) if own is None else own.original
-        is_tensor = isinstance(kept, Tensor)
-        # More than that of the samples where their distances need more digits.
-        points = kept.to(found.weights.dtype) if is_tensor else kept
-        self._precision = kept.dtype if is_tensor else found.weights.dtype
-        self._projection = KernelProjection(self.kernel_, points, found.weights, found.shift)
-        self.X_fit_ = inputs.write(kept, like) if is_tensor else kept
-        arrays = (np.ascontiguousarray(part) for part in (found.values, found.vectors))
-        pairs = (torch.from_numpy(part).to(self._precision) for part in arrays)
-        self.eigenvalues_, self.eigenvectors_ = (inputs.write(part, like) for part in pairs)
+        self.gamma_ = parameters.kernel_choice(chosen).gamma_of(X_fit.shape[1])
+        self.X_fit_, self.eigenvalues_, self.eigenvectors_ = X_fit, values, vectors
+        self._codes = Codes(source, X_fit.shape[0], precision)
         for name in ("dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -287,20 +289,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _training_codes(self) -> Any:
         return self.eigenvectors_ * self.eigenvalues_**0.5
 
-    def _learn_inverse(self) -> None:
-        """Learn a kernel ridge regression from codes to samples, with the kernel of the model on the codes."""
-        if not self._n_features_out:
-            raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
-        self.X_transformed_fit_ = self._training_codes()
-        self.dual_coef_ = inverse.ridge_coefficients(self._on_codes(self.X_transformed_fit_), self.X_fit_, self.alpha)
-
-    def _read_codes(self, X: Any) -> Tensor:
-        return arguments.codes(X, self.get_feature_names_out(), self._projection.weights, "X")
-
-    def _on_codes(self, Z: Any) -> np.ndarray:
-        """Return the kernel values of codes with those of the training samples."""
-        dtype = self._projection.weights.dtype
-        return inverse.values_on_codes(self._kernel_of_codes, Z, self.X_transformed_fit_, dtype)
+    @property
+    def _kernel_of_codes(self) -> Any:
+        """The kernel of the model, for codes; scikit-learn's own where the caller named it: so is the regression."""
+        choice = parameters.kernel_choice(self._chosen)
+        is_own = callable(choice.kernel) and self.kernel_.is_of_torch
+        return self.kernel_.original if is_own else choice.scikit(self.gamma_)
 
 
 @cache

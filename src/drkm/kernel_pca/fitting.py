@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
+from drkm.kernel_pca.choice import KernelChoice
 from drkm.kernel_pca.parameters import is_auto, kernel_choice, learns_inverse
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
-from drkm.kernels.scikit_learn import KernelChoice
-from drkm.problem.spectrum import EigenOptions
+from drkm.problem.eigen_options import EigenOptions
 from drkm.training import kernel_components, parameters
 from drkm.training.kernel_components import KernelComponents
 from drkm.validation import checks

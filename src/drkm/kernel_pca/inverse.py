@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drkm import inputs
+from drkm.inference import arguments
 from drkm.inference.kernel_projection import KernelProjection
 from drkm.inference.subspace import Components, on_landmarks
 from drkm.kernel_pca.parameters import SEARCHES
@@ -15,13 +17,13 @@ from drkm.kernel_pca.samples import as_array
 from drkm.training import parameters
 
 
-def ridge_coefficients(K: np.ndarray, points: Any, alpha: float) -> np.ndarray:
-    """Return the coefficients (K + αI)⁻¹X of the regression from codes to points, in their precision.
-
-    K is overwritten.
-    """
+def ridge_coefficients(kernel: Any, Z: Any, points: Any, alpha: float, dtype: torch.dtype) -> np.ndarray:
+    """Return the coefficients (K + αI)⁻¹X of the regression from codes Z to points, in the precision of the points."""
     from scipy.linalg import solve
 
+    if not Z.shape[1]:
+        raise ValueError("X: no component has a positive eigenvalue, so that there are no codes to learn from")
+    K = values_on_codes(kernel, Z, Z, dtype)
     X = as_array(points)
     if not np.isfinite(K).all():
         raise ValueError("kernel: its values on codes are NaN or infinite, divide the data by their typical size")
@@ -40,6 +42,16 @@ def values_on_codes(kernel: Any, Z: Any, centres: Any, dtype: torch.dtype) -> np
             return kernel(as_array(Z), as_array(centres))
     pair = (parameters.array("X", part).to("cpu", dtype) for part in (Z, centres))
     return np.asarray(kernel(*pair))
+
+
+def read_codes(X: Any, names: np.ndarray, like: Tensor) -> Tensor:
+    """Return codes with these names, one for each column of `like`, in its precision."""
+    return arguments.codes(X, names, like, "X")
+
+
+def written(points: Any, precision: str, like: Any) -> Any:
+    """Return points in this precision, as a tensor if codes were."""
+    return inputs.write(torch.as_tensor(points).to(getattr(torch, precision)), like)
 
 
 def check_search(method: str | None, kernel: Any, asked: Any) -> None:

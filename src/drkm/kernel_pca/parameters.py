@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
-from drkm.kernels import scikit_learn
-from drkm.kernels.scikit_learn import KernelChoice
+from drkm.kernel_pca.choice import NAMES, KernelChoice
 from drkm.persistence.kernel_pca_file import SavedComponents
-from drkm.problem.spectrum import SOLVERS, EigenOptions
-from drkm.training import parameters
-from drkm.training.parameters import one_of
+from drkm.problem.eigen_options import SOLVERS, EigenOptions
+from drkm.serving.projection import PRECISIONS
 from drkm.validation import checks
+from drkm.validation.checks import one_of
+from drkm.wording import dtype_name
 
 #: ways to find pre-images by a search, which need no regression
 SEARCHES = ("fixed-point", "gradient")
@@ -49,7 +47,7 @@ def eigen_options(chosen: Mapping[str, Any]) -> EigenOptions:
 def _check_kernel(chosen: Mapping[str, Any]) -> None:
     kernel = chosen["kernel"]
     if not callable(kernel):
-        one_of("kernel", kernel, scikit_learn.NAMES)
+        one_of("kernel", kernel, NAMES)
     if isinstance(kernel, type):
         raise TypeError(f"kernel: expected an object, as {kernel.__name__}(), got the class")
     if getattr(kernel, "is_given", False):
@@ -65,12 +63,20 @@ def check_saved(saved: SavedComponents, chosen: Mapping[str, Any]) -> None:
     """Raise an error if the parameters in a file are wrong, or do not belong to its kernel and its regression."""
     check(chosen)
     eigen_options(chosen)
-    parameters.strategy(chosen["gram"])
-    parameters.dtype(chosen["dtype"], torch.device("cpu"))
-    choice, samples = kernel_choice(chosen), saved.samples
-    own = None if checks.is_sparse(samples) else choice.own(choice.gamma_of(samples.shape[1]))
-    computed = saved.found.kernel and saved.found.kernel.original
-    if (computed is None) != (own is None) or (own is not choice.kernel and own != computed):
+    if not is_auto(chosen["gram"]):
+        from drkm.training import parameters
+
+        parameters.strategy(chosen["gram"])
+    one_of("dtype", dtype_name(chosen["dtype"]), ("auto", *PRECISIONS))
+    choice, n_features = kernel_choice(chosen), saved.samples.shape[1]
+    # The one that an approximation stands for.
+    entry = saved.entry and saved.entry.get("kernel", saved.entry)
+    if isinstance(choice.kernel, str):
+        named = None if checks.is_sparse(saved.samples) else choice.named(choice.gamma_of(n_features))
+        fits = (entry and (entry["type"], entry["parameters"])) == named
+    else:
+        fits = entry is not None
+    if not fits:
         raise ValueError("kernel: expected the kernel that the parameters name")
     if learns_inverse(chosen) != (saved.dual_coef is not None):
         raise ValueError("dual_coef: expected if and only if an inverse transform is learned")

@@ -1,4 +1,4 @@
-"""Samples, points and codes that are passed to `KernelPCA`: arrays, sparse matrices and tensors."""
+"""Samples of a fit of `KernelPCA`, and codes: as arrays, sparse matrices and tensors, in the precision of the fit."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from torch import Tensor
 
 from drkm import inputs
 from drkm.distributed import collectives
-from drkm.kernel_pca.parameters import is_auto, is_precomputed
+from drkm.kernel_pca.parameters import is_auto
 from drkm.machine.threads import SMALL
 from drkm.training import parameters
 from drkm.validation import checks
 from drkm.wording import dtype_name
-
-
-def read(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Validate samples and return them as an array, which may be sparse, or as a tensor."""
-    if isinstance(X, Tensor):
-        return inputs.read(estimator, X, reset=reset)
-    sparse = False if is_precomputed(estimator.kernel) else "csr"
-    return inputs.checked(estimator, X, reset=reset, accept_sparse=sparse, dtype=(np.float64, np.float32))
 
 
 @dataclass(frozen=True)

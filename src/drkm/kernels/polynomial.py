@@ -12,9 +12,8 @@ from torch import Tensor
 
 from drkm.kernels.bandwidth import mean_square
 from drkm.kernels.base import DotProduct, Room, places, register
+from drkm.serving.formulas import LARGEST_DEGREE
 from drkm.validation import checks
-
-LARGEST_DEGREE = 100
 
 
 @register

@@ -15,9 +15,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 Part = TypeVar("Part")
 #: applies a function to each of some parts
@@ -42,6 +43,8 @@ def one_thread(when: bool = True) -> Iterator[None]:
     if library is None:
         yield
         return
+    import torch
+
     # torch initialises the counts of a thread on first use, which must not happen later.
     before, set_count = torch.get_num_threads(), library.omp_set_num_threads
     with _for_a_while(partial(set_count, 1), partial(set_count, before)), _one_of_mkl(library):
@@ -83,6 +86,8 @@ def workers(device: torch.device, when: bool = True) -> Iterator[ShareOut]:
     if device.type != "cpu":
         yield one_after_the_other
         return
+    import torch
+
     count = torch.get_num_threads() if when else 1
     with one_thread(), one_thread_of_blas(when), ThreadPoolExecutor(count) if count > 1 else nullcontext() as pool:
         yield one_after_the_other if pool is None else partial(_in_pool, pool)
@@ -108,6 +113,8 @@ def _in_pool(pool: Executor, work: Callable[[Part], object], parts: Sequence[Par
 
 @cache
 def _torch_library() -> ctypes.CDLL | None:
+    import torch
+
     folder = Path(torch.__file__).parent / "lib"
     for name in _LIBRARIES:
         if (folder / name).is_file():

@@ -28,8 +28,7 @@ features, and the certificate. `model_parts` lists its keys, and refuses a file 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -41,23 +40,22 @@ from drkm import solvers
 from drkm.distributed import collectives
 from drkm.files import container
 from drkm.files.rows import AbsentRows, Rows, in_memory, largest_values
+from drkm.files.tensor_file import Stored
 from drkm.fitted import FittedModel
 from drkm.gram import Cost
 from drkm.gram.features import CodedFeatures
 from drkm.inputs.preparation import Preparation
 from drkm.kernels import Kernel, entries
-from drkm.persistence import kernel_pca_file, model_parts, strategies
-from drkm.persistence.kernel_pca_file import SavedComponents
+from drkm.persistence import model_parts, strategies
+from drkm.persistence.model_format import KIND, VERSION
 from drkm.persistence.model_parts import LANDMARKS, PREPARATION
 from drkm.problem.energy import Energy
 from drkm.problem.shrinkage import Shrinkage
 from drkm.solvers import Result
 from drkm.solvers.result import history_entries, history_tensor
 from drkm.training import layer_supports, layer_traces, parameters, row_means
-from drkm.validation.registry import Unknown
 from drkm.wording import dtype_name
 
-KIND, VERSION = "model", 5
 #: parameters that a file can hold unchanged; objects among them are stored by name or left at their default
 PLAIN = (
     "n_components",
@@ -189,40 +187,18 @@ def _all_sample_tensors(fitted: FittedModel) -> dict[str, Tensor | Rows]:
     }
 
 
-def write_components(path: str | os.PathLike[str], saved: SavedComponents) -> None:
-    """Write a fitted `KernelPCA`."""
-    tensors, header = kernel_pca_file.parts_of(saved)
-    container.write(path, tensors, {"kind": KIND, "version": VERSION, **header})
-
-
-def read(
-    path: str | os.PathLike[str], device: str | torch.device = "cpu", feature_maps: Mapping[int, Any] | None = None
-) -> SavedModel | SavedComponents:
-    """Read the model in a file, as `drkm.load` describes."""
-    tensors, header = container.read(path, KIND, VERSION, parameters.device(device, None, 0))
-    with errors_name_file(path):
-        if "estimator" in header:
-            return kernel_pca_file.rebuilt(tensors, header, feature_maps or {})
-        if "history" in tensors:
-            header["result"]["history"] = history_entries(tensors["history"])
-        model_parts.check(tensors, header)
-        return _rebuild(tensors, header, feature_maps or {})
-
-
-@contextmanager
-def errors_name_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors about parts of a file into errors that name the file and say that it is damaged."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if str(error).startswith("feature_maps: "):
-            raise
-        if isinstance(error, Unknown):
-            raise ValueError(f"path: {path} has {error}") from error
-        why = (str(error).splitlines() or [""])[0]
-        raise ValueError(
-            f"path: {path} is damaged, a part of the model is missing or of the wrong kind ({why})"
-        ) from error
+def rebuilt(
+    stored: Mapping[str, Stored],
+    header: dict[str, Any],
+    feature_maps: Mapping[int, Any],
+    device: str | torch.device = "cpu",
+) -> SavedModel:
+    """Rebuild the content of a file of a `ConstrDRKM`, or raise an error that names the wrong part."""
+    tensors = container.as_tensors(stored, device)
+    if "history" in tensors:
+        header["result"]["history"] = history_entries(tensors["history"])
+    model_parts.check(tensors, header)
+    return _rebuild(tensors, header, feature_maps)
 
 
 def _rebuild(tensors: dict[str, Tensor], header: dict[str, Any], feature_maps: Mapping[int, Any]) -> SavedModel:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +20,11 @@ from drkm.gram.triangle import TriangleGram
 from drkm.machine import blas
 from drkm.problem.deflation import Pairs, Product, is_complete, is_symmetric, merged, without
 from drkm.problem.eigen import LEAST_VALUE, Eigenpairs, leading_eigenpairs, least_residual, workspace_bytes
+from drkm.problem.eigen_options import EigenOptions
 from drkm.problem.lanczos import leading_by_lanczos
 from drkm.problem.lapack import leading_by_lapack, numbers_held
 from drkm.validation.callers import level_of_caller
 
-SOLVERS = ("auto", "dense", "arpack", "randomized")
-#: up to this many samples, or if more than this share of the spectrum is wanted, "auto" is the dense solver
-DENSE_BELOW, DENSE_SHARE = 200, 1 / 8
 #: up to this many eigenpairs ARPACK uses a basis of three times as many vectors, otherwise of twice as many
 FEW = 16
 #: most searches for eigenvectors of multiple eigenvalues that earlier searches missed
@@ -53,23 +50,6 @@ MOST_PASSES = 60
 NEGATIVE_SHARE = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 5e-3}
 NEGATIVE_VALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 ROUNDING_SHARE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-7}
-
-
-@dataclass(frozen=True)
-class EigenOptions:
-    """Scikit-learn's `eigen_solver`, `tol`, `max_iter`, `iterated_power` and `random_state`."""
-
-    solver: str = "auto"
-    tol: float = 0.0
-    max_iter: int | None = None
-    power: Any = "auto"
-    random_state: Any = None
-
-    def solver_for(self, n: int, count: int) -> str:
-        """Return the solver for so many of n eigenpairs; ARPACK finds fewer than all."""
-        if self.solver != "auto":
-            return "dense" if self.solver == "arpack" and count >= n else self.solver
-        return "dense" if n <= DENSE_BELOW or count > DENSE_SHARE * n else "arpack"
 
 
 class Spectrum(NamedTuple):

@@ -19,6 +19,8 @@ from drkm.validation.parts import Part
 #: rounding errors within which two points coincide: of their squared lengths, if the kernel has a kink, and of an
 #: exponent
 COINCIDENT, SMALLEST = 4, 8
+#: of a polynomial kernel
+LARGEST_DEGREE = 100
 
 #: what multiplies the weights: kernel values or features of the rows of x
 Values = Callable[[np.ndarray], np.ndarray]
@@ -123,7 +125,7 @@ def _smoothness(name: str, value: Any) -> None:
 
 
 _WIDTH = {"sigma2": parts.positive}
-_POWER = {"degree": parts.count(1, 100), "gamma": parts.positive, "offset": parts.number(0.0)}
+_POWER = {"degree": parts.count(1, LARGEST_DEGREE), "gamma": parts.positive, "offset": parts.number(0.0)}
 #: formulas by the name of the kernel's class; the given points of Fourier features are the frequencies Ωᵀ/σ
 FORMULAS = {
     "RBF": Formula(_rbf, _WIDTH),

@@ -83,10 +83,14 @@ class Projection:
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the codes of the rows of X, for a precomputed kernel those of rows of kernel values."""
-        x = self._read(X)
+        return self.codes(self._read(X))
+
+    def codes(self, x: np.ndarray) -> np.ndarray:
+        """Return the codes of the rows of an array that was checked."""
         codes = np.empty((len(x), len(self.shift)), self.weights.dtype)
         step = max(1, ENTRIES // len(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
+            x = x.astype(self.weights.dtype, copy=False)
             for begin in range(0, len(x), step):
                 rows = slice(begin, begin + step)
                 np.matmul(self._values(x[rows]), self.weights, out=codes[rows])

@@ -19,8 +19,9 @@ from drkm.machine.layout import aligned
 from drkm.machine.threads import FEW_PRODUCTS, SMALL, one_thread, one_thread_of_blas
 from drkm.problem import spectrum
 from drkm.problem.deflation import Pairs
+from drkm.problem.eigen_options import EigenOptions
 from drkm.problem.energy import workload
-from drkm.problem.spectrum import EigenOptions, Spectrum
+from drkm.problem.spectrum import Spectrum
 from drkm.wording import dtype_name
 
 #: entries of a matrix and its transpose count as equal if they differ by at most this share of the largest one; rows

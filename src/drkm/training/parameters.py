@@ -25,7 +25,7 @@ from drkm.training import starts
 from drkm.training.checkpoint import Checkpoint
 from drkm.training.plan import Plan
 from drkm.validation import checks
-from drkm.validation.checks import boolean, integer, is_list, number, per_layer
+from drkm.validation.checks import boolean, integer, is_list, number, one_of, per_layer
 from drkm.wording import dtype_name
 
 ENCODERS = ("stationary", "projection")
@@ -241,13 +241,6 @@ def functions(name: str, value: Any) -> tuple[Any, ...]:
         if not callable(entry):
             raise TypeError(f"{name}: expected functions of one history entry, got {entry!r}")
     return given
-
-
-def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """Return the value if it is allowed."""
-    if not any(value is entry or (isinstance(value, str) and value == entry) for entry in allowed):
-        raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
-    return value
 
 
 def component_columns(components: Any, slices: Sequence[slice], called: str = "components") -> list[int]:

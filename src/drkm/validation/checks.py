@@ -32,6 +32,18 @@ def real(name: str, value: Any) -> float:
     return float(value)
 
 
+def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """Return the value if it is allowed."""
+    if not any(value is entry or (isinstance(value, str) and value == entry) for entry in allowed):
+        raise ValueError(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}")
+    return value
+
+
+def is_tensor(samples: Any) -> bool:
+    """Whether samples are a tensor, without importing torch."""
+    return any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(samples).__mro__)
+
+
 def is_sparse(samples: Any) -> bool:
     """Whether samples are a sparse matrix, without importing scipy."""
     return hasattr(samples, "tocsr")

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drkm.wording import dtype_name
 
 if TYPE_CHECKING:
@@ -31,20 +33,17 @@ def check(values: Any, parts: Mapping[str, Part], *, others: bool = False) -> No
         raise ValueError(f"{_short(strange[0])}: expected no such part")
 
 
-def tensor(*shape: int, dtype: torch.dtype) -> Part:
-    """Return the requirement of finite numbers in this shape and precision."""
+def tensor(*shape: int, dtype: torch.dtype | np.dtype) -> Part:
+    """Return the requirement of a tensor or array of finite numbers in this shape and precision."""
 
     def part(name: str, value: Any) -> None:
-        # Results of runs are checked without torch.
-        import torch
-
-        wanted = f"{str(dtype).removeprefix('torch.')} numbers of shape {shape}"
-        if not isinstance(value, torch.Tensor):
+        wanted = f"{dtype_name(dtype)} numbers of shape {shape}"
+        if not hasattr(value, "dtype"):
             raise TypeError(f"{name}: expected {wanted}, got {_short(value)}")
         if tuple(value.shape) != shape or value.dtype != dtype:
             kind = dtype_name(value.dtype)
             raise ValueError(f"{name}: expected {wanted}, got {kind} of shape {tuple(value.shape)}")
-        if not torch.isfinite(value).all():
+        if not (np.isfinite(value) if isinstance(value, np.ndarray) else value.isfinite()).all():
             raise ValueError(f"{name}: expected finite numbers, got NaN or inf")
 
     return part
