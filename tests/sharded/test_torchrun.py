@@ -50,7 +50,7 @@ def assert_same(folder: Path, number: int, processes: int, options: dict[str, An
         for name in (*COMMON, "history"):
             assert np.array_equal(result[name], found[0][name]), f"{name} of process {rank} differs from the first's"
         assert result["objective_"] == pytest.approx(float(expected["objective_"]), rel=1e-6)
-        for name in (*NUMBERS, "encoded", "denoised", "shrunk"):
+        for name in (*NUMBERS, "encoded", "copied", "denoised", "copied_denoised", "shrunk"):
             assert_close(result[name], expected[name], name)
         if rank == 0:
             # The first sample of all is the first process's.
