@@ -56,6 +56,8 @@ def _by_scikit_learn(
     # What numpy would warn of is refused in the next lines; a sum holds no second matrix.
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(choice.scikit(choice.gamma_of(kept.shape[1]))(kept))
+        # It is centred in place; a given one may be read-only, as that of a data frame is.
+        K = np.require(K, requirements="W")
         is_finite = np.isfinite(K.sum())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
