@@ -309,3 +309,11 @@ def test_one_row_or_column_may_run_backwards_in_memory():
     column = X[:, :1]
     model, expected = (KernelPCA(1, kernel="rbf").fit(samples) for samples in (column[:, ::-1], column))
     np.testing.assert_array_equal(model.transform(column[:1][::-1]), expected.transform(column[:1]))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid"])
+def test_the_number_of_components_may_be_of_any_kind_of_integer(kernel, kind):
+    many = np.random.RandomState(2).randn(300, 4)
+    model, expected = (KernelPCA(count, kernel=kernel, random_state=0).fit(many) for count in (kind(3), 3))
+    np.testing.assert_array_equal(model.eigenvalues_, expected.eigenvalues_)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drkm.kernel_pca import inverse, precision, samples
-from drkm.kernel_pca.parameters import is_auto, kernel_choice, learns_inverse
+from drkm.kernel_pca.parameters import component_count, is_auto, kernel_choice, learns_inverse
 from drkm.kernel_pca.samples import Given
 from drkm.kernels import Kernel
 from drkm.kernels.scikit_learn import KernelChoice
@@ -61,7 +61,7 @@ def _by_scikit_learn(
         is_finite = np.isfinite(K.sum())
     if not is_finite:
         raise ValueError(f"kernel: {kernel!r} has values on these samples that are NaN or infinite")
-    found = kernel_components.of_matrix(K, chosen["n_components"], options, keep_zeros=_keeps_zeros(chosen))
+    found = kernel_components.of_matrix(K, component_count(chosen), options, keep_zeros=_keeps_zeros(chosen))
     return kept, found if asked is None else found.to(asked)
 
 
@@ -93,8 +93,8 @@ def _by_torch(
     strategy = parameters.strategy(chosen["gram"])
     if strategy.shares:
         raise ValueError(f"gram: {chosen['gram']!r} shares samples among processes: use ConstrDRKM(center=True)")
-    keeps_zeros = _keeps_zeros(chosen)
-    found = kernel_components.of_samples(X, kernel, chosen["n_components"], options, strategy, keep_zeros=keeps_zeros)
+    count, keeps_zeros = component_count(chosen), _keeps_zeros(chosen)
+    found = kernel_components.of_samples(X, kernel, count, options, strategy, keep_zeros=keeps_zeros)
     return X, found
 
 
